@@ -1,0 +1,88 @@
+//! Bearer tokens, kept as SHA-256 digests and compared in constant time.
+
+use std::{collections::HashMap, sync::Arc};
+
+use subtle::ConstantTimeEq;
+
+use super::{PathRules, Principal, Tenant};
+use crate::{
+    config::{Config, TenantConfig, TokenConfig, token::sha256},
+    types::{PermissionSet, Toolset},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    #[error("no bearer token was sent")]
+    Missing,
+    #[error("the bearer token is not known here")]
+    Unknown,
+}
+
+type TokenDigest = [u8; 32];
+
+/// Everybody who may call, by the digest of their token.
+pub struct Authenticator {
+    tokens: Vec<(TokenDigest, Arc<Principal>)>,
+}
+
+impl Authenticator {
+    /// Builds the principals of a validated config.
+    pub fn new(config: &Config) -> Result<Self, globset::Error> {
+        let mut tenants = HashMap::new();
+        for tenant in &config.tenants {
+            tenants.insert(tenant.name.as_str(), Arc::new(tenant_from(tenant, config)?));
+        }
+        let mut tokens = Vec::new();
+        for token in &config.auth.tokens {
+            let Some(tenant) = tenants.get(token.tenant.as_str()) else {
+                continue;
+            };
+            let Some(digest) = token.digest() else { continue };
+            tokens.push((digest, Arc::new(principal_from(token, Arc::clone(tenant))?)));
+        }
+        Ok(Self { tokens })
+    }
+
+    /// Finds the principal of a credential. Every digest is compared, so the time taken tells nothing.
+    pub fn authenticate(&self, token: &str) -> Result<Arc<Principal>, AuthError> {
+        if token.is_empty() {
+            return Err(AuthError::Missing);
+        }
+        let digest: TokenDigest = sha256(token);
+        let mut found = None;
+        for (known, principal) in &self.tokens {
+            if bool::from(known.ct_eq(&digest)) {
+                found = Some(principal);
+            }
+        }
+        found.cloned().ok_or(AuthError::Unknown)
+    }
+}
+
+fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset::Error> {
+    let servers = config
+        .servers_of(tenant)
+        .into_iter()
+        .map(|server| server.name.clone())
+        .collect();
+    let toolsets = Toolset::parse_list(tenant.toolsets.iter().map(String::as_str)).unwrap_or_default();
+    Ok(Tenant {
+        name: tenant.name.clone(),
+        servers,
+        permissions: tenant.permissions.iter().copied().collect::<PermissionSet>(),
+        paths: PathRules::new(&tenant.paths)?,
+        toolsets,
+    })
+}
+
+fn principal_from(token: &TokenConfig, tenant: Arc<Tenant>) -> Result<Principal, globset::Error> {
+    let id = format!("token:{}", token.name);
+    let permissions = token.permissions.iter().copied().collect();
+    Ok(Principal::new(
+        &id,
+        &token.name,
+        tenant,
+        permissions,
+        PathRules::new(&token.paths)?,
+    ))
+}

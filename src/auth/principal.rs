@@ -1,0 +1,99 @@
+//! The caller of one request: a name that people see, a tenant, and what both may do.
+
+use std::sync::Arc;
+
+use super::PathRules;
+use crate::types::{DocPath, Permission, PermissionSet, Toolset};
+
+/// A group of tokens with its servers and upper bounds.
+#[derive(Debug)]
+pub struct Tenant {
+    pub name: String,
+    /// Names of configured servers; the first is the default.
+    pub servers: Vec<String>,
+    pub permissions: PermissionSet,
+    pub paths: PathRules,
+    /// Empty: the default set, and clients may select any other.
+    pub toolsets: Vec<Toolset>,
+}
+
+#[derive(Debug)]
+pub struct Principal {
+    /// Unique among all principals; sessions, events and executions are bound to it.
+    pub id: Arc<str>,
+    /// What collaborators see.
+    pub name: String,
+    pub tenant: Arc<Tenant>,
+    permissions: PermissionSet,
+    paths: PathRules,
+}
+
+/// A refusal that names the rule behind it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    #[error("permission `{needed}` is needed and {name:?} has only: {has}; ask an operator to grant it")]
+    Permission {
+        needed: Permission,
+        name: String,
+        has: String,
+    },
+    #[error("path {path:?} is outside the path rules of {name:?}; ask an operator to allow it")]
+    Path { path: String, name: String },
+}
+
+impl Principal {
+    pub fn new(id: &str, name: &str, tenant: Arc<Tenant>, permissions: PermissionSet, paths: PathRules) -> Self {
+        // The tenant is an upper bound, whatever its tokens say.
+        let permissions = permissions.intersection(tenant.permissions);
+        Self {
+            id: id.into(),
+            name: name.to_owned(),
+            tenant,
+            permissions,
+            paths,
+        }
+    }
+
+    pub fn permissions(&self) -> PermissionSet {
+        self.permissions
+    }
+
+    pub fn require(&self, needed: Permission) -> Result<(), AccessError> {
+        if self.permissions.contains(needed) {
+            return Ok(());
+        }
+        let has: Vec<&str> = self.permissions.iter().map(Permission::as_str).collect();
+        Err(AccessError::Permission {
+            needed,
+            name: self.name.clone(),
+            has: has.join(", "),
+        })
+    }
+
+    pub fn may_touch(&self, path: &DocPath) -> bool {
+        self.tenant.paths.allows(path) && self.paths.allows(path)
+    }
+
+    pub fn may_enter(&self, directory: &DocPath) -> bool {
+        self.tenant.paths.may_enter(directory) && self.paths.may_enter(directory)
+    }
+
+    /// Checks that a file may be touched; directories that lead to allowed files may be entered too.
+    pub fn require_path(&self, path: &DocPath) -> Result<(), AccessError> {
+        self.allow(path, self.may_touch(path))
+    }
+
+    pub fn require_directory(&self, directory: &DocPath) -> Result<(), AccessError> {
+        self.allow(directory, self.may_enter(directory))
+    }
+
+    fn allow(&self, path: &DocPath, allowed: bool) -> Result<(), AccessError> {
+        if allowed {
+            return Ok(());
+        }
+        Err(AccessError::Path {
+            path: path.to_string(),
+            name: self.name.clone(),
+        })
+    }
+}

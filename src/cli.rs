@@ -1,0 +1,104 @@
+//! The command line: reads arguments, runs a command, and turns how it ended into an exit code.
+
+mod check_config;
+mod health;
+mod serve;
+mod token;
+mod tools;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{app::AppError, config::ConfigError};
+
+/// Exit codes beyond 0 and clap's 2 for wrong usage, after BSD's sysexits.
+const BAD_CONFIG: u8 = 64;
+const FAILED: u8 = 70;
+
+#[derive(Parser)]
+#[command(
+    name = "jupyter-mcp-gateway",
+    version,
+    about = "One MCP endpoint for many agents, live in many Jupyter servers"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway
+    Serve(serve::Arguments),
+    /// Check a config file and say what is wrong with it
+    CheckConfig {
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Make bearer tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Show the tools that agents can use
+    Tools(tools::Arguments),
+    /// Ask a running gateway whether it is alive, for container health checks
+    Health(health::Arguments),
+}
+
+#[derive(Subcommand)]
+enum TokenCommand {
+    /// Print a new token once, and the TOML to paste into the config
+    New {
+        /// The identity that people will see in JupyterLab
+        #[arg(long, value_name = "N")]
+        name: String,
+    },
+}
+
+/// How a command failed: which exit code it means is decided here and nowhere else.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    BadConfig(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<AppError> for CommandError {
+    fn from(error: AppError) -> Self {
+        match error {
+            AppError::Config(error) => Self::Config(error),
+            AppError::Settings(error) => Self::BadConfig(error.to_string()),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+impl CommandError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::BadConfig(_) => BAD_CONFIG,
+            Self::Failed(_) => FAILED,
+        }
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::CheckConfig { config } => check_config::run(&config),
+        Command::Token(TokenCommand::New { name }) => token::new(&name),
+        Command::Tools(arguments) => tools::run(&arguments),
+        Command::Health(arguments) => health::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

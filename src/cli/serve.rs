@@ -1,0 +1,195 @@
+//! `serve`: start-up as a list. Config, telemetry, servers, token, bind, say so, run, drain.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::CommandError;
+use crate::{
+    app::{
+        App,
+        banner::Banner,
+        discovery,
+        lab::{Lab, LabOptions, Venv, VenvSpec},
+    },
+    config::{
+        Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, token::new_token,
+        validate_exposure,
+    },
+    http::Drain,
+    telemetry,
+};
+
+/// What zero-config calls its one tenant and its one identity.
+const DEFAULT_TENANT: &str = "default";
+const DEFAULT_IDENTITY: &str = "agent";
+/// How long the JupyterLab of `--with-jupyter` may take to shut its kernels down.
+const LAB_GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Settings; without it the servers found on this machine are served on loopback
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address of the MCP endpoint
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Also start a JupyterLab on this folder, in a private Python environment
+    #[arg(long, value_name = "DIR")]
+    with_jupyter: Option<PathBuf>,
+    /// Close an open document that nobody used for so long
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=525_600))]
+    session_timeout: Option<u64>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let env: Env = std::env::vars().collect();
+    let mut config = load(arguments, &env)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed(&error))?;
+    let _entered = runtime.enter();
+    let (metrics, _flush) = telemetry::init(&config.telemetry).map_err(|error| failed(&error))?;
+    let lab = arguments.with_jupyter.as_ref().map(start_lab).transpose()?;
+    add_servers(&mut config, lab.as_ref(), &env)?;
+    let token = add_token(&mut config);
+    runtime.block_on(async {
+        let app = App::bind(&config, &env, metrics).await?;
+        let address = app.address().map_err(|error| failed(&error))?;
+        let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+        tracing::info!(%address, servers = names.join(","), "listening");
+        print!("{}", Banner::new(&config, address, token.as_ref(), lab.as_ref()));
+        tokio::spawn(leave_on_signal(app.drain()));
+        app.run().await;
+        tracing::info!("drained");
+        Ok::<_, CommandError>(())
+    })?;
+    if let Some(lab) = lab {
+        lab.stop(LAB_GRACE);
+    }
+    Ok(())
+}
+
+fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
+    let mut config = Config::load(arguments.config.as_deref(), env)?;
+    if let Some(listen) = arguments.listen {
+        config.http.listen = listen;
+        validate_exposure(&config).map_err(|problem| ConfigError::from(problem.with_origin("--listen")))?;
+    }
+    if let Some(minutes) = arguments.session_timeout {
+        config.sessions.idle_timeout = Duration::from_secs(minutes * 60);
+    }
+    Ok(config)
+}
+
+fn start_lab(root: &PathBuf) -> Result<Lab, CommandError> {
+    let mut progress = |line: &str| println!("{line}");
+    let venv = Venv::ensure(&VenvSpec::lab(), &mut progress).map_err(|error| failed(&error))?;
+    progress("Starting JupyterLab ...");
+    Lab::start(&venv, LabOptions::new(root)).map_err(|error| failed(&error))
+}
+
+/// The servers of the config, else of the environment, else those found running. The JupyterLab that
+/// was asked for comes first, and then nothing is looked for.
+fn add_servers(config: &mut Config, lab: Option<&Lab>, env: &Env) -> Result<(), CommandError> {
+    if config.servers.is_empty() {
+        config.servers.extend(server_from_env(env)?);
+    }
+    match lab {
+        Some(lab) => config
+            .servers
+            .insert(0, server(&unused_name("local", config), lab.url(), lab.token())?),
+        None if config.servers.is_empty() => {
+            for found in discovery::running_servers() {
+                config.servers.push(server(&found.name, &found.url, &found.token)?);
+            }
+        }
+        None => {}
+    }
+    if config.servers.is_empty() {
+        let hint = "no Jupyter server: none is configured and none was found running on this machine; \
+                    start one, set JUPYTERLAB_URL, or use --with-jupyter DIR";
+        return Err(CommandError::BadConfig(hint.to_owned()));
+    }
+    Ok(())
+}
+
+fn server_from_env(env: &Env) -> Result<Option<ServerConfig>, CommandError> {
+    let Some(url) = env.get("JUPYTERLAB_URL").filter(|url| !url.is_empty()) else {
+        return Ok(None);
+    };
+    let token = env.get("JUPYTERLAB_TOKEN").map(String::as_str).unwrap_or_default();
+    server("default", url, token).map(Some)
+}
+
+fn server(name: &str, url: &str, token: &str) -> Result<ServerConfig, CommandError> {
+    let url = base_url(url).map_err(|why| CommandError::BadConfig(format!("the URL of server {name}: {why}")))?;
+    let token = Some(Secret::new(token.to_owned()));
+    Ok(ServerConfig {
+        name: name.to_owned(),
+        url,
+        token,
+        ..ServerConfig::default()
+    })
+}
+
+fn unused_name(wanted: &str, config: &Config) -> String {
+    let taken = |name: &str| config.servers.iter().any(|server| server.name == name);
+    let mut name = wanted.to_owned();
+    for number in 2.. {
+        if !taken(&name) {
+            break;
+        }
+        name = format!("{wanted}-{number}");
+    }
+    name
+}
+
+/// Without any way to log in, one token is made for this run.
+fn add_token(config: &mut Config) -> Option<Secret> {
+    if config.auth.is_configured() {
+        return None;
+    }
+    let token = Secret::new(new_token());
+    if config.tenants.is_empty() {
+        config.tenants.push(TenantConfig {
+            name: DEFAULT_TENANT.to_owned(),
+            ..TenantConfig::default()
+        });
+    }
+    config.auth.tokens.push(TokenConfig {
+        name: DEFAULT_IDENTITY.to_owned(),
+        tenant: config.tenants[0].name.clone(),
+        token: Some(token.clone()),
+        permissions: crate::types::Permission::ALL.into(),
+        ..TokenConfig::default()
+    });
+    Some(token)
+}
+
+/// The first signal starts to leave; a second one means now.
+async fn leave_on_signal(drain: Drain) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("signals cannot be caught; the gateway will not drain when it is stopped");
+        return;
+    };
+    let mut next = async || {
+        tokio::select! {
+            _ = terminate.recv() => {},
+            _ = interrupt.recv() => {},
+        }
+    };
+    next().await;
+    tracing::info!("draining");
+    drain.start();
+    next().await;
+    tracing::warn!("leaving without waiting");
+    drain.stop_token().cancel();
+}
+
+fn failed(error: &dyn std::error::Error) -> CommandError {
+    CommandError::Failed(error.to_string())
+}

@@ -1,0 +1,51 @@
+//! `tools`: the catalogue, for people and for programs.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::CommandError;
+use crate::{mcp::Catalogue, types::Toolset};
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Toolsets to show, e.g. notebook,kernel or all (default: the default set)
+    #[arg(long, value_name = "LIST", default_value = "default")]
+    toolsets: String,
+    /// As JSON, with schemas
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let selected =
+        Toolset::parse_list(arguments.toolsets.split(',')).map_err(|error| CommandError::Failed(error.to_string()))?;
+    let catalogue = Catalogue::new();
+    let tools = catalogue
+        .iter()
+        .filter(|(definition, _)| selected.contains(&definition.toolset));
+    if arguments.json {
+        let tools: Vec<Value> = tools
+            .map(|(definition, tool)| {
+                let mut value = serde_json::to_value(tool).unwrap_or_default();
+                value["toolset"] = json!(definition.toolset.as_str());
+                value["permission"] = json!(definition.permission.as_str());
+                value
+            })
+            .collect();
+        println!("{:#}", Value::from(tools));
+        return Ok(());
+    }
+    let mut toolset = None;
+    for (definition, _) in tools {
+        if toolset.replace(definition.toolset) != Some(definition.toolset) {
+            println!("{}", definition.toolset);
+        }
+        println!(
+            "  {:<24} {:<8} {}",
+            definition.name,
+            definition.permission.as_str(),
+            definition.description
+        );
+    }
+    Ok(())
+}

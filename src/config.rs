@@ -1,0 +1,29 @@
+//! Owns the gateway's settings: what they are, their defaults, how a file and the environment fill
+//! them, and what is refused. Knows nothing of what the settings are used for.
+
+mod access;
+mod env;
+mod error;
+mod load;
+mod model;
+mod net;
+mod node;
+mod parse;
+mod reader;
+mod secret;
+mod section;
+#[cfg(test)]
+mod tests;
+pub mod token;
+mod validate;
+
+pub use access::{AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, ServerConfig, TenantConfig, TokenConfig};
+pub use error::{ConfigError, Problem, Why};
+pub use load::Env;
+pub use model::{
+    Config, EventsConfig, ExecutionConfig, HttpConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
+    TelemetryConfig,
+};
+pub use net::base_url;
+pub use secret::Secret;
+pub use validate::validate_exposure;

@@ -1,0 +1,127 @@
+//! Owns the sections about who may reach what: servers, tenants and the ways to log in.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+use super::model::COUNT;
+use super::net;
+use super::parse;
+use super::reader::{Reader, Section};
+use super::secret::Secret;
+use super::section::section;
+use super::token::{from_hex, sha256};
+use crate::types::Permission;
+
+section! {
+    /// A Jupyter server. At most one of the three token keys is set; none means no authentication.
+    ServerConfig [at_most_one(["token", "token_env", "token_file"])] {
+        name: String = String::new(), required(parse::non_empty);
+        /// Ends with a slash; holds neither credentials nor a query.
+        url: Url = constant("http://127.0.0.1:8888/"), required(net::base);
+        token: Option<Secret> = None, optional(parse::sendable);
+        token_env: Option<String> = None, optional(parse::variable);
+        token_file: Option<PathBuf> = None, optional(parse::path);
+        connect_timeout: Duration = Duration::from_secs(5), value(parse::duration);
+        request_timeout: Duration = Duration::from_secs(30), value(parse::duration);
+    }
+}
+
+section! {
+    TenantConfig {
+        name: String = String::new(), required(parse::non_empty);
+        /// The first is the default; empty means all, see `Config::servers_of`.
+        servers: Vec<String> = Vec::new(), list(parse::non_empty);
+        permissions: BTreeSet<Permission> = Permission::ALL.into(), list(parse::permission);
+        paths: Vec<String> = vec!["**".to_owned()], list(parse::glob);
+        toolsets: Vec<String> = Vec::new(), list(parse::toolset);
+        requests_per_minute: u32 = 600, number(COUNT);
+        burst: u32 = 100, number(COUNT);
+        max_concurrent_executions: usize = 16, number(COUNT);
+        max_open_rooms: usize = 200, number(COUNT);
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuthConfig {
+    pub tokens: Vec<TokenConfig>,
+    pub jwt: Option<JwtConfig>,
+    pub jupyterhub: Option<JupyterHubConfig>,
+    pub jupyter: JupyterAuthConfig,
+}
+
+impl AuthConfig {
+    /// Whether there is any way to log in.
+    pub fn is_configured(&self) -> bool {
+        let section = self.jwt.is_some() || self.jupyterhub.is_some() || self.jupyter.enabled;
+        section || !self.tokens.is_empty()
+    }
+}
+
+impl Section for AuthConfig {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            tokens: reader.sections("tokens"),
+            jwt: reader.optional_section("jwt"),
+            jupyterhub: reader.optional_section("jupyterhub"),
+            jupyter: reader.section("jupyter"),
+        }
+    }
+}
+
+section! {
+    /// A bearer token, by its hash or, for development, in the open; one of the two is set.
+    TokenConfig [exactly_one(["sha256", "token"])] {
+        name: String = String::new(), required(parse::non_empty);
+        tenant: String = String::new(), required(parse::non_empty);
+        /// 64 hexadecimal digits in lower case.
+        sha256: Option<String> = None, optional(parse::sha256);
+        token: Option<Secret> = None, optional(parse::bearer);
+        permissions: BTreeSet<Permission> = [Permission::Read, Permission::Write, Permission::Execute].into(),
+            list(parse::permission);
+        paths: Vec<String> = vec!["**".to_owned()], list(parse::glob);
+    }
+}
+
+impl TokenConfig {
+    /// The hash to compare with, whichever way the token was given.
+    pub fn digest(&self) -> Option<[u8; 32]> {
+        let given = || self.token.as_ref().map(|it| sha256(it.expose()));
+        self.sha256.as_deref().and_then(from_hex).or_else(given)
+    }
+}
+
+section! {
+    JwtConfig {
+        /// As written, because it is compared with the `iss` claim.
+        issuer: String = String::new(), required(net::issuer);
+        /// Where the keys are; `None` means that discovery at the issuer tells.
+        jwks_url: Option<Url> = None, optional(net::http_url);
+        /// Required, since a token that was made for another service must not open this one.
+        audience: String = String::new(), required(parse::non_empty);
+        tenant_claim: String = "tenant".to_owned(), value(parse::non_empty);
+        permissions_claim: String = "scope".to_owned(), value(parse::non_empty);
+        name_claim: String = "preferred_username".to_owned(), value(parse::non_empty);
+    }
+}
+
+section! {
+    JupyterHubConfig {
+        /// The Hub's API; ends with a slash.
+        url: Url = constant("http://127.0.0.1:8081/hub/api/"), required(net::base);
+        tenant: String = String::new(), required(parse::non_empty);
+    }
+}
+
+section! {
+    JupyterAuthConfig {
+        enabled: bool = false, value(parse::flag);
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the argument is one of two constants of this file")]
+fn constant(url: &str) -> Url {
+    Url::parse(url).expect("BUG: a constant URL parses")
+}

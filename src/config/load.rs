@@ -1,0 +1,121 @@
+//! Owns the way from a file and the environment to a checked `Config`; the only place of the module
+//! that reads files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::access::ServerConfig;
+use super::env::{Origins, overlay};
+use super::error::{ConfigError, Problem, Why};
+use super::model::Config;
+use super::node::{Node, table};
+use super::parse;
+use super::reader::read;
+use super::secret::Secret;
+use super::validate::{validate, validate_exposure};
+
+/// The environment, as a value so that tests have their own.
+pub type Env = BTreeMap<String, String>;
+
+impl Config {
+    /// Reads the file, if there is one, lays the environment over it and checks the whole.
+    pub fn load(source: Option<&Path>, env: &Env) -> Result<Self, ConfigError> {
+        let Some(path) = source else {
+            return Self::from_toml("", "environment", env);
+        };
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::from_toml(&text, &file, env),
+            Err(source) => Err(ConfigError::Unreadable { file, source }),
+        }
+    }
+
+    /// The same for a text; `file_name` is what messages call it.
+    pub fn from_toml(text: &str, file_name: &str, env: &Env) -> Result<Self, ConfigError> {
+        let entries = toml::from_str(text).map_err(|error| syntax(text, file_name, &error))?;
+        let mut root = Node::Table(table(entries));
+        let mut origins = Origins::new(file_name);
+        let mut problems = overlay(&mut root, env, &mut origins);
+        let config: Self = match root {
+            Node::Table(table) => read("", table, &mut problems),
+            _ => Self::default(),
+        };
+        problems.extend(validate(&config));
+        problems.extend(unresolved(&config, env));
+        problems.extend(validate_exposure(&config).err());
+        if problems.is_empty() {
+            return Ok(config);
+        }
+        Err(ConfigError::Invalid(locate(problems, &origins)))
+    }
+}
+
+impl ServerConfig {
+    /// The token to send to this server; empty if it needs none.
+    pub fn resolve_token(&self, env: &Env) -> Result<Secret, ConfigError> {
+        let named = |(key, why)| Problem::new(format!("servers[{}].{key}", self.name), why);
+        self.find_token(env).map_err(|found| named(found).into())
+    }
+
+    fn find_token(&self, env: &Env) -> Result<Secret, (&'static str, Why)> {
+        if let Some(token) = &self.token {
+            Ok(token.clone())
+        } else if let Some(variable) = &self.token_env {
+            token_from_env(variable, env).map_err(|why| ("token_env", why))
+        } else if let Some(path) = &self.token_file {
+            token_from_file(path).map_err(|why| ("token_file", why))
+        } else {
+            Ok(Secret::default())
+        }
+    }
+}
+
+fn token_from_env(variable: &str, env: &Env) -> Result<Secret, Why> {
+    let variable = variable.to_owned();
+    match env.get(&variable) {
+        Some(value) => parse::sendable(&Node::Text(value.clone())),
+        None => Err(Why::VariableUnset { variable }),
+    }
+}
+
+fn token_from_file(path: &Path) -> Result<Secret, Why> {
+    let text = std::fs::read_to_string(path).map_err(|error| Why::SecretFile {
+        path: path.display().to_string(),
+        cause: error.to_string(),
+    })?;
+    // Editors and `echo` end a file with a newline that is no part of the token.
+    let token = text.trim_end_matches(['\r', '\n']);
+    parse::sendable(&Node::Text(token.to_owned()))
+}
+
+fn unresolved(config: &Config, env: &Env) -> Vec<Problem> {
+    let problem = |(i, server): (usize, &ServerConfig)| {
+        let (key, why) = server.find_token(env).err()?;
+        Some(Problem::new(format!("servers[{i}].{key}"), why))
+    };
+    config.servers.iter().enumerate().filter_map(problem).collect()
+}
+
+fn locate(problems: Vec<Problem>, origins: &Origins) -> Vec<Problem> {
+    let locate = |problem: Problem| match problem.origin {
+        Some(_) => problem,
+        None => {
+            let origin = origins.of(&problem.key);
+            problem.with_origin(origin)
+        }
+    };
+    problems.into_iter().map(locate).collect()
+}
+
+/// The parser's own rendering quotes the line, which may hold a secret, so only its message is used.
+fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ConfigError {
+    let offset = error.span().map_or(0, |span| span.start);
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    ConfigError::Syntax {
+        file: file.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        message: error.message().replace('\n', ", "),
+    }
+}

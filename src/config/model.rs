@@ -1,0 +1,141 @@
+//! Owns the settings as a whole and the sections about the gateway itself, with their defaults.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use url::Url;
+
+use super::access::{AuthConfig, ServerConfig, TenantConfig};
+use super::net;
+use super::parse;
+use super::reader::{Range, Reader, Section};
+use super::secret::Secret;
+use super::section::section;
+
+pub(super) const COUNT: Range = (1, 1_000_000);
+const BYTES: Range = (1024, 1 << 32);
+/// hyper reads no headers with a buffer below 8 KiB.
+const HEADER_BYTES: Range = (8192, 1 << 20);
+/// serde_json gives up at 128 levels by itself.
+const DEPTH: Range = (4, 128);
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Config {
+    pub http: HttpConfig,
+    pub mcp: McpConfig,
+    pub servers: Vec<ServerConfig>,
+    pub tenants: Vec<TenantConfig>,
+    pub auth: AuthConfig,
+    pub sessions: SessionsConfig,
+    pub execution: ExecutionConfig,
+    pub events: EventsConfig,
+    pub store: StoreConfig,
+    pub telemetry: TelemetryConfig,
+}
+
+impl Config {
+    /// The servers of a tenant, its default first. A tenant that names none has all of them.
+    pub fn servers_of<'a>(&'a self, tenant: &'a TenantConfig) -> Vec<&'a ServerConfig> {
+        if tenant.servers.is_empty() {
+            return self.servers.iter().collect();
+        }
+        let find = |name: &String| self.servers.iter().find(|server| server.name == *name);
+        tenant.servers.iter().filter_map(find).collect()
+    }
+
+    pub fn tenant(&self, name: &str) -> Option<&TenantConfig> {
+        self.tenants.iter().find(|tenant| tenant.name == name)
+    }
+}
+
+impl Section for Config {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            http: reader.section("http"),
+            mcp: reader.section("mcp"),
+            servers: reader.sections("servers"),
+            tenants: reader.sections("tenants"),
+            auth: reader.section("auth"),
+            sessions: reader.section("sessions"),
+            execution: reader.section("execution"),
+            events: reader.section("events"),
+            store: reader.section("store"),
+            telemetry: reader.section("telemetry"),
+        }
+    }
+}
+
+section! {
+    HttpConfig {
+        listen: SocketAddr = (Ipv4Addr::LOCALHOST, 8585).into(), value(net::address);
+        /// Ends with a slash.
+        public_url: Option<Url> = None, optional(net::base);
+        /// In lower case, with the port where one was given.
+        allowed_hosts: Vec<String> = Vec::new(), list(net::host);
+        /// As browsers send them: no slash at the end, no default port.
+        allowed_origins: Vec<String> = Vec::new(), list(net::origin);
+        max_body_bytes: usize = 4_194_304, number(BYTES);
+        max_header_bytes: usize = 32_768, number(HEADER_BYTES);
+        max_json_depth: usize = 64, number(DEPTH);
+        drain_timeout: Duration = Duration::from_secs(20), value(parse::duration);
+        /// Where `/metrics` is served; `None` means with the rest.
+        metrics_listen: Option<SocketAddr> = None, optional(net::address);
+    }
+}
+
+section! {
+    McpConfig {
+        max_sessions_per_principal: usize = 100, number(COUNT);
+        max_sessions: usize = 10_000, number(COUNT);
+        session_idle_timeout: Duration = Duration::from_secs(30 * 60), value(parse::duration);
+    }
+}
+
+section! {
+    SessionsConfig {
+        idle_timeout: Duration = Duration::from_secs(5 * 60), value(parse::duration);
+        max_open_rooms: usize = 1000, number(COUNT);
+    }
+}
+
+section! {
+    ExecutionConfig {
+        default_wait: Duration = Duration::from_secs(60), value(parse::duration);
+        max_output_bytes: usize = 10_485_760, number(BYTES);
+    }
+}
+
+section! {
+    EventsConfig {
+        max_events_per_stream: usize = 1000, number(COUNT);
+        max_bytes: usize = 67_108_864, number(BYTES);
+        ttl: Duration = Duration::from_secs(60 * 60), value(parse::duration);
+        /// `None` means in memory. A secret because it may contain a password.
+        url: Option<Secret> = None, optional(net::events_url);
+    }
+}
+
+section! {
+    StoreConfig {
+        /// A secret because it may contain a password.
+        url: Secret = Secret::new("sqlite://gateway.db"), value(net::store_url);
+    }
+}
+
+section! {
+    TelemetryConfig {
+        log_format: LogFormat = LogFormat::Auto, value(parse::log_format);
+        /// Directives of tracing's `EnvFilter`.
+        log_level: String = "info".to_owned(), value(parse::log_level);
+        service_name: String = "jupyter-mcp-gateway".to_owned(), value(parse::non_empty);
+        otlp_endpoint: Option<Url> = None, optional(net::http_url);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pretty on a terminal, JSON otherwise.
+    Auto,
+    Pretty,
+    Json,
+}

@@ -1,0 +1,122 @@
+//! Owns the rules that span several keys: names are unique, references lead somewhere, and nothing is
+//! exposed by accident.
+
+use std::collections::BTreeMap;
+
+use super::access::{AuthConfig, TokenConfig};
+use super::error::{Problem, Why};
+use super::model::Config;
+
+/// Refuses an address that other machines can reach while nobody has to log in.
+pub fn validate_exposure(config: &Config) -> Result<(), Problem> {
+    let listen = config.http.listen;
+    if listen.ip().to_canonical().is_loopback() || config.auth.is_configured() {
+        return Ok(());
+    }
+    let listen = listen.to_string();
+    Err(Problem::new("http.listen", Why::Exposed { listen }))
+}
+
+/// Everything that is wrong between keys. Empty names were reported when they were read.
+pub(super) fn validate(config: &Config) -> Vec<Problem> {
+    let servers: Vec<_> = config.servers.iter().map(|it| it.name.as_str()).collect();
+    let tenants: Vec<_> = config.tenants.iter().map(|it| it.name.as_str()).collect();
+    let tokens: Vec<_> = config.auth.tokens.iter().map(|it| it.name.as_str()).collect();
+    let mut problems = Vec::new();
+    problems.extend(bad_names("servers", &servers, slug));
+    problems.extend(bad_names("tenants", &tenants, label));
+    problems.extend(bad_names("auth.tokens", &tokens, label));
+    problems.extend(dangling_servers(config, &servers));
+    problems.extend(dangling_tenants(&config.auth, &tenants));
+    problems.extend(same_tokens(&config.auth.tokens));
+    problems
+}
+
+fn bad_names(list: &str, names: &[&str], rule: fn(&str) -> Result<(), Why>) -> Vec<Problem> {
+    let mut first = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (i, &name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        let key = format!("{list}[{i}].name");
+        if let Err(why) = rule(name) {
+            problems.push(Problem::new(&key, why));
+        }
+        let owner = *first.entry(name).or_insert(i);
+        if owner != i {
+            let (value, first) = (name.to_owned(), format!("{list}[{owner}]"));
+            problems.push(Problem::new(key, Why::Duplicate { value, first }));
+        }
+    }
+    problems
+}
+
+fn slug(name: &str) -> Result<(), Why> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.chars().all(allowed) {
+        return Ok(());
+    }
+    Err(Why::BadValue {
+        value: name.to_owned(),
+        what: "a server name",
+        hint: "allowed [a-z0-9-]+",
+    })
+}
+
+/// Other names are for people to read, in JupyterLab and in logs.
+fn label(name: &str) -> Result<(), Why> {
+    if !name.chars().any(char::is_control) && name.trim() == name {
+        return Ok(());
+    }
+    Err(Why::BadValue {
+        value: name.to_owned(),
+        what: "a name",
+        hint: "it must not contain control characters, or spaces at its ends",
+    })
+}
+
+fn dangling_servers(config: &Config, servers: &[&str]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (i, tenant) in config.tenants.iter().enumerate() {
+        for (j, name) in tenant.servers.iter().enumerate() {
+            let key = format!("tenants[{i}].servers[{j}]");
+            problems.extend(dangling(key, name, "server", servers));
+        }
+    }
+    problems
+}
+
+fn dangling_tenants(auth: &AuthConfig, tenants: &[&str]) -> Vec<Problem> {
+    let of_token = |(i, token): (usize, &TokenConfig)| {
+        let key = format!("auth.tokens[{i}].tenant");
+        dangling(key, &token.tenant, "tenant", tenants)
+    };
+    let tokens = auth.tokens.iter().enumerate().filter_map(of_token);
+    let hub = auth
+        .jupyterhub
+        .as_ref()
+        .and_then(|hub| dangling("auth.jupyterhub.tenant".to_owned(), &hub.tenant, "tenant", tenants));
+    tokens.chain(hub).collect()
+}
+
+fn dangling(key: String, name: &str, kind: &'static str, known: &[&str]) -> Option<Problem> {
+    if name.is_empty() || known.contains(&name) {
+        return None;
+    }
+    let why = Why::Dangling {
+        value: name.to_owned(),
+        kind,
+        known: known.iter().map(|&it| it.to_owned()).collect(),
+    };
+    Some(Problem::new(key, why))
+}
+
+/// Two entries for one token would make it a matter of chance who its bearer is.
+fn same_tokens(tokens: &[TokenConfig]) -> Vec<Problem> {
+    let mut first = BTreeMap::new();
+    let same = |(i, token): (usize, &TokenConfig)| {
+        let owner = *first.entry(token.digest()?).or_insert(i);
+        let first = format!("auth.tokens[{owner}]");
+        let problem = Problem::new(format!("auth.tokens[{i}]"), Why::SameToken { first });
+        (owner != i).then_some(problem)
+    };
+    tokens.iter().enumerate().filter_map(same).collect()
+}

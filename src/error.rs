@@ -1,0 +1,49 @@
+//! The kinds of failure, shared by all layers. Below the edge nobody speaks of HTTP statuses or
+//! JSON-RPC codes: an error has a kind, and the edge maps kinds in one exhaustive match.
+
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The caller sent something that cannot be meant.
+    InvalidArgument,
+    /// What was named does not exist, or must not be known to this caller.
+    NotFound,
+    /// The caller lacks a permission, or a path rule forbids it.
+    Forbidden,
+    /// The state of the world forbids it now: exists already, is open, changed meanwhile.
+    Conflict,
+    /// A Jupyter server cannot be used: down, slow, or refusing the gateway's own token.
+    Upstream,
+    /// A limit of the gateway.
+    Limit,
+    /// A defect of the gateway.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The label under which dashboards count it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::NotFound => "not_found",
+            Self::Forbidden => "forbidden",
+            Self::Conflict => "conflict",
+            Self::Upstream => "upstream",
+            Self::Limit => "limit",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error whose `Display` was written for the caller: it holds no secrets and says what to do.
+/// Only such errors may be shown outside; anything else is a fixed text and a log line.
+pub trait ClientError: std::error::Error {
+    fn kind(&self) -> ErrorKind;
+}

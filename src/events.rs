@@ -1,0 +1,7 @@
+//! The resumable event store behind streams of protocol versions up to 2025-11-25.
+//! Knows the messages of a stream and the MCP session it belongs to; nothing of HTTP or of tools.
+
+mod memory;
+mod stream;
+
+pub use memory::{EventLimits, MemoryEvents};

@@ -1,0 +1,337 @@
+//! The event store in memory: bounded by events per stream, bytes in all, and age.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fmt, io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use futures::stream;
+use rmcp::{
+    model::JsonRpcMessage,
+    transport::streamable_http_server::session::{
+        EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, SessionId, StreamId,
+    },
+};
+
+use super::stream::{Delivery, Next, Stream};
+
+/// What an event costs beyond its bytes on the wire: its place in the ring, the index and the queue.
+const OVERHEAD: usize = 256;
+
+/// How rmcp names the stream of what a server says unasked: the session's id and this.
+const COMMON_SUFFIX: &str = ":common";
+
+#[derive(Debug, Clone, Copy)]
+pub struct EventLimits {
+    pub max_events_per_stream: usize,
+    pub max_bytes: usize,
+    pub ttl: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the event id is not known here; it may have expired")]
+pub struct UnknownEvent;
+
+/// Names a stream in event ids. Random, so that nobody can guess the id of somebody else's event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct StreamKey(u128);
+
+/// A place in a stream: the event with this position, as its id says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    key: StreamKey,
+    event: u64,
+}
+
+#[derive(Clone)]
+pub struct MemoryEvents {
+    limits: EventLimits,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    streams: HashMap<StreamKey, Stream>,
+    keys: HashMap<StreamId, StreamKey>,
+    sessions: HashMap<SessionId, HashSet<StreamKey>>,
+    /// Every event in the order of arrival, so that the oldest of all goes first.
+    queue: VecDeque<Queued>,
+    bytes: usize,
+}
+
+struct Queued {
+    position: Position,
+    bytes: usize,
+    stored_at: Instant,
+}
+
+impl MemoryEvents {
+    pub fn new(limits: EventLimits) -> Self {
+        Self {
+            limits,
+            state: Arc::default(),
+        }
+    }
+
+    /// Binds the stream of an event to the session it was made for. From then on only that session
+    /// may resume it, and it goes when the session goes.
+    pub fn bind(&self, event_id: &str, session: &SessionId) {
+        let Ok(position) = event_id.parse::<Position>() else {
+            return;
+        };
+        let mut state = self.lock();
+        if let Some(stream) = state.streams.get_mut(&position.key) {
+            stream.session = Some(Arc::clone(session));
+            state
+                .sessions
+                .entry(Arc::clone(session))
+                .or_default()
+                .insert(position.key);
+        }
+    }
+
+    /// Whether an event is known and belongs to the session.
+    pub fn belongs(&self, event_id: &str, session: &str) -> bool {
+        let Ok(position) = event_id.parse::<Position>() else {
+            return false;
+        };
+        let state = self.lock();
+        state
+            .streams
+            .get(&position.key)
+            .is_some_and(|stream| stream.has_had(position.event) && stream.session.as_deref() == Some(session))
+    }
+
+    /// Follows a stream from just after an event: what is stored, then what comes, until it ends.
+    pub fn follow(&self, event_id: &str) -> Result<EventStream, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let known = self
+            .lock()
+            .streams
+            .get(&position.key)
+            .is_some_and(|stream| stream.has_had(position.event));
+        if !known {
+            return Err(UnknownEvent);
+        }
+        Ok(self.reader(position.key, position.event + 1))
+    }
+
+    /// Follows what a session's server says unasked, from where the last reader stopped.
+    pub fn follow_common(&self, session: &SessionId) -> EventStream {
+        let (key, from) = {
+            let mut state = self.lock();
+            let key = state.key_of(&format!("{session}{COMMON_SUFFIX}"));
+            (key, state.streams.get(&key).map_or(0, Stream::delivered))
+        };
+        self.reader(key, from)
+    }
+
+    /// Marks the stream of an event as complete, for a request that ended without an answer.
+    pub fn end(&self, event_id: &str) {
+        let Ok(position) = event_id.parse::<Position>() else {
+            return;
+        };
+        if let Some(stream) = self.lock().streams.get_mut(&position.key) {
+            stream.ended = true;
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// Forgets all streams of a session that is closed; their readers end.
+    pub fn forget_session(&self, session: &str) {
+        let mut state = self.lock();
+        for key in state.sessions.remove(session).unwrap_or_default() {
+            state.remove_stream(key);
+        }
+    }
+
+    /// Drops what is older than the limit; called now and then, since age passes without events.
+    pub fn expire(&self) {
+        self.lock().enforce(&self.limits);
+    }
+
+    /// Bytes held and streams known, for the dashboards.
+    pub fn usage(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.bytes, state.streams.len())
+    }
+
+    fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
+        let bytes = OVERHEAD + event.message.as_deref().map_or(0, json_size);
+        let ends = matches!(
+            event.message.as_deref(),
+            Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
+        );
+        let mut state = self.lock();
+        let key = state.key_of(stream_id);
+        let Some(stream) = state.streams.get_mut(&key) else {
+            unreachable!("BUG: key_of makes the stream it names");
+        };
+        let position = Position {
+            key,
+            event: stream.next_position(),
+        };
+        let mut stored = event.clone();
+        stored.event_id = Some(position.to_string());
+        stream.push(stored);
+        stream.ended |= ends && stream.delivery == Delivery::Request;
+        stream.changed.notify_waiters();
+        let excess = stream.len().saturating_sub(self.limits.max_events_per_stream) as u64;
+        if excess > 0 {
+            stream.drop_through(position.event - self.limits.max_events_per_stream as u64);
+        }
+        state.bytes += bytes;
+        state.queue.push_back(Queued {
+            position,
+            bytes,
+            stored_at: Instant::now(),
+        });
+        state.enforce(&self.limits);
+        position.to_string()
+    }
+
+    fn reader(&self, key: StreamKey, from: u64) -> EventStream {
+        let events = self.clone();
+        Box::pin(stream::unfold((events, key, from), |(events, key, from)| async move {
+            loop {
+                let waiting = match events.next(key, from) {
+                    Next::Event(next, event) => return Some((event, (events, key, next))),
+                    Next::End => return None,
+                    Next::Wait(changed) => changed,
+                };
+                let mut notified = std::pin::pin!(waiting.notified());
+                notified.as_mut().enable();
+                // An event may have come between the look above and the wait: look once more.
+                match events.next(key, from) {
+                    Next::Event(next, event) => return Some((event, (events, key, next))),
+                    Next::End => return None,
+                    Next::Wait(_) => notified.await,
+                }
+            }
+        }))
+    }
+
+    fn next(&self, key: StreamKey, from: u64) -> Next {
+        self.lock()
+            .streams
+            .get_mut(&key)
+            .map_or(Next::End, |stream| stream.next(from))
+    }
+
+    /// No code panics while it holds the lock, and the state is whole between any two lines.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The key of a stream, which is made at its first event.
+    fn key_of(&mut self, stream_id: &str) -> StreamKey {
+        if let Some(key) = self.keys.get(stream_id) {
+            return *key;
+        }
+        let key = StreamKey(uuid::Uuid::new_v4().as_u128());
+        let common = stream_id.strip_suffix(COMMON_SUFFIX).map(SessionId::from);
+        let delivery = if common.is_some() {
+            Delivery::Common
+        } else {
+            Delivery::Request
+        };
+        if let Some(session) = &common {
+            self.sessions.entry(Arc::clone(session)).or_default().insert(key);
+        }
+        self.streams.insert(key, Stream::new(stream_id, delivery, common));
+        self.keys.insert(stream_id.to_owned(), key);
+        key
+    }
+
+    fn enforce(&mut self, limits: &EventLimits) {
+        let now = Instant::now();
+        while let Some(oldest) = self.queue.front() {
+            let expired = now.duration_since(oldest.stored_at) > limits.ttl;
+            if !expired && self.bytes <= limits.max_bytes {
+                break;
+            }
+            let Some(Queued { position, bytes, .. }) = self.queue.pop_front() else {
+                break;
+            };
+            self.bytes -= bytes;
+            self.drop_event(position);
+        }
+    }
+
+    fn drop_event(&mut self, position: Position) {
+        let Some(stream) = self.streams.get_mut(&position.key) else {
+            return;
+        };
+        stream.drop_through(position.event);
+        if stream.is_empty() && stream.ended {
+            self.remove_stream(position.key);
+        }
+    }
+
+    fn remove_stream(&mut self, key: StreamKey) {
+        let Some(stream) = self.streams.remove(&key) else {
+            return;
+        };
+        self.keys.remove(&stream.stream_id);
+        if let Some(streams) = stream
+            .session
+            .as_ref()
+            .and_then(|session| self.sessions.get_mut(session))
+        {
+            streams.remove(&key);
+        }
+        stream.changed.notify_waiters();
+    }
+}
+
+#[async_trait::async_trait]
+impl EventStore for MemoryEvents {
+    async fn store_event(&self, stream_id: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
+        Ok(self.store(stream_id, event))
+    }
+
+    async fn replay_events_after(&self, last_event_id: &str) -> Result<EventStream, EventStoreError> {
+        Ok(self.follow(last_event_id)?)
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}-{}", self.key.0, self.event)
+    }
+}
+
+impl std::str::FromStr for Position {
+    type Err = UnknownEvent;
+
+    fn from_str(event_id: &str) -> Result<Self, UnknownEvent> {
+        let (key, event) = event_id.split_once('-').ok_or(UnknownEvent)?;
+        let key = u128::from_str_radix(key, 16).map_err(|_| UnknownEvent)?;
+        Ok(Self {
+            key: StreamKey(key),
+            event: event.parse().map_err(|_| UnknownEvent)?,
+        })
+    }
+}
+
+/// The length of a message as JSON, without making the JSON.
+fn json_size(message: &impl serde::Serialize) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // A counter never fails, and messages always serialise; an undercount would do no harm.
+    let _ = serde_json::to_writer(&mut counter, message);
+    counter.0
+}

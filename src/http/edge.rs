@@ -1,0 +1,58 @@
+//! What the edge needs to answer requests, shared by all of its layers.
+
+use std::sync::Arc;
+
+use url::Url;
+
+use super::{OriginPolicy, health::Readiness, server::Drain};
+use crate::{auth::Authenticator, jupyter::Servers, mcp::Endpoint, telemetry::Metrics};
+
+#[derive(Debug, Clone)]
+pub struct EdgeConfig {
+    pub public_url: Option<Url>,
+    pub origins: OriginPolicy,
+    pub max_body_bytes: usize,
+    pub max_header_bytes: usize,
+    /// Whether `/metrics` is served here or on an address of its own.
+    pub serve_metrics: bool,
+}
+
+pub struct Edge<H> {
+    pub(super) config: EdgeConfig,
+    pub(super) authenticator: Authenticator,
+    pub(super) servers: Arc<Servers>,
+    pub(super) endpoint: Endpoint<H>,
+    pub(super) metrics: Metrics,
+    pub(super) readiness: Readiness,
+    pub(super) drain: Drain,
+}
+
+impl<H> Edge<H> {
+    pub fn new(
+        config: EdgeConfig,
+        authenticator: Authenticator,
+        servers: Arc<Servers>,
+        endpoint: Endpoint<H>,
+        metrics: Metrics,
+        drain: Drain,
+    ) -> Self {
+        let readiness = Readiness::new(Arc::clone(&servers), drain.clone());
+        Self {
+            config,
+            authenticator,
+            servers,
+            endpoint,
+            metrics,
+            readiness,
+            drain,
+        }
+    }
+
+    /// The URL under which clients know the gateway: configured, or as this request addressed it.
+    pub(super) fn base_url(&self, authority: &str) -> String {
+        match &self.config.public_url {
+            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+            None => format!("http://{authority}"),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `/mcp`: body, then identity, then the protocol.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_LENGTH},
+};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use rmcp::ServerHandler;
+
+use super::{Edge, guard::authority, problem::Problem, selection::select};
+use crate::{
+    auth::{AuthError, Principal},
+    mcp::Caller,
+    tools::Scope,
+};
+
+pub(super) async fn handle<H: ServerHandler + Clone>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
+    match answer(&edge, request).await {
+        Ok(response) => response,
+        Err((reason, problem)) => {
+            edge.metrics.rejected(reason);
+            problem.into_response()
+        }
+    }
+}
+
+type Refusal = (&'static str, Problem);
+
+async fn answer<H: ServerHandler + Clone>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    let principal = authenticate(edge, &parts)?;
+    let caller = caller(edge, &parts, Arc::clone(&principal))?;
+    let body = read_body(edge, &parts.headers, body).await?;
+    parts.extensions.insert(caller);
+    // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
+    parts.headers.remove(AUTHORIZATION);
+    let working = (parts.method == Method::POST).then(|| edge.drain.work());
+    let request = http::Request::from_parts(parts, Full::new(body.clone()));
+    let reply = edge.endpoint.handle(request, &body, &principal.id).await;
+    // A stream is being worked on until its last byte is sent.
+    Ok(reply.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &working;
+            frame
+        }))
+    }))
+}
+
+fn authenticate<H>(edge: &Edge<H>, parts: &http::request::Parts) -> Result<Arc<Principal>, Refusal> {
+    let token = bearer(&parts.headers).unwrap_or_default();
+    edge.authenticator.authenticate(token).map_err(|error| {
+        let base = edge.base_url(authority(&parts.headers, &parts.uri).unwrap_or_default());
+        let metadata = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+        match error {
+            AuthError::Missing => {
+                let message = "send the header `Authorization: Bearer <token>`";
+                (
+                    "token_missing",
+                    Problem::unauthorized(message, format!("Bearer {metadata}")),
+                )
+            }
+            AuthError::Unknown => {
+                let message = "the token is not known here; check it, or ask an operator for a new one";
+                (
+                    "token_unknown",
+                    Problem::unauthorized(message, format!("Bearer error=\"invalid_token\", {metadata}")),
+                )
+            }
+        }
+    })
+}
+
+/// The credential of `Authorization: Bearer T`, or of Jupyter's spelling `token T`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let known = scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token");
+    known.then(|| token.trim())
+}
+
+fn caller<H>(edge: &Edge<H>, parts: &http::request::Parts, principal: Arc<Principal>) -> Result<Caller, Refusal> {
+    let bad = |message: String| {
+        (
+            "selection",
+            Problem::new(StatusCode::BAD_REQUEST, "bad_selection", message),
+        )
+    };
+    let selection = select(&parts.uri, &parts.headers).map_err(|error| bad(error.to_string()))?;
+    let scope = Scope::new(&principal, &edge.servers, &selection.servers).map_err(|error| bad(error.to_string()))?;
+    Ok(Caller::new(principal, scope, &selection))
+}
+
+async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+    let limit = edge.config.max_body_bytes;
+    let too_large = || {
+        let message = format!("the body is larger than {limit} bytes; send less, or have http.max_body_bytes raised");
+        (
+            "body_too_large",
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message),
+        )
+    };
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err((
+            "body_cut_off",
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "body_cut_off",
+                "the body ended before it was complete",
+            ),
+        )),
+    }
+}

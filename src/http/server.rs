@@ -1,0 +1,125 @@
+//! Sockets: accepting connections, and letting go of them without failing anybody.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
+use tower::ServiceExt;
+
+/// A client that has not sent its headers by then is slow on purpose.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// What hyper may buffer of one connection; larger headers are answered with 431.
+const MAX_BUFFER: usize = 128 * 1024;
+/// Accepting fails when the process is out of file descriptors; trying at once again would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// After the streams were told to end, connections need only a moment to say so.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The state of leaving: told to leave, what is still being worked on, and when to drop everything.
+#[derive(Debug, Clone)]
+pub struct Drain {
+    leaving: CancellationToken,
+    stop: CancellationToken,
+    work: TaskTracker,
+    deadline: Duration,
+}
+
+impl Drain {
+    pub fn new(deadline: Duration) -> Self {
+        Self {
+            leaving: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            work: TaskTracker::new(),
+            deadline,
+        }
+    }
+
+    /// Starts to leave: no new connections, unready, requests under way are finished.
+    pub fn start(&self) {
+        self.leaving.cancel();
+    }
+
+    /// Cancelled when every stream must end, whatever it carries.
+    pub fn stop_token(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.leaving.is_cancelled()
+    }
+
+    /// A piece of work that leaving waits for, as long as the token lives.
+    pub(super) fn work(&self) -> TaskTrackerToken {
+        self.work.token()
+    }
+
+    async fn finish_work(&self) {
+        self.work.close();
+        if timeout(self.deadline, self.work.wait()).await.is_err() {
+            tracing::warn!(
+                left = self.work.len(),
+                "requests were still running at the drain deadline"
+            );
+        }
+        self.stop.cancel();
+    }
+}
+
+/// Serves until told to leave, then finishes what is under way, at most until the deadline.
+pub async fn serve(listener: TcpListener, router: Router, drain: Drain) {
+    let graceful = Arc::new(GracefulShutdown::new());
+    let connections = TaskTracker::new();
+    loop {
+        let Some(accepted) = drain.leaving.run_until_cancelled(listener.accept()).await else {
+            break;
+        };
+        match accepted {
+            Ok((stream, _)) => drop(connections.spawn(connection(stream, router.clone(), graceful.watcher()))),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    drain.finish_work().await;
+    connections.close();
+    if let Some(graceful) = Arc::into_inner(graceful) {
+        let _ = timeout(CLOSE_TIMEOUT, graceful.shutdown()).await;
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, watcher: hyper_util::server::graceful::Watcher) {
+    // Small answers must not wait for the client's delayed acknowledgement.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY cannot be set");
+    }
+    let service =
+        TowerToHyperService::new(router.map_request(|request: http::Request<Incoming>| request.map(Body::new)));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_BUFFER)
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(MAX_BUFFER).unwrap_or(u32::MAX));
+    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,19 @@
+//! Jupyter servers as the gateway sees them: REST through one pooled client each.
+//! The only place that knows `reqwest`. Knows nothing of principals, MCP or the HTTP edge.
+
+mod client;
+mod collaboration;
+mod contents;
+mod error;
+mod kernelspecs;
+mod servers;
+mod status;
+mod urls;
+
+pub use client::JupyterServer;
+pub use contents::{Content, Document, DocumentKind, NewDocument};
+pub use error::JupyterError;
+pub use kernelspecs::Kernelspec;
+pub use servers::{Servers, UnknownServer};
+pub use status::ServerStatus;
+pub use urls::{NotebookUrl, UrlError, locate_notebook};

@@ -1,0 +1,188 @@
+//! One configured Jupyter server and its pooled HTTP client: requests in, JSON or a telling error out.
+
+use std::{fmt, time::Duration};
+
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use super::JupyterError;
+use crate::config::{Secret, ServerConfig};
+
+/// Jupyter's own messages are short; more than this of one is noise in a model's context.
+const MAX_MESSAGE_CHARS: usize = 300;
+
+pub struct JupyterServer {
+    name: String,
+    /// Ends with a slash.
+    url: Url,
+    http: reqwest::Client,
+    request_timeout: Duration,
+}
+
+impl JupyterServer {
+    pub fn new(config: &ServerConfig, token: &Secret) -> Result<Self, reqwest::Error> {
+        let mut headers = HeaderMap::new();
+        let token = token.expose();
+        if let (false, Ok(mut value)) = (token.is_empty(), HeaderValue::try_from(format!("token {token}"))) {
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            // Without a cookie jar every request would be a new anonymous user to Jupyter.
+            .cookie_store(true)
+            // A redirect leads to the login page: better reported than followed.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(config.connect_timeout)
+            .timeout(config.request_timeout)
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self {
+            name: config.name.clone(),
+            url: config.url.clone(),
+            http,
+            request_timeout: config.request_timeout,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The base URL as people write it, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        self.url.as_str().trim_end_matches('/')
+    }
+
+    /// A request for an API path that is already percent-encoded, e.g. `api/contents/a%20b.ipynb`.
+    pub(super) fn request(&self, method: Method, api_path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{api_path}", self.url))
+    }
+
+    /// Sends a request about `subject` (the path a message should name) and reads a JSON answer.
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        subject: &str,
+    ) -> Result<T, JupyterError> {
+        let response = self.send(request, subject).await?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.transport_error(&error))?;
+        serde_json::from_slice(&body).map_err(|_| self.not_jupyter(status, "an unexpected answer"))
+    }
+
+    /// Sends a request and makes every answer but success an error.
+    pub(super) async fn send(&self, request: RequestBuilder, subject: &str) -> Result<Response, JupyterError> {
+        let response = self.answer(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            _ => Err(self.refusal(response, subject).await),
+        }
+    }
+
+    /// Sends a request and returns whatever status comes back.
+    pub(super) async fn answer(&self, request: RequestBuilder) -> Result<Response, JupyterError> {
+        request.send().await.map_err(|error| self.transport_error(&error))
+    }
+
+    async fn refusal(&self, response: Response, subject: &str) -> JupyterError {
+        let status = response.status();
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+        let server = self.name.clone();
+        if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
+            return JupyterError::Credentials {
+                server,
+                status: status.as_u16(),
+            };
+        }
+        let message = if is_json {
+            message_of(response).await
+        } else {
+            String::new()
+        };
+        match status {
+            // The same status also says that the file system forbids it, which no token can change.
+            StatusCode::FORBIDDEN if !message.starts_with("Permission denied") => JupyterError::Credentials {
+                server,
+                status: status.as_u16(),
+            },
+            _ if !is_json => self.not_jupyter(status, "a web page"),
+            StatusCode::NOT_FOUND => JupyterError::NotFound {
+                server,
+                path: subject.to_owned(),
+            },
+            StatusCode::CONFLICT => JupyterError::Exists {
+                server,
+                path: subject.to_owned(),
+            },
+            _ => JupyterError::Refused {
+                server,
+                status: status.as_u16(),
+                message,
+            },
+        }
+    }
+
+    fn not_jupyter(&self, status: StatusCode, what: &str) -> JupyterError {
+        JupyterError::NotJupyter {
+            server: self.name.clone(),
+            status: status.as_u16(),
+            what: what.to_owned(),
+        }
+    }
+
+    fn transport_error(&self, error: &reqwest::Error) -> JupyterError {
+        let server = self.name.clone();
+        if error.is_timeout() && !error.is_connect() {
+            return JupyterError::Timeout {
+                server,
+                seconds: self.request_timeout.as_secs(),
+            };
+        }
+        JupyterError::Unreachable {
+            server,
+            url: self.base_url().to_owned(),
+            why: root_cause(error),
+        }
+    }
+}
+
+impl fmt::Debug for JupyterServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JupyterServer")
+            .field("name", &self.name)
+            .field("url", &self.url.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn message_of(response: Response) -> String {
+    let body: Value = response.json().await.unwrap_or_default();
+    let message = body
+        .get("message")
+        .or_else(|| body.get("error"))
+        .and_then(Value::as_str)
+        .unwrap_or("no reason given");
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
+/// The innermost cause is what a person can act on ("Connection refused"); the outer ones repeat the URL.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,206 @@
+//! Jupyter's contents API: documents and directories by path.
+
+use futures::{StreamExt, stream};
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{JupyterError, JupyterServer};
+use crate::types::DocPath;
+
+/// How many directories of one server are read at once while a tree is walked.
+const PARALLEL_LISTINGS: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentKind {
+    Notebook,
+    File,
+    Directory,
+}
+
+/// A document as Jupyter describes it, with or without its content.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Document {
+    pub name: String,
+    pub path: String,
+    #[serde(rename = "type")]
+    pub kind: DocumentKind,
+    pub created: Option<String>,
+    pub last_modified: Option<String>,
+    pub size: Option<u64>,
+    #[serde(default)]
+    pub writable: bool,
+    pub mimetype: Option<String>,
+    pub format: Option<String>,
+    #[serde(default)]
+    content: Value,
+}
+
+/// The content of a document, by what can be done with it.
+#[derive(Debug, Clone)]
+pub enum Content {
+    Text(String),
+    Notebook(Value),
+    /// Base64, as Jupyter sends what is not text.
+    Binary(String),
+    Directory(Vec<Document>),
+}
+
+/// What to write to a path.
+#[derive(Debug, Clone)]
+pub enum NewDocument {
+    Notebook(Value),
+    Text(String),
+    Base64(String),
+    Directory,
+}
+
+impl Document {
+    pub fn into_content(self) -> Content {
+        match (self.kind, self.content) {
+            (DocumentKind::Notebook, notebook) => Content::Notebook(notebook),
+            (DocumentKind::Directory, entries) => {
+                Content::Directory(serde_json::from_value(entries).unwrap_or_default())
+            }
+            (DocumentKind::File, Value::String(text)) if self.format.as_deref() == Some("base64") => {
+                Content::Binary(text)
+            }
+            (DocumentKind::File, Value::String(text)) => Content::Text(text),
+            (DocumentKind::File, other) => Content::Text(other.to_string()),
+        }
+    }
+}
+
+impl JupyterServer {
+    /// A document without its content.
+    pub async fn document(&self, path: &DocPath) -> Result<Document, JupyterError> {
+        self.get_contents(path, &[("content", "0")]).await
+    }
+
+    pub async fn document_with_content(&self, path: &DocPath) -> Result<Document, JupyterError> {
+        self.get_contents(path, &[("content", "1")]).await
+    }
+
+    /// The entries of a directory; a file is an error that says so.
+    pub async fn list_directory(&self, path: &DocPath) -> Result<Vec<Document>, JupyterError> {
+        let directory = self
+            .get_contents(path, &[("content", "1"), ("type", "directory")])
+            .await?;
+        match directory.into_content() {
+            Content::Directory(entries) => Ok(entries),
+            _ => Err(self.refused(400, format!("{path:?} is not a directory"))),
+        }
+    }
+
+    /// The entries of several directories, read side by side, in the order asked for.
+    pub async fn list_directories(&self, paths: Vec<DocPath>) -> Vec<(DocPath, Result<Vec<Document>, JupyterError>)> {
+        let listing = |path: DocPath| async move {
+            let entries = self.list_directory(&path).await;
+            (path, entries)
+        };
+        stream::iter(paths)
+            .map(listing)
+            .buffered(PARALLEL_LISTINGS)
+            .collect()
+            .await
+    }
+
+    pub async fn exists(&self, path: &DocPath) -> Result<bool, JupyterError> {
+        match self.document(path).await {
+            Ok(_) => Ok(true),
+            Err(JupyterError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a new document. Jupyter itself would silently replace one that exists.
+    pub async fn create(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
+        if self.exists(path).await? {
+            return Err(JupyterError::Exists {
+                server: self.name().to_owned(),
+                path: path.to_string(),
+            });
+        }
+        let parent = path.parent();
+        if !self.exists(&parent).await? {
+            return Err(self.refused(
+                404,
+                format!("directory {parent:?} does not exist; make it first with create_document(type=\"directory\")"),
+            ));
+        }
+        self.write(path, document).await
+    }
+
+    /// Replaces the content of a document that nobody has open.
+    pub async fn overwrite(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
+        if self.is_open_in_room(path).await? {
+            return Err(JupyterError::OpenInRoom {
+                server: self.name().to_owned(),
+                path: path.to_string(),
+            });
+        }
+        self.write(path, document).await
+    }
+
+    pub async fn delete(&self, path: &DocPath) -> Result<(), JupyterError> {
+        let request = self.request(Method::DELETE, &contents_url(path));
+        self.send(request, path.as_str()).await.map(drop)
+    }
+
+    pub async fn rename(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
+        let request = self
+            .request(Method::PATCH, &contents_url(from))
+            .json(&json!({ "path": to.as_str() }));
+        match self.send(request, from.as_str()).await {
+            // A conflict is about the path that is taken, not the one that moves.
+            Err(JupyterError::Exists { server, .. }) => Err(JupyterError::Exists {
+                server,
+                path: to.to_string(),
+            }),
+            result => result.map(drop),
+        }
+    }
+
+    /// Copies a file byte for byte. Jupyter's own copy picks the name itself and rewrites notebooks.
+    pub async fn copy(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
+        if self.document(from).await?.kind == DocumentKind::Directory {
+            return Err(self.refused(400, format!("{from:?} is a directory; copy its files one by one")));
+        }
+        let bytes = self
+            .get_contents(from, &[("content", "1"), ("type", "file"), ("format", "base64")])
+            .await?;
+        match bytes.into_content() {
+            Content::Binary(base64) => self.create(to, NewDocument::Base64(base64)).await.map(drop),
+            _ => Err(self.refused(500, format!("{from:?} came back without its bytes"))),
+        }
+    }
+
+    async fn get_contents(&self, path: &DocPath, query: &[(&str, &str)]) -> Result<Document, JupyterError> {
+        let request = self.request(Method::GET, &contents_url(path)).query(query);
+        self.json(request, path.as_str()).await
+    }
+
+    async fn write(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
+        let body = match document {
+            NewDocument::Notebook(content) => json!({ "type": "notebook", "format": "json", "content": content }),
+            NewDocument::Text(content) => json!({ "type": "file", "format": "text", "content": content }),
+            NewDocument::Base64(content) => json!({ "type": "file", "format": "base64", "content": content }),
+            NewDocument::Directory => json!({ "type": "directory" }),
+        };
+        let request = self.request(Method::PUT, &contents_url(path)).json(&body);
+        self.json(request, path.as_str()).await
+    }
+
+    fn refused(&self, status: u16, message: String) -> JupyterError {
+        JupyterError::Refused {
+            server: self.name().to_owned(),
+            status,
+            message,
+        }
+    }
+}
+
+fn contents_url(path: &DocPath) -> String {
+    format!("api/contents/{}", path.to_url_path())
+}

@@ -1,0 +1,53 @@
+//! What can go wrong with a Jupyter server, in words that tell the caller or the operator what to check.
+
+use crate::error::{ClientError, ErrorKind};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JupyterError {
+    #[error(
+        "Jupyter server `{server}` at {url} cannot be reached ({why}); check that it runs and that its url is right"
+    )]
+    Unreachable { server: String, url: String, why: String },
+    #[error(
+        "Jupyter server `{server}` did not answer within {seconds} s; it may be busy or hung: try again, or have it restarted"
+    )]
+    Timeout { server: String, seconds: u64 },
+    #[error(
+        "Jupyter server `{server}` refused the gateway's own credentials (HTTP {status}); an operator must check the token configured for it"
+    )]
+    Credentials { server: String, status: u16 },
+    #[error(
+        "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); check that its url points at a Jupyter server and includes the base path"
+    )]
+    NotJupyter { server: String, status: u16, what: String },
+    #[error("{path:?} does not exist on Jupyter server `{server}`; list_documents shows what does")]
+    NotFound { server: String, path: String },
+    #[error(
+        "{path:?} already exists on Jupyter server `{server}`; choose another path, or use overwrite_document to replace its content"
+    )]
+    Exists { server: String, path: String },
+    #[error(
+        "{path:?} is open for live editing on Jupyter server `{server}`, so replacing the file would overwrite what people type; close it in JupyterLab, wait a minute and try again"
+    )]
+    OpenInRoom { server: String, path: String },
+    #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
+    Refused {
+        server: String,
+        status: u16,
+        message: String,
+    },
+}
+
+impl ClientError for JupyterError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Credentials { .. } | Self::NotJupyter { .. } => {
+                ErrorKind::Upstream
+            }
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } | Self::OpenInRoom { .. } => ErrorKind::Conflict,
+            Self::Refused { status, .. } if *status < 500 => ErrorKind::InvalidArgument,
+            Self::Refused { .. } => ErrorKind::Upstream,
+        }
+    }
+}

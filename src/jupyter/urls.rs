@@ -1,0 +1,132 @@
+//! From a URL that a person copied out of the browser to the notebook it shows. Does no I/O.
+
+use percent_encoding::percent_decode_str;
+use url::{Host, Url};
+
+use super::JupyterServer;
+use crate::types::{DocPath, PathError};
+
+/// The views behind which Jupyter's front ends put a path, longest first where one contains another.
+const VIEWS: &[&str] = &[
+    "nbclassic/notebooks/",
+    "nbclassic/edit/",
+    "nbclassic/tree/",
+    "lab/tree/",
+    "doc/tree/",
+    "notebooks/",
+    "tree/",
+    "edit/",
+    "view/",
+    "files/",
+    "consoles/",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotebookUrl<'a> {
+    /// Index of the server among those given.
+    pub server: &'a str,
+    pub base_url: &'a str,
+    pub path: DocPath,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    #[error("{0:?} is not an http(s) URL; paste the address of a notebook as the browser shows it")]
+    NotAUrl(String),
+    #[error("{url:?} belongs to none of the configured Jupyter servers: {configured}")]
+    Foreign { url: String, configured: String },
+    #[error("{0:?} shows no document; expected an address such as .../lab/tree/folder/name.ipynb")]
+    NoDocument(String),
+    #[error("{0:?} is not a notebook: its path does not end with .ipynb")]
+    NotANotebook(String),
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Finds the server and the notebook that a URL shows, among the servers the caller may use.
+pub fn locate_notebook<'a>(
+    raw: &str,
+    servers: impl IntoIterator<Item = &'a JupyterServer>,
+) -> Result<NotebookUrl<'a>, UrlError> {
+    let shown: String = raw.chars().take(500).collect();
+    let url = Url::parse(raw.trim())
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or_else(|| UrlError::NotAUrl(shown.clone()))?;
+    let mut best: Option<(&JupyterServer, &str)> = None;
+    let mut configured = Vec::new();
+    for server in servers {
+        configured.push(format!("{} ({})", server.name(), server.base_url()));
+        let longest = best.map_or(0, |(server, _)| server.url().path().len());
+        if let Some(rest) = path_below(&url, server.url()).filter(|_| server.url().path().len() > longest) {
+            best = Some((server, rest));
+        }
+    }
+    let (server, rest) = best.ok_or_else(|| UrlError::Foreign {
+        url: shown.clone(),
+        configured: configured.join(", "),
+    })?;
+    let path = document_path(rest).ok_or(UrlError::NoDocument(shown))??;
+    if !path.is_notebook() {
+        return Err(UrlError::NotANotebook(path.to_string()));
+    }
+    Ok(NotebookUrl {
+        server: server.name(),
+        base_url: server.base_url(),
+        path,
+    })
+}
+
+/// The encoded path of `url` below the base of a server, if it is that server's.
+fn path_below<'a>(url: &'a Url, base: &Url) -> Option<&'a str> {
+    let same_port = url.port_or_known_default() == base.port_or_known_default();
+    if !same_port || !same_host(url, base) {
+        return None;
+    }
+    url.path().strip_prefix(base.path())
+}
+
+/// Hosts are compared by name, and all names of this machine's loopback are one.
+fn same_host(a: &Url, b: &Url) -> bool {
+    fn is_loopback(url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+    }
+    a.host_str() == b.host_str() || is_loopback(a) && is_loopback(b)
+}
+
+/// The document behind a view: `lab/tree/a%20b.ipynb` is `a b.ipynb`.
+fn document_path(rest: &str) -> Option<Result<DocPath, PathError>> {
+    let rest = without_workspace(rest);
+    let encoded = VIEWS.iter().find_map(|view| rest.strip_prefix(view))?;
+    let Ok(decoded) = percent_decode_str(encoded).decode_utf8() else {
+        return Some(Err(PathError::Encoded(encoded.to_owned())));
+    };
+    // A separator that was itself encoded is no separator of this URL, so it cannot be one of the path.
+    if decoded.matches('/').count() != encoded.matches('/').count() {
+        return Some(Err(PathError::Encoded(encoded.to_owned())));
+    }
+    // JupyterLab marks shared documents of older versions with a drive, as in `RTC:folder/name.ipynb`.
+    let path = decoded.strip_prefix("RTC:").unwrap_or(&decoded);
+    if path.trim_matches('/').is_empty() {
+        return None;
+    }
+    Some(DocPath::parse_file(path))
+}
+
+/// `lab/workspaces/mine/tree/x` shows the same document as `lab/tree/x`.
+fn without_workspace(rest: &str) -> String {
+    for app in ["lab", "doc"] {
+        let inner = rest
+            .strip_prefix(app)
+            .and_then(|rest| rest.strip_prefix("/workspaces/"));
+        if let Some((_, tail)) = inner.and_then(|inner| inner.split_once('/')) {
+            return format!("{app}/{tail}");
+        }
+    }
+    rest.to_owned()
+}

@@ -1,0 +1,46 @@
+//! # jupyter-mcp-gateway: the map
+//!
+//! One MCP endpoint for any number of agents, in front of any number of Jupyter servers.
+//!
+//! ```text
+//! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools ▶ jupyter ──REST──▶ Jupyter A, B, C
+//!                            └ events (resumable streams)
+//! ```
+//!
+//! ## Layers, from the top. A module imports only from rows below its own.
+//!
+//! | row | modules | what they own |
+//! | --- | --- | --- |
+//! | 1 | [`cli`], [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter` |
+//! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
+//! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
+//! | 4 | [`tools`] | what an agent can do: plain async functions on a context |
+//! | 5 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API; the event store; principals and their rules |
+//! | 6 | [`telemetry`] | logs, traces, metrics |
+//! | 7 | [`config`] | settings, their defaults, and what is refused |
+//! | 8 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets |
+//!
+//! A test walks `src/` and checks this table.
+//!
+//! ## Invariants
+//!
+//! - A [`types::DocPath`] has one spelling per file; access rules see nothing else.
+//! - Every request behind the edge has a caller; its selection narrows what its token allows.
+//! - A session, an event id and an open stream belong to the principal that made them; for anybody
+//!   else they do not exist.
+//! - What a client reads of a failure is the `Display` of an [`error::ClientError`]; everything else
+//!   is a fixed text and a log line.
+//! - Tokens, cell sources and outputs are in no log, span or metric.
+
+pub mod app;
+pub mod auth;
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod events;
+pub mod http;
+pub mod jupyter;
+pub mod mcp;
+pub mod telemetry;
+pub mod tools;
+pub mod types;

@@ -1,0 +1,16 @@
+//! The protocol: two eras of MCP on one endpoint, sessions, the catalogue as clients see it.
+//! Together with `events` the only place that knows `rmcp`. Knows nothing of axum or of sockets.
+
+mod catalogue;
+mod endpoint;
+mod envelope;
+mod handler;
+mod identity;
+mod observe;
+mod sessions;
+
+pub use catalogue::Catalogue;
+pub use endpoint::{Endpoint, EndpointConfig, Reply};
+pub use handler::GatewayHandler;
+pub use identity::{Caller, Selection};
+pub use sessions::{SessionLimits, Sessions};

@@ -1,0 +1,120 @@
+//! The tools as MCP describes them, built once and filtered per caller.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use rmcp::model::{Tool, ToolAnnotations};
+
+use super::Caller;
+use crate::tools::{Effect, ToolDefinition, catalogue};
+
+pub struct Catalogue {
+    entries: Vec<Entry>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+struct Entry {
+    definition: ToolDefinition,
+    tool: Tool,
+}
+
+/// Why a tool cannot be called, in words for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("Unknown tool: {0}")]
+    Unknown(String),
+    #[error(
+        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those selected ({selected}); connect with ?toolsets={toolset} to use it"
+    )]
+    NotSelected {
+        tool: String,
+        toolset: &'static str,
+        selected: String,
+    },
+    #[error("tool `{tool}` changes things and this connection is read-only; connect without readonly=true to use it")]
+    ReadOnly { tool: String },
+}
+
+impl Catalogue {
+    pub fn new() -> Self {
+        let entries: Vec<Entry> = catalogue()
+            .into_iter()
+            .map(|definition| Entry {
+                tool: describe(&definition),
+                definition,
+            })
+            .collect();
+        let by_name = entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (entry.definition.name, index))
+            .collect();
+        Self { entries, by_name }
+    }
+
+    /// The tools that a caller may use and has selected.
+    pub(super) fn visible(&self, caller: &Caller) -> Vec<Tool> {
+        self.entries
+            .iter()
+            .filter(|entry| caller.has_toolset(entry.definition.toolset) && caller.may(entry.definition.permission))
+            .map(|entry| entry.tool.clone())
+            .collect()
+    }
+
+    /// The tool of a name, if the caller's selection has it. Its permission is checked when it runs.
+    pub(super) fn find(&self, name: &str, caller: &Caller) -> Result<&ToolDefinition, Refusal> {
+        let definition = self
+            .definition(name)
+            .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
+        if !caller.has_toolset(definition.toolset) {
+            return Err(Refusal::NotSelected {
+                tool: name.to_owned(),
+                toolset: definition.toolset.as_str(),
+                selected: caller.toolset_names(),
+            });
+        }
+        if caller.is_readonly() && definition.effect != Effect::Read {
+            return Err(Refusal::ReadOnly { tool: name.to_owned() });
+        }
+        Ok(definition)
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<Tool> {
+        self.by_name.get(name).map(|index| self.entries[*index].tool.clone())
+    }
+
+    /// Every tool with the toolset it belongs to, for people.
+    pub fn iter(&self) -> impl Iterator<Item = (&ToolDefinition, &Tool)> {
+        self.entries.iter().map(|entry| (&entry.definition, &entry.tool))
+    }
+
+    fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+        self.by_name.get(name).map(|index| &self.entries[*index].definition)
+    }
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn describe(definition: &ToolDefinition) -> Tool {
+    Tool::new(
+        definition.name,
+        Cow::Borrowed(definition.description),
+        Arc::new(definition.input_schema.clone()),
+    )
+    .with_raw_output_schema(Arc::new(definition.output_schema.clone()))
+    .with_annotations(annotations(definition.effect))
+}
+
+/// Only what differs from the protocol's defaults is said, since every byte is in a model's context.
+fn annotations(effect: Effect) -> ToolAnnotations {
+    let closed_world = ToolAnnotations::new().open_world(false);
+    match effect {
+        Effect::Read => closed_world.read_only(true),
+        Effect::Add => closed_world.destructive(false),
+        Effect::Change => closed_world,
+        Effect::Set => closed_world.idempotent(true),
+    }
+}

@@ -1,0 +1,165 @@
+//! One URL, two eras of the protocol: chooses the service, guards sessions, answers what is malformed.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    SessionLimits, Sessions,
+    envelope::{self, Envelope},
+};
+use crate::{
+    events::{EventLimits, MemoryEvents},
+    telemetry::Metrics,
+};
+
+pub type Reply = Response<BoxBody<Bytes, Infallible>>;
+
+/// The first protocol version without sessions. Versions are dates, so they compare as text.
+const FIRST_MODERN_VERSION: &str = "2026-07-28";
+/// How often idle sessions and old events are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, Copy)]
+pub struct EndpointConfig {
+    pub max_body_bytes: usize,
+    pub max_json_depth: usize,
+    pub sessions: SessionLimits,
+    pub events: EventLimits,
+}
+
+/// The MCP endpoint, for any handler: tests mount the conformance suite's on the same stack.
+#[derive(Clone)]
+pub struct Endpoint<H> {
+    modern: StreamableHttpService<H, NeverSessionManager>,
+    legacy: StreamableHttpService<H, Sessions>,
+    sessions: Arc<Sessions>,
+    max_json_depth: usize,
+}
+
+impl<H: ServerHandler + Clone> Endpoint<H> {
+    /// Builds both services. Cancelling `stop` ends every stream.
+    pub fn new(config: EndpointConfig, handler: H, metrics: Metrics, stop: &CancellationToken) -> Self {
+        let events = MemoryEvents::new(config.events);
+        let sessions = Arc::new(Sessions::new(config.sessions, events, metrics));
+        let factory = move || Ok(handler.clone());
+        // Hosts and origins are checked at the edge, on every route; checking twice could only differ.
+        let common = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(config.max_body_bytes)
+            .with_cancellation_token(stop.clone());
+        let modern = common.clone().with_legacy_session_mode(false).with_json_response(true);
+        // The service's own priming events all carry the id "0", which names no event; the session
+        // layer's carry real ones.
+        let legacy = common.with_sse_retry(None);
+        Self {
+            modern: StreamableHttpService::new(factory.clone(), Arc::default(), modern),
+            legacy: StreamableHttpService::new(factory, Arc::clone(&sessions), legacy),
+            sessions,
+            max_json_depth: config.max_json_depth,
+        }
+    }
+
+    /// Closes idle sessions until `stop` is cancelled.
+    pub async fn sweep(&self, stop: CancellationToken) {
+        let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+        while stop.run_until_cancelled(interval.tick()).await.is_some() {
+            self.sessions.sweep().await;
+        }
+    }
+
+    /// Answers one request of an authenticated principal.
+    pub async fn handle(&self, request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+        let envelope = match *request.method() {
+            Method::POST => match envelope::inspect(body, self.max_json_depth) {
+                Ok(envelope) => Some(envelope),
+                Err(malformed) => return json_reply(StatusCode::BAD_REQUEST, &malformed.to_json()),
+            },
+            _ => None,
+        };
+        // `initialize` exists only in the older versions, whatever version it names.
+        if is_modern(request.headers()) && envelope != Some(Envelope::Initialize) {
+            return self.modern.handle(request).await;
+        }
+        self.handle_legacy(request, envelope, principal).await
+    }
+
+    async fn handle_legacy(
+        &self,
+        request: Request<Full<Bytes>>,
+        envelope: Option<Envelope>,
+        principal: &Arc<str>,
+    ) -> Reply {
+        let session = header(request.headers(), "mcp-session-id").map(str::to_owned);
+        if let Some(session) = &session {
+            if !self.sessions.is_owner(session, principal) {
+                return not_found("Session not found");
+            }
+            // An empty stream would make clients ask for the same event forever.
+            let resumed = header(request.headers(), "last-event-id").filter(|_| request.method() == Method::GET);
+            if resumed.is_some_and(|event| !self.sessions.can_resume(session, event)) {
+                return not_found("Event not found");
+            }
+        }
+        if request.method() == Method::DELETE {
+            return closed(self.legacy.handle(request).await);
+        }
+        if session.is_some() || envelope != Some(Envelope::Initialize) {
+            return self.legacy.handle(request).await;
+        }
+        match self.sessions.admit(principal, self.legacy.handle(request)).await {
+            Ok(reply) => reply,
+            Err(refused) => too_many_sessions(&refused.to_string()),
+        }
+    }
+}
+
+fn is_modern(headers: &HeaderMap) -> bool {
+    header(headers, "mcp-protocol-version").is_some_and(|version| version >= FIRST_MODERN_VERSION)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The library says "accepted" where clients expect to hear that it is done.
+fn closed(mut reply: Reply) -> Reply {
+    if reply.status() == StatusCode::ACCEPTED {
+        *reply.status_mut() = StatusCode::NO_CONTENT;
+    }
+    reply
+}
+
+fn not_found(message: &str) -> Reply {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": message } });
+    json_reply(StatusCode::NOT_FOUND, &error)
+}
+
+fn too_many_sessions(message: &str) -> Reply {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": message } });
+    let mut reply = json_reply(StatusCode::TOO_MANY_REQUESTS, &error);
+    reply
+        .headers_mut()
+        .insert(http::header::RETRY_AFTER, HeaderValue::from_static("60"));
+    reply
+}
+
+fn json_reply(status: StatusCode, body: &serde_json::Value) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
+    *reply.status_mut() = status;
+    reply
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}

@@ -1,0 +1,74 @@
+//! What the edge knows of a request before the protocol starts: the caller, and what they selected.
+
+use std::sync::Arc;
+
+use crate::{
+    auth::Principal,
+    tools::{Call, Scope},
+    types::{Permission, Toolset},
+};
+
+/// Which tools a client wants to see. A selection narrows what its token allows; it never widens it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Empty: what the tenant has, else the default set.
+    pub toolsets: Vec<Toolset>,
+    pub readonly: bool,
+    /// Empty: all of the tenant's.
+    pub servers: Vec<String>,
+}
+
+/// The caller of one request; the edge puts it into the request's extensions.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub principal: Arc<Principal>,
+    pub scope: Scope,
+    toolsets: Vec<Toolset>,
+    readonly: bool,
+}
+
+impl Caller {
+    pub fn new(principal: Arc<Principal>, scope: Scope, selection: &Selection) -> Self {
+        let bound = &principal.tenant.toolsets;
+        let toolsets = match (selection.toolsets.is_empty(), bound.is_empty()) {
+            (true, true) => Toolset::defaults().collect(),
+            (true, false) => bound.clone(),
+            (false, true) => selection.toolsets.clone(),
+            (false, false) => selection
+                .toolsets
+                .iter()
+                .copied()
+                .filter(|toolset| bound.contains(toolset))
+                .collect(),
+        };
+        Self {
+            principal,
+            scope,
+            toolsets,
+            readonly: selection.readonly,
+        }
+    }
+
+    pub(super) fn has_toolset(&self, toolset: Toolset) -> bool {
+        self.toolsets.contains(&toolset)
+    }
+
+    pub(super) fn toolset_names(&self) -> String {
+        let names: Vec<&str> = self.toolsets.iter().map(|toolset| toolset.as_str()).collect();
+        names.join(", ")
+    }
+
+    pub(super) fn is_readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// Whether a tool with this permission may be used at all in this request.
+    pub(super) fn may(&self, permission: Permission) -> bool {
+        let narrowed = self.readonly && permission != Permission::Read;
+        !narrowed && self.principal.permissions().contains(permission)
+    }
+
+    pub(super) fn call(&self) -> Call {
+        Call::new(Arc::clone(&self.principal), self.scope.clone())
+    }
+}

@@ -1,0 +1,103 @@
+//! One span and one measurement for every MCP operation, whatever it is.
+
+use std::time::Instant;
+
+use rmcp::{ErrorData, RoleServer, model::CallToolResponse, service::RequestContext};
+use tracing::{Instrument, Span, field};
+
+use crate::telemetry::{Metrics, Operation, set_remote_parent};
+
+/// How an answer counts: a tool that failed is an answered request and still an error.
+pub(super) trait Observed {
+    fn tool_failed(&self) -> bool {
+        false
+    }
+}
+
+impl Observed for CallToolResponse {
+    fn tool_failed(&self) -> bool {
+        matches!(self, CallToolResponse::Complete(result) if result.is_error == Some(true))
+    }
+}
+
+impl Observed for rmcp::model::ListToolsResult {}
+impl Observed for rmcp::model::InitializeResult {}
+impl Observed for rmcp::model::DiscoverResult {}
+
+/// Runs an operation in its span and records how it ended.
+pub(super) async fn observe<T: Observed>(
+    metrics: &Metrics,
+    method: &'static str,
+    tool: Option<&str>,
+    context: &RequestContext<RoleServer>,
+    operation: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
+    let started = Instant::now();
+    let version = context.protocol_version();
+    let protocol_version = version.as_ref().map_or("unknown", |version| version.as_str());
+    let span = span(method, tool, context, protocol_version);
+    let result = operation.instrument(span.clone()).await;
+    let code;
+    let outcome = match &result {
+        Ok(answer) if answer.tool_failed() => Err("tool_error"),
+        Ok(_) => Ok(()),
+        Err(error) => {
+            code = error.code.0.to_string();
+            span.record("rpc.response.status_code", code.as_str());
+            Err(code.as_str())
+        }
+    };
+    if let Err(error_type) = outcome {
+        span.record("error.type", error_type);
+    }
+    metrics.operation(
+        Operation {
+            method,
+            tool,
+            protocol_version,
+        },
+        outcome,
+        started.elapsed(),
+    );
+    result
+}
+
+fn span(
+    method: &'static str,
+    tool: Option<&str>,
+    context: &RequestContext<RoleServer>,
+    protocol_version: &str,
+) -> Span {
+    let span = tracing::info_span!(
+        "mcp",
+        otel.name = field::Empty,
+        otel.kind = "server",
+        mcp.method.name = method,
+        mcp.protocol.version = protocol_version,
+        jsonrpc.request.id = %context.id,
+        network.transport = "tcp",
+        network.protocol.name = "http",
+        gen_ai.tool.name = tool,
+        gen_ai.operation.name = tool.map(|_| "execute_tool"),
+        mcp.session.id = session_id(context),
+        error.type = field::Empty,
+        rpc.response.status_code = field::Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    match tool {
+        Some(tool) => span.record("otel.name", format!("{method} {tool}")),
+        None => span.record("otel.name", method),
+    };
+    if let Some(traceparent) = context.meta.get_traceparent() {
+        set_remote_parent(&span, traceparent, context.meta.get_tracestate());
+    }
+    span
+}
+
+/// Only protocol versions with sessions send the header.
+fn session_id(context: &RequestContext<RoleServer>) -> Option<&str> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    parts.headers.get("mcp-session-id")?.to_str().ok()
+}

@@ -1,0 +1,336 @@
+//! MCP sessions of protocol versions up to 2025-11-25: who owns them, how many there may be, how long
+//! they live, and streams that survive a lost connection.
+//!
+//! rmcp's own manager runs the sessions. It is wrapped because it knows no owner, keeps a silent
+//! session only five minutes even in the middle of a call, and lets one stalled reader hold up
+//! everything else in its session. Here readers follow the event store, which never waits for them.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use dashmap::DashMap;
+use futures::{Stream, StreamExt, stream};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    transport::{
+        WorkerTransport,
+        streamable_http_server::session::{
+            EventStore, ServerSseMessage, SessionId, SessionManager,
+            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig},
+        },
+    },
+};
+
+use crate::{events::MemoryEvents, telemetry::Metrics};
+
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    pub per_principal: usize,
+    pub total: usize,
+    pub idle_timeout: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many MCP sessions are open and busy (limit {limit}); close one with DELETE, or try again later")]
+pub(super) struct TooManySessions {
+    limit: usize,
+}
+
+tokio::task_local! {
+    /// The place reserved for the session that the current request opens. rmcp's trait passes no
+    /// caller to `create_session`, so it travels beside the call.
+    static ADMISSION: Mutex<Option<Admission>>;
+}
+
+/// A place among a principal's sessions, given back when dropped.
+struct Admission {
+    principal: Arc<str>,
+    counts: Arc<DashMap<Arc<str>, usize>>,
+    total: Arc<AtomicUsize>,
+}
+
+struct Session {
+    admission: Option<Admission>,
+    opened: Instant,
+    /// Milliseconds after the manager's start.
+    last_used: AtomicU64,
+    /// Requests that are being worked on, and streams that somebody listens to.
+    busy: AtomicUsize,
+}
+
+pub struct Sessions {
+    local: LocalSessionManager,
+    events: MemoryEvents,
+    limits: SessionLimits,
+    metrics: Metrics,
+    started: Instant,
+    sessions: DashMap<SessionId, Arc<Session>>,
+    counts: Arc<DashMap<Arc<str>, usize>>,
+    total: Arc<AtomicUsize>,
+}
+
+/// Counts a piece of work as long as it lives.
+struct Busy {
+    session: Arc<Session>,
+    started: Instant,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.session.touch(self.started);
+        self.session.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Session {
+    fn touch(&self, started: Instant) {
+        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used.store(now, Ordering::Relaxed);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0
+    }
+
+    fn owner(&self) -> Option<&Arc<str>> {
+        self.admission.as_ref().map(|admission| &admission.principal)
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.total.fetch_sub(1, Ordering::Relaxed);
+        if let Some(mut count) = self.counts.get_mut(&self.principal) {
+            *count -= 1;
+        }
+        self.counts.remove_if(&self.principal, |_, count| *count == 0);
+    }
+}
+
+impl Sessions {
+    pub fn new(limits: SessionLimits, events: MemoryEvents, metrics: Metrics) -> Self {
+        let mut config = SessionConfig::default();
+        // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
+        config.keep_alive = None;
+        let mut local = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
+        local.session_config = config;
+        Self {
+            local,
+            events,
+            limits,
+            metrics,
+            started: Instant::now(),
+            sessions: DashMap::new(),
+            counts: Arc::default(),
+            total: Arc::default(),
+        }
+    }
+
+    /// Whether a session exists and belongs to the principal. Foreign and unknown look the same.
+    pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
+        self.sessions
+            .get(session)
+            .is_some_and(|session| session.owner().is_some_and(|owner| &**owner == principal))
+    }
+
+    /// Whether a resumption names an event of the session.
+    pub(super) fn can_resume(&self, session: &str, event_id: &str) -> bool {
+        let known = self.events.belongs(event_id, session);
+        self.metrics.replayed(known);
+        known
+    }
+
+    /// Runs a request that opens a session in the principal's name. At the limit the principal's
+    /// longest unused session makes room; only if all are busy is the request refused.
+    pub(super) async fn admit<T>(
+        &self,
+        principal: &Arc<str>,
+        request: impl Future<Output = T>,
+    ) -> Result<T, TooManySessions> {
+        let admission = match self.reserve(principal) {
+            Ok(admission) => admission,
+            Err(refused) => {
+                let Some(oldest) = self.least_used_idle(principal) else {
+                    return Err(refused);
+                };
+                let _ = self.close_session(&oldest).await;
+                self.reserve(principal)?
+            }
+        };
+        Ok(ADMISSION.scope(Mutex::new(Some(admission)), request).await)
+    }
+
+    /// Closes sessions that nobody used for long and forgets old events; called now and then.
+    pub async fn sweep(&self) {
+        self.events.expire();
+        let now = self.started.elapsed();
+        let expired: Vec<SessionId> = self
+            .sessions
+            .iter()
+            .filter(|entry| {
+                let last_used = Duration::from_millis(entry.last_used.load(Ordering::Relaxed));
+                entry.is_idle() && now.saturating_sub(last_used) > self.limits.idle_timeout
+            })
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
+        for session in expired {
+            let _ = self.close_session(&session).await;
+        }
+    }
+
+    fn reserve(&self, principal: &Arc<str>) -> Result<Admission, TooManySessions> {
+        let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
+        let limit = match (
+            *count >= self.limits.per_principal,
+            self.total.load(Ordering::Relaxed) >= self.limits.total,
+        ) {
+            (true, _) => self.limits.per_principal,
+            (_, true) => self.limits.total,
+            _ => {
+                *count += 1;
+                self.total.fetch_add(1, Ordering::Relaxed);
+                return Ok(Admission {
+                    principal: Arc::clone(principal),
+                    counts: Arc::clone(&self.counts),
+                    total: Arc::clone(&self.total),
+                });
+            }
+        };
+        Err(TooManySessions { limit })
+    }
+
+    fn least_used_idle(&self, principal: &Arc<str>) -> Option<SessionId> {
+        self.sessions
+            .iter()
+            .filter(|entry| entry.is_idle() && entry.owner() == Some(principal))
+            .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
+            .map(|entry| Arc::clone(entry.key()))
+    }
+
+    fn work_in(&self, id: &SessionId) -> Option<Busy> {
+        let session = Arc::clone(&*self.sessions.get(id)?);
+        session.touch(self.started);
+        session.busy.fetch_add(1, Ordering::Relaxed);
+        Some(Busy {
+            session,
+            started: self.started,
+        })
+    }
+
+    fn forget(&self, id: &SessionId) {
+        if let Some((_, session)) = self.sessions.remove(id) {
+            self.metrics.session_closed(session.opened.elapsed());
+        }
+        self.events.forget_session(id);
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = WorkerTransport<LocalSessionWorker>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        let (id, transport) = self.local.create_session().await?;
+        let admission = ADMISSION
+            .try_with(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take())
+            .unwrap_or_default();
+        let session = Session {
+            admission,
+            opened: Instant::now(),
+            last_used: AtomicU64::default(),
+            busy: AtomicUsize::default(),
+        };
+        session.touch(self.started);
+        self.sessions.insert(Arc::clone(&id), Arc::new(session));
+        self.metrics.session_opened();
+        Ok((id, transport))
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.local.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.local.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.forget(id);
+        self.local.close_session(id).await
+    }
+
+    /// Starts a request and follows its stream in the event store. A task of its own empties rmcp's
+    /// channel, so that a reader who stalls or leaves holds up nobody, and marks the stream's end.
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let busy = self.work_in(id);
+        let mut inner = Box::pin(self.local.create_stream(id, message).await?);
+        let priming = inner.next().await;
+        let event_id = priming
+            .as_ref()
+            .and_then(|event| event.event_id.clone())
+            .unwrap_or_default();
+        self.events.bind(&event_id, id);
+        let followed = self
+            .events
+            .follow(&event_id)
+            .unwrap_or_else(|_| Box::pin(stream::empty()));
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            while inner.next().await.is_some() {}
+            events.end(&event_id);
+            drop(busy);
+        });
+        Ok(stream::iter(priming).chain(followed))
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        let _busy = self.work_in(id);
+        self.local.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let busy = self.work_in(id);
+        Ok(holding(busy, self.events.follow_common(id)))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let busy = self.work_in(id);
+        let followed = self
+            .events
+            .follow(&last_event_id)
+            .unwrap_or_else(|_| Box::pin(stream::empty()));
+        Ok(holding(busy, followed))
+    }
+
+    fn event_store(&self) -> Option<Arc<dyn EventStore>> {
+        Some(Arc::new(self.events.clone()))
+    }
+}
+
+/// Keeps a session busy for as long as somebody reads the stream.
+fn holding<S: Stream>(busy: Option<Busy>, stream: S) -> impl Stream<Item = S::Item> {
+    stream.map(move |item| {
+        let _held = &busy;
+        item
+    })
+}

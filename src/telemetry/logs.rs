@@ -1,0 +1,79 @@
+//! Where logs and traces go: stderr, and an OpenTelemetry collector if one is configured.
+
+use std::io::IsTerminal;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+use super::{Metrics, metrics::resource};
+use crate::config::{LogFormat, TelemetryConfig};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    #[error("telemetry.log_level: {0}")]
+    Filter(#[from] tracing_subscriber::filter::ParseError),
+    #[error("telemetry.otlp_endpoint: {0}")]
+    Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+    #[error("metrics: {0}")]
+    Metrics(#[from] opentelemetry_sdk::error::OTelSdkError),
+    #[error("logging is set up already")]
+    Twice(#[from] tracing_subscriber::util::TryInitError),
+}
+
+/// Flushes the exporters when the process ends.
+pub struct TelemetryGuard {
+    tracer: Option<SdkTracerProvider>,
+    metrics: Metrics,
+}
+
+impl Drop for TelemetryGuard {
+    fn drop(&mut self) {
+        if let Some(tracer) = &self.tracer {
+            let _ = tracer.shutdown();
+        }
+        self.metrics.shutdown();
+    }
+}
+
+/// Sets up logging for the whole process and makes the metrics.
+pub fn init(config: &TelemetryConfig) -> Result<(Metrics, TelemetryGuard), TelemetryError> {
+    let (mut spans, mut points) = (None, None);
+    if let Some(endpoint) = config.otlp_endpoint.as_ref().map(url::Url::as_str) {
+        spans = Some(SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?);
+        points = Some(MetricExporter::builder().with_tonic().with_endpoint(endpoint).build()?);
+    }
+    let metrics = Metrics::new(&config.service_name, points)?;
+    let tracer = spans.map(|exporter| {
+        SdkTracerProvider::builder()
+            .with_resource(resource(&config.service_name))
+            .with_batch_exporter(exporter)
+            .build()
+    });
+    let traces = tracer.as_ref().map(|tracer| {
+        tracing_opentelemetry::layer()
+            .with_tracer(tracer.tracer("jupyter-mcp-gateway"))
+            .with_filter(EnvFilter::new("info"))
+    });
+    // rmcp logs every session's id, which is a secret of its client; its warnings are enough unless asked for more.
+    let filter = EnvFilter::try_new(format!("rmcp=warn,{}", config.log_level))?;
+    let logs = log_layer(config.log_format).with_filter(filter);
+    tracing_subscriber::registry().with(logs).with(traces).try_init()?;
+    Ok((metrics.clone(), TelemetryGuard { tracer, metrics }))
+}
+
+fn log_layer(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let terminal = std::io::stderr().is_terminal();
+    let layer = fmt::layer().with_writer(std::io::stderr);
+    match format {
+        LogFormat::Auto if terminal => layer.compact().with_target(false).boxed(),
+        LogFormat::Pretty => layer.compact().with_ansi(terminal).with_target(false).boxed(),
+        LogFormat::Auto | LogFormat::Json => layer
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .boxed(),
+    }
+}

@@ -1,0 +1,31 @@
+//! What an agent can do, as plain async functions on a [`Call`]. Each tool is one short piece: typed
+//! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
+
+mod call;
+mod definition;
+mod error;
+mod files;
+mod gateway;
+mod kernel;
+mod notebook;
+mod output;
+mod url;
+
+pub use call::{Call, Scope};
+pub use definition::{Effect, ToolDefinition};
+pub use error::ToolError;
+pub use output::{Block, Output};
+
+/// Every tool there is, in the order in which clients see them.
+pub fn catalogue() -> Vec<ToolDefinition> {
+    [
+        gateway::tools(),
+        url::tools(),
+        notebook::tools(),
+        kernel::tools(),
+        files::tools(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

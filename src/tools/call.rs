@@ -1,0 +1,114 @@
+//! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
+
+use std::sync::Arc;
+
+use crate::{
+    auth::Principal,
+    jupyter::{JupyterServer, Servers, UnknownServer},
+    tools::ToolError,
+    types::DocPath,
+};
+
+/// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    servers: Vec<Arc<JupyterServer>>,
+}
+
+impl Scope {
+    /// Narrows a tenant's servers to those the client selected; no selection means all of them.
+    pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
+        let tenant: Vec<Arc<JupyterServer>> = principal
+            .tenant
+            .servers
+            .iter()
+            .filter_map(|name| all.get(name))
+            .cloned()
+            .collect();
+        if selected.is_empty() {
+            return Ok(Self { servers: tenant });
+        }
+        let whole = Self { servers: tenant };
+        let servers: Result<_, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
+        Ok(Self { servers: servers? })
+    }
+
+    pub fn servers(&self) -> &[Arc<JupyterServer>] {
+        &self.servers
+    }
+
+    fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
+        self.servers
+            .iter()
+            .find(|server| server.name() == name)
+            .ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> UnknownServer {
+        let names: Vec<&str> = self.servers.iter().map(|server| server.name()).collect();
+        let available = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        UnknownServer {
+            name: name.chars().take(100).collect(),
+            available,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Call {
+    principal: Arc<Principal>,
+    scope: Scope,
+}
+
+impl Call {
+    pub fn new(principal: Arc<Principal>, scope: Scope) -> Self {
+        Self { principal, scope }
+    }
+
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    pub(super) fn servers(&self) -> &[Arc<JupyterServer>] {
+        self.scope.servers()
+    }
+
+    /// The server a call names, or the default.
+    pub(super) fn server(&self, name: Option<&str>) -> Result<&Arc<JupyterServer>, ToolError> {
+        match name.map(str::trim).filter(|name| !name.is_empty()) {
+            Some(name) => Ok(self.scope.find(name)?),
+            None => Ok(self
+                .scope
+                .servers
+                .first()
+                .ok_or_else(|| self.scope.unknown("default"))?),
+        }
+    }
+
+    /// A file that the principal may touch.
+    pub(super) fn file(&self, raw: &str) -> Result<DocPath, ToolError> {
+        let path = DocPath::parse_file(raw)?;
+        self.principal.require_path(&path)?;
+        Ok(path)
+    }
+
+    /// A directory that the principal may list; left out means the root.
+    pub(super) fn directory(&self, raw: Option<&str>) -> Result<DocPath, ToolError> {
+        let path = DocPath::parse(raw.unwrap_or_default())?;
+        self.principal.require_directory(&path)?;
+        Ok(path)
+    }
+
+    /// Whether an entry of a listing may be shown.
+    pub(super) fn sees(&self, path: &str, is_directory: bool) -> bool {
+        match DocPath::parse(path) {
+            Ok(path) if is_directory => self.principal.may_enter(&path),
+            Ok(path) => self.principal.may_touch(&path),
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A tool as data: its name, schemas and rules beside the function that runs it.
+
+use std::{pin::Pin, sync::Arc};
+
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{Call, Output, ToolError, output::Reply};
+use crate::types::{Permission, Toolset};
+
+/// What a tool does to the world; clients see it as annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Changes nothing.
+    Read,
+    /// Only adds.
+    Add,
+    /// May change or remove what exists.
+    Change,
+    /// As `Change`, and doing it twice is as doing it once.
+    Set,
+}
+
+type Run = Arc<
+    dyn Fn(Call, Map<String, Value>) -> Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send>> + Send + Sync,
+>;
+
+#[derive(Clone)]
+pub struct ToolDefinition {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub toolset: Toolset,
+    pub permission: Permission,
+    pub effect: Effect,
+    pub input_schema: Map<String, Value>,
+    pub output_schema: Map<String, Value>,
+    run: Run,
+}
+
+impl ToolDefinition {
+    /// Binds a function to its name. Schemas come from its types, so they cannot drift from the code.
+    pub(super) fn new<A, R, F, Fut>(
+        toolset: Toolset,
+        name: &'static str,
+        description: &'static str,
+        effect: Effect,
+        function: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Reply,
+        F: Fn(Call, A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let permission = match effect {
+            Effect::Read => Permission::Read,
+            Effect::Add | Effect::Change | Effect::Set => Permission::Write,
+        };
+        let function = Arc::new(function);
+        let run: Run = Arc::new(move |call, arguments| {
+            let function = Arc::clone(&function);
+            Box::pin(async move {
+                let arguments = parse_arguments(arguments)?;
+                function(call, arguments).await.map(Reply::into_output)
+            })
+        });
+        Self {
+            name,
+            description,
+            toolset,
+            permission,
+            effect,
+            input_schema: input_schema::<A>(),
+            output_schema: output_schema::<R::Schema>(),
+            run,
+        }
+    }
+
+    /// Checks the permission, then the arguments, then runs.
+    pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
+        call.principal().require(self.permission)?;
+        (self.run)(call, arguments).await
+    }
+}
+
+fn parse_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, ToolError> {
+    // Clients send null for what they leave out; a schema with optional members means the same.
+    let given: Map<String, Value> = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
+        let why = error.inner().to_string();
+        let path = error.path().to_string();
+        match path.as_str() {
+            // An unknown or missing member is named in the message and has no path of its own.
+            "." | "?" => ToolError::argument(quoted_name(&why).unwrap_or("arguments"), &why),
+            _ => ToolError::argument(&path, &why),
+        }
+    })
+}
+
+/// The first name that a message of serde puts in backticks.
+fn quoted_name(message: &str) -> Option<&str> {
+    message.split('`').nth(1)
+}
+
+/// The schema of arguments, without what a model does not need: every byte is in its context.
+fn input_schema<A: JsonSchema>() -> Map<String, Value> {
+    let mut schema = generate::<A>(SchemaSettings::draft2020_12().for_deserialize());
+    strip_noise(&mut schema);
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        // Lets an ingress route by server and notebook without parsing bodies.
+        for (name, header) in [("server", "Server"), ("path", "Path")] {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                property.insert("x-mcp-header".to_owned(), header.into());
+            }
+        }
+    }
+    schema
+}
+
+/// The schema of a result: the members and their types, one level deep.
+fn output_schema<T: JsonSchema>() -> Map<String, Value> {
+    let full = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+    let mut properties = Map::new();
+    if let Some(Value::Object(members)) = full.get("properties") {
+        for (name, member) in members {
+            let shallow = member
+                .get("type")
+                .map(|kind| Map::from_iter([("type".to_owned(), kind.clone())]));
+            properties.insert(name.clone(), Value::Object(shallow.unwrap_or_default()));
+        }
+    }
+    Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties.into()),
+    ])
+}
+
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
+    match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+fn strip_noise(schema: &mut Map<String, Value>) {
+    // Unknown arguments are refused with the names of the known ones, so the schema need not say it.
+    for key in ["$schema", "title", "format", "additionalProperties"] {
+        schema.remove(key);
+    }
+    schema.retain(|key, value| !(key == "default" && value.is_null() || key == "minimum" && value == 0));
+    if let Some(Value::Array(allowed)) = schema.get_mut("enum") {
+        allowed.retain(|value| !value.is_null());
+    }
+    // `["string", "null"]` says what leaving the member out says already.
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    for value in schema.values_mut() {
+        strip_nested(value);
+    }
+}
+
+fn strip_nested(value: &mut Value) {
+    match value {
+        Value::Object(inner) => strip_noise(inner),
+        Value::Array(items) => items.iter_mut().for_each(strip_nested),
+        _ => {}
+    }
+}

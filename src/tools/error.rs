@@ -1,0 +1,43 @@
+//! How a tool fails: a kind for the dashboards and a sentence for the model, which says what to do next.
+
+use crate::{
+    auth::AccessError,
+    error::{ClientError, ErrorKind},
+    jupyter::{JupyterError, UnknownServer, UrlError},
+    types::PathError,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    #[error("argument `{argument}`: {why}")]
+    Argument { argument: String, why: String },
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Server(#[from] UnknownServer),
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
+}
+
+impl ToolError {
+    pub(super) fn argument(argument: &str, why: impl Into<String>) -> Self {
+        Self::Argument {
+            argument: argument.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
+impl ClientError for ToolError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
+            Self::Access(_) => ErrorKind::Forbidden,
+            Self::Jupyter(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tools about documents as files, over Jupyter's contents API and without joining a room.
+
+mod create;
+mod info;
+mod listing;
+mod manage;
+
+use super::{Effect, ToolDefinition};
+use crate::{
+    jupyter::{Document, DocumentKind, JupyterServer},
+    types::{DocPath, Toolset},
+};
+
+pub(super) fn tools() -> Vec<ToolDefinition> {
+    use Effect::{Add, Change, Read, Set};
+    let files = Toolset::Files;
+    vec![
+        ToolDefinition::new(
+            files,
+            "list_documents",
+            "Lists the documents in a directory.",
+            Read,
+            listing::list_documents,
+        ),
+        ToolDefinition::new(
+            files,
+            "create_document",
+            "Creates a document; refuses if the path exists.",
+            Add,
+            create::create_document,
+        ),
+        ToolDefinition::new(
+            files,
+            "get_document_info",
+            "Returns a document's metadata and, on request, its saved content.",
+            Read,
+            info::get_document_info,
+        ),
+        ToolDefinition::new(
+            files,
+            "delete_document",
+            "Deletes a document.",
+            Change,
+            manage::delete_document,
+        ),
+        ToolDefinition::new(
+            files,
+            "rename_document",
+            "Renames or moves a document.",
+            Change,
+            manage::rename_document,
+        ),
+        ToolDefinition::new(
+            files,
+            "copy_document",
+            "Copies a file to a new path; refuses if that exists.",
+            Add,
+            manage::copy_document,
+        ),
+        ToolDefinition::new(
+            files,
+            "overwrite_document",
+            "Replaces the whole content of an existing document.",
+            Set,
+            manage::overwrite_document,
+        ),
+    ]
+}
+
+/// The address at which a person opens a document.
+pub(super) fn document_url(server: &JupyterServer, document: &Document) -> String {
+    let view = match document.kind {
+        DocumentKind::Notebook => "notebooks",
+        DocumentKind::File => "edit",
+        DocumentKind::Directory => "tree",
+    };
+    let path = DocPath::parse(&document.path)
+        .map(|path| path.to_url_path())
+        .unwrap_or_default();
+    format!("{}/{view}/{path}", server.base_url())
+}

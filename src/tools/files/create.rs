@@ -1,0 +1,149 @@
+//! `create_document`: a notebook, a text file or a directory where nothing was.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    jupyter::{JupyterServer, NewDocument},
+    tools::{
+        Call, ToolError,
+        notebook::{empty_notebook, require_notebook_name},
+    },
+    types::DocPath,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum NewKind {
+    Notebook,
+    File,
+    Markdown,
+    Directory,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    /// Default: by the path's ending, .ipynb being a notebook
+    #[serde(rename = "type")]
+    kind: Option<NewKind>,
+    /// Text, or nbformat JSON for a notebook
+    content: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Created {
+    message: String,
+    path: String,
+    #[serde(rename = "type")]
+    kind: NewKind,
+}
+
+pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<Created, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = call.file(&arguments.path)?;
+    let kind = arguments.kind.unwrap_or_else(|| kind_of(&path));
+    let document = new_document(server, &path, kind, arguments.content).await?;
+    server.create(&path, document).await?;
+    let named = serde_json::to_value(kind)
+        .ok()
+        .and_then(|kind| kind.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    Ok(Created {
+        message: format!("Successfully created {named} at '{path}'"),
+        path: path.to_string(),
+        kind,
+    })
+}
+
+/// A path that does not end with .ipynb cannot hold the notebook that a missing `type` would mean.
+fn kind_of(path: &DocPath) -> NewKind {
+    match path.as_str() {
+        _ if path.is_notebook() => NewKind::Notebook,
+        path if path.ends_with(".md") => NewKind::Markdown,
+        _ => NewKind::File,
+    }
+}
+
+async fn new_document(
+    server: &JupyterServer,
+    path: &DocPath,
+    kind: NewKind,
+    content: Option<String>,
+) -> Result<NewDocument, ToolError> {
+    match (kind, content) {
+        (NewKind::Notebook, content) => {
+            require_notebook_name("path", path)?;
+            Ok(NewDocument::Notebook(match content {
+                Some(content) => parse_notebook(&content)?,
+                None => empty_notebook(server, None).await?,
+            }))
+        }
+        (NewKind::File | NewKind::Markdown, content) => {
+            if path.is_notebook() {
+                return Err(ToolError::argument(
+                    "type",
+                    "a path that ends with .ipynb must be a notebook; use type=\"notebook\"",
+                ));
+            }
+            Ok(NewDocument::Text(content.unwrap_or_default()))
+        }
+        (NewKind::Directory, None) => Ok(NewDocument::Directory),
+        (NewKind::Directory, Some(_)) => Err(ToolError::argument(
+            "content",
+            "a directory has no content; leave it out",
+        )),
+    }
+}
+
+/// Reads the content of a notebook. The server stores whatever it gets, so what is no notebook
+/// must be refused here or nobody could open the file.
+pub(super) fn parse_notebook(content: &str) -> Result<Value, ToolError> {
+    let invalid = |why: &str| {
+        ToolError::argument(
+            "content",
+            format!(
+                "not a notebook: {why}; expected nbformat JSON with `cells`, `metadata`, `nbformat`, `nbformat_minor`"
+            ),
+        )
+    };
+    let notebook: Value = serde_json::from_str(content).map_err(|error| invalid(&error.to_string()))?;
+    let cells = notebook
+        .get("cells")
+        .and_then(Value::as_array)
+        .ok_or_else(|| invalid("`cells` is missing"))?;
+    if notebook.get("nbformat").and_then(Value::as_u64) != Some(4) {
+        return Err(invalid("`nbformat` must be 4"));
+    }
+    if !notebook.get("metadata").is_some_and(Value::is_object) {
+        return Err(invalid("`metadata` is missing"));
+    }
+    if !notebook.get("nbformat_minor").is_some_and(Value::is_u64) {
+        return Err(invalid("`nbformat_minor` is missing"));
+    }
+    for (index, cell) in cells.iter().enumerate() {
+        check_cell(cell).map_err(|why| invalid(&format!("cells[{index}]: {why}")))?;
+    }
+    Ok(notebook)
+}
+
+fn check_cell(cell: &Value) -> Result<(), &'static str> {
+    let is_text =
+        |value: &Value| value.is_string() || value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string));
+    match cell.get("cell_type").and_then(Value::as_str) {
+        Some("code") if !cell.get("outputs").is_some_and(Value::is_array) => return Err("a code cell needs `outputs`"),
+        Some("code") if cell.get("execution_count").is_none() => return Err("a code cell needs `execution_count`"),
+        Some("code" | "markdown" | "raw") => {}
+        _ => return Err("`cell_type` must be code, markdown or raw"),
+    }
+    if !cell.get("source").is_some_and(is_text) {
+        return Err("`source` must be text");
+    }
+    if !cell.get("metadata").is_some_and(Value::is_object) {
+        return Err("`metadata` is missing");
+    }
+    Ok(())
+}

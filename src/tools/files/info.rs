@@ -1,0 +1,154 @@
+//! `get_document_info`: metadata in a first message; on request the content's length in a second
+//! and the content itself in a third.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document_url;
+use crate::{
+    jupyter::{Content, Document, DocumentKind, JupyterServer},
+    tools::{
+        Block, Call, ToolError,
+        output::{WithBlocks, to_json},
+    },
+    types::truncate,
+};
+
+const DEFAULT_MAX_CONTENT: usize = 32_768;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    /// Default false
+    include_content: Option<bool>,
+    /// Characters, default 32768
+    max_content: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Info {
+    name: String,
+    path: String,
+    #[serde(rename = "type")]
+    kind: DocumentKind,
+    format: Option<String>,
+    created: Option<String>,
+    last_modified: Option<String>,
+    size: Option<u64>,
+    writable: bool,
+    mimetype: Option<String>,
+    url: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ContentInfo {
+    content_length: usize,
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct InfoWithContent {
+    #[serde(flatten)]
+    info: Info,
+    #[serde(flatten)]
+    content_info: Option<ContentInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+pub(super) async fn get_document_info(
+    call: Call,
+    arguments: Arguments,
+) -> Result<WithBlocks<InfoWithContent>, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = call.file(&arguments.path)?;
+    if !arguments.include_content.unwrap_or(false) {
+        let info = info(server, &server.document(&path).await?);
+        let blocks = vec![Block::Text(to_json(&info).to_string())];
+        return Ok(WithBlocks {
+            value: InfoWithContent {
+                info,
+                content_info: None,
+                content: None,
+            },
+            blocks,
+        });
+    }
+    let document = server.document_with_content(&path).await?;
+    let info = info(server, &document);
+    let (content, content_info) = shown(
+        &call,
+        document.into_content(),
+        arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT),
+    );
+    let blocks = vec![
+        Block::Text(to_json(&info).to_string()),
+        Block::Text(to_json(&content_info).to_string()),
+        Block::Text(content.clone()),
+    ];
+    Ok(WithBlocks {
+        value: InfoWithContent {
+            info,
+            content_info: Some(content_info),
+            content: Some(content),
+        },
+        blocks,
+    })
+}
+
+fn info(server: &JupyterServer, document: &Document) -> Info {
+    Info {
+        name: document.name.clone(),
+        path: document.path.clone(),
+        kind: document.kind,
+        format: document.format.clone().or_else(|| default_format(document.kind)),
+        created: document.created.clone(),
+        last_modified: document.last_modified.clone(),
+        size: document.size,
+        writable: document.writable,
+        mimetype: document.mimetype.clone(),
+        url: document_url(server, document),
+    }
+}
+
+/// Jupyter leaves the format out when the content is not asked for.
+fn default_format(kind: DocumentKind) -> Option<String> {
+    match kind {
+        DocumentKind::Notebook | DocumentKind::Directory => Some("json".to_owned()),
+        DocumentKind::File => None,
+    }
+}
+
+fn shown(call: &Call, content: Content, max: usize) -> (String, ContentInfo) {
+    let text = match content {
+        Content::Text(text) => text,
+        Content::Notebook(notebook) => notebook.to_string(),
+        Content::Directory(entries) => {
+            let visible = entries
+                .into_iter()
+                .filter(|entry| call.sees(&entry.path, entry.kind == DocumentKind::Directory));
+            to_json(&visible.map(|entry| entry.name).collect::<Vec<_>>()).to_string()
+        }
+        // Half of a base64 text decodes to nothing useful: all of it, or none.
+        Content::Binary(base64) if base64.len() > max => {
+            return (
+                String::new(),
+                ContentInfo {
+                    content_length: base64.len(),
+                    truncated: true,
+                },
+            );
+        }
+        Content::Binary(base64) => base64,
+    };
+    let cut = truncate(&text, max);
+    (
+        cut.text,
+        ContentInfo {
+            content_length: cut.full_length,
+            truncated: cut.truncated,
+        },
+    )
+}

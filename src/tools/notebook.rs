@@ -1,0 +1,217 @@
+//! Tools about whole notebooks: finding and creating them.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Call, Effect, ToolDefinition, ToolError, files::document_url};
+use crate::{
+    jupyter::{Document, DocumentKind, JupyterError, JupyterServer, NewDocument},
+    types::{DocPath, Toolset},
+};
+
+/// A walk stops here however deep the tree is; symbolic links can make it endless.
+const MAX_DIRECTORIES: usize = 5000;
+const DEFAULT_MAX_NOTEBOOKS: usize = 1000;
+const DEFAULT_MAX_DEPTH: usize = 32;
+
+pub(super) fn tools() -> Vec<ToolDefinition> {
+    vec![
+        ToolDefinition::new(
+            Toolset::Notebook,
+            "list_nbs",
+            "Lists all notebooks under a directory, recursively.",
+            Effect::Read,
+            list_nbs,
+        ),
+        ToolDefinition::new(
+            Toolset::Notebook,
+            "create_notebook",
+            "Creates an empty notebook with a kernel assigned.",
+            Effect::Add,
+            create_notebook,
+        ),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    /// Directory to search (default: root)
+    path: Option<String>,
+    max_depth: Option<usize>,
+    max_nbs: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NotebookList {
+    notebooks: Vec<NotebookEntry>,
+    /// Whether a limit ended the search before the tree did.
+    truncated: bool,
+    /// Directories that could not be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NotebookEntry {
+    path: String,
+    name: String,
+    last_modified: Option<String>,
+    created: Option<String>,
+    size: Option<u64>,
+    writable: bool,
+    url: String,
+}
+
+async fn list_nbs(call: Call, arguments: ListArguments) -> Result<NotebookList, ToolError> {
+    let server = Arc::clone(call.server(arguments.server.as_deref())?);
+    let root = call.directory(arguments.path.as_deref())?;
+    let max_notebooks = arguments.max_nbs.unwrap_or(DEFAULT_MAX_NOTEBOOKS);
+    let max_depth = arguments.max_depth.unwrap_or(DEFAULT_MAX_DEPTH);
+    let mut found = NotebookList {
+        notebooks: Vec::new(),
+        truncated: false,
+        skipped: Vec::new(),
+    };
+    let mut level = vec![root];
+    let mut visited = 0;
+    for depth in 0.. {
+        if level.is_empty() {
+            break;
+        }
+        visited += level.len();
+        if depth > max_depth || visited > MAX_DIRECTORIES || found.notebooks.len() > max_notebooks {
+            found.truncated = true;
+            break;
+        }
+        level = walk_level(&call, &server, level, depth == 0, &mut found).await?;
+    }
+    found.notebooks.sort_by(|a, b| a.path.cmp(&b.path));
+    if found.notebooks.len() > max_notebooks {
+        found.notebooks.truncate(max_notebooks);
+        found.truncated = true;
+    }
+    Ok(found)
+}
+
+/// Reads one level of the tree, adds its notebooks and returns the directories below it.
+async fn walk_level(
+    call: &Call,
+    server: &JupyterServer,
+    level: Vec<DocPath>,
+    is_root: bool,
+    found: &mut NotebookList,
+) -> Result<Vec<DocPath>, JupyterError> {
+    let mut below = Vec::new();
+    for (directory, entries) in server.list_directories(level).await {
+        let entries = match entries {
+            Ok(entries) => entries,
+            // The directory that was asked for must be readable; one far below need not spoil the rest.
+            Err(error) if is_root => return Err(error),
+            Err(error) => {
+                found.skipped.push(format!("{directory}: {error}"));
+                continue;
+            }
+        };
+        for entry in entries {
+            let is_directory = entry.kind == DocumentKind::Directory;
+            if !call.sees(&entry.path, is_directory) {
+                continue;
+            }
+            match entry.kind {
+                DocumentKind::Directory => below.extend(DocPath::parse(&entry.path)),
+                DocumentKind::Notebook => found.notebooks.push(notebook_entry(server, entry)),
+                DocumentKind::File => {}
+            }
+        }
+    }
+    Ok(below)
+}
+
+fn notebook_entry(server: &JupyterServer, notebook: Document) -> NotebookEntry {
+    NotebookEntry {
+        url: document_url(server, &notebook),
+        path: notebook.path,
+        name: notebook.name,
+        last_modified: notebook.last_modified,
+        created: notebook.created,
+        size: notebook.size,
+        writable: notebook.writable,
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateArguments {
+    /// Ends with .ipynb
+    path: String,
+    /// From list_available_kernels (default: the server's)
+    kernel_name: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CreatedNotebook {
+    message: String,
+    path: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    url: String,
+}
+
+async fn create_notebook(call: Call, arguments: CreateArguments) -> Result<CreatedNotebook, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = call.file(&arguments.path)?;
+    require_notebook_name("path", &path)?;
+    let notebook = empty_notebook(server, arguments.kernel_name.as_deref()).await?;
+    let created = server.create(&path, NewDocument::Notebook(notebook)).await?;
+    Ok(CreatedNotebook {
+        message: format!("Successfully created notebook at '{path}'"),
+        path: path.to_string(),
+        kind: "notebook",
+        url: document_url(server, &created),
+    })
+}
+
+pub(super) fn require_notebook_name(argument: &str, path: &DocPath) -> Result<(), ToolError> {
+    if path.is_notebook() {
+        return Ok(());
+    }
+    Err(ToolError::argument(
+        argument,
+        format!("{path:?} does not end with .ipynb, as the path of a notebook must"),
+    ))
+}
+
+/// A valid notebook without cells, bound to a kernel so that JupyterLab does not ask for one.
+pub(super) async fn empty_notebook(server: &JupyterServer, kernel_name: Option<&str>) -> Result<Value, ToolError> {
+    let specs = server.kernelspecs().await?;
+    let chosen = match kernel_name {
+        Some(name) => Some(specs.iter().find(|spec| spec.name == name).ok_or_else(|| {
+            let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+            ToolError::argument(
+                "kernel_name",
+                format!(
+                    "no kernel {name:?} on `{}`; available: {}",
+                    server.name(),
+                    names.join(", ")
+                ),
+            )
+        })?),
+        None => specs.iter().find(|spec| spec.is_default),
+    };
+    let metadata = chosen.map_or_else(
+        || json!({}),
+        |spec| {
+            json!({
+                "kernelspec": { "name": spec.name, "display_name": spec.display_name, "language": spec.language },
+                "language_info": { "name": spec.language },
+            })
+        },
+    );
+    Ok(json!({ "cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5 }))
+}

@@ -1,0 +1,57 @@
+//! What a tool answers: one JSON value, and the blocks of content that a model reads.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// One block of an answer's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Block {
+    Text(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    pub structured: Value,
+    pub blocks: Vec<Block>,
+}
+
+/// A result that can be answered. Every serialisable type with a schema can, its JSON being the text.
+pub(super) trait Reply {
+    type Schema: JsonSchema;
+    fn into_output(self) -> Output;
+}
+
+impl<T: Serialize + JsonSchema> Reply for T {
+    type Schema = T;
+
+    fn into_output(self) -> Output {
+        let structured = to_json(&self);
+        Output {
+            blocks: vec![Block::Text(structured.to_string())],
+            structured,
+        }
+    }
+}
+
+/// A result whose text is not simply its JSON.
+pub(super) struct WithBlocks<T> {
+    pub(super) value: T,
+    pub(super) blocks: Vec<Block>,
+}
+
+impl<T: Serialize + JsonSchema> Reply for WithBlocks<T> {
+    type Schema = T;
+
+    fn into_output(self) -> Output {
+        Output {
+            structured: to_json(&self.value),
+            blocks: self.blocks,
+        }
+    }
+}
+
+/// Results are plain structs with string keys, which always serialise.
+pub(super) fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}

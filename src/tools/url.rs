@@ -1,0 +1,71 @@
+//! Tools that turn URLs into paths and back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Effect, ToolDefinition, ToolError};
+use crate::{jupyter::locate_notebook, types::Toolset};
+
+pub(super) fn tools() -> Vec<ToolDefinition> {
+    vec![
+        ToolDefinition::new(
+            Toolset::Url,
+            "get_base_url",
+            "Returns the base URL of a Jupyter server.",
+            Effect::Read,
+            get_base_url,
+        ),
+        ToolDefinition::new(
+            Toolset::Url,
+            "nb_path_from_url",
+            "Extracts server and notebook path from a JupyterLab URL as a browser shows it.",
+            Effect::Read,
+            nb_path_from_url,
+        ),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BaseUrlArguments {
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct BaseUrl {
+    base_url: String,
+    server: String,
+}
+
+async fn get_base_url(call: Call, arguments: BaseUrlArguments) -> Result<BaseUrl, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    Ok(BaseUrl {
+        base_url: server.base_url().to_owned(),
+        server: server.name().to_owned(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FromUrlArguments {
+    url: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FromUrl {
+    original_url: String,
+    base_url: String,
+    notebook_path: String,
+    server: String,
+}
+
+async fn nb_path_from_url(call: Call, arguments: FromUrlArguments) -> Result<FromUrl, ToolError> {
+    let found = locate_notebook(&arguments.url, call.servers().iter().map(AsRef::as_ref))?;
+    call.principal().require_path(&found.path)?;
+    Ok(FromUrl {
+        base_url: found.base_url.to_owned(),
+        notebook_path: found.path.to_string(),
+        server: found.server.to_owned(),
+        original_url: arguments.url,
+    })
+}

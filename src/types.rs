@@ -1,0 +1,12 @@
+//! Plain values that every layer may speak of: parsed once, valid from then on.
+//! Knows nothing of config, network or protocol.
+
+mod doc_path;
+mod permission;
+mod text;
+mod toolset;
+
+pub use doc_path::{DocPath, PathError};
+pub use permission::{Permission, PermissionSet};
+pub use text::{Truncated, truncate};
+pub use toolset::{Toolset, ToolsetError};
