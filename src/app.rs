@@ -10,7 +10,7 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::Router;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use settings::{SettingsError, unsupported};
 
@@ -50,24 +50,25 @@ impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
         let handler = GatewayHandler::new(Arc::new(Catalogue::new()), metrics.clone());
-        Self::bind_with(config, env, metrics, handler).await
+        Self::bind_with(config, env, metrics, move || handler.clone()).await
     }
 
     /// The same with another MCP handler on the same stack, as the conformance suite needs.
-    pub async fn bind_with<H: ServerHandler + Clone>(
+    pub async fn bind_with<H: ServerHandler>(
         config: &Config,
         env: &Env,
         metrics: Metrics,
-        handler: H,
+        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Result<Self, AppError> {
         unsupported(config)?;
         install_tls();
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?)?);
         let authenticator = Authenticator::new(config)?;
-        let endpoint = Endpoint::new(settings::endpoint(config), handler, metrics.clone(), drain.stop_token());
+        let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());
+        let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
-        background.spawn(sweep(endpoint.clone(), drain.clone()));
+        background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
             authenticator,
@@ -116,8 +117,8 @@ impl App {
     }
 }
 
-async fn sweep<H: ServerHandler + Clone>(endpoint: Endpoint<H>, drain: Drain) {
-    endpoint.sweep(drain.stop_token().clone()).await;
+async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {
+    endpoint.sweep(stop).await;
 }
 
 fn with_tokens(config: &Config, env: &Env) -> Result<Vec<(ServerConfig, Secret)>, ConfigError> {

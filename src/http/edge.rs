@@ -21,7 +21,7 @@ pub struct Edge<H> {
     pub(super) config: EdgeConfig,
     pub(super) authenticator: Authenticator,
     pub(super) servers: Arc<Servers>,
-    pub(super) endpoint: Endpoint<H>,
+    pub(super) endpoint: Arc<Endpoint<H>>,
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
     pub(super) drain: Drain,
@@ -32,7 +32,7 @@ impl<H> Edge<H> {
         config: EdgeConfig,
         authenticator: Authenticator,
         servers: Arc<Servers>,
-        endpoint: Endpoint<H>,
+        endpoint: Arc<Endpoint<H>>,
         metrics: Metrics,
         drain: Drain,
     ) -> Self {

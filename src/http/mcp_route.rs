@@ -22,7 +22,7 @@ use crate::{
     tools::Scope,
 };
 
-pub(super) async fn handle<H: ServerHandler + Clone>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
+pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
     match answer(&edge, request).await {
         Ok(response) => response,
         Err((reason, problem)) => {
@@ -34,7 +34,7 @@ pub(super) async fn handle<H: ServerHandler + Clone>(State(edge): State<Arc<Edge
 
 type Refusal = (&'static str, Problem);
 
-async fn answer<H: ServerHandler + Clone>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
+async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
     let principal = authenticate(edge, &parts)?;
     let caller = caller(edge, &parts, Arc::clone(&principal))?;

@@ -17,7 +17,7 @@ use super::{Edge, cors, guard, health, mcp_route, metadata, problem::Problem};
 use crate::telemetry::Metrics;
 
 /// Builds the service. Layers are listed from the routes outwards: the last one sees a request first.
-pub fn router<H: ServerHandler + Clone>(edge: Arc<Edge<H>>) -> Router {
+pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
         .route("/healthz", get(health::healthz))

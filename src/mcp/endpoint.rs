@@ -39,7 +39,6 @@ pub struct EndpointConfig {
 }
 
 /// The MCP endpoint, for any handler: tests mount the conformance suite's on the same stack.
-#[derive(Clone)]
 pub struct Endpoint<H> {
     modern: StreamableHttpService<H, NeverSessionManager>,
     legacy: StreamableHttpService<H, Sessions>,
@@ -47,12 +46,18 @@ pub struct Endpoint<H> {
     max_json_depth: usize,
 }
 
-impl<H: ServerHandler + Clone> Endpoint<H> {
-    /// Builds both services. Cancelling `stop` ends every stream.
-    pub fn new(config: EndpointConfig, handler: H, metrics: Metrics, stop: &CancellationToken) -> Self {
+impl<H: ServerHandler> Endpoint<H> {
+    /// Builds both services around a factory, which makes a handler per session and per stateless
+    /// request. Cancelling `stop` ends every stream.
+    pub fn new(
+        config: EndpointConfig,
+        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+        metrics: Metrics,
+        stop: &CancellationToken,
+    ) -> Self {
         let events = MemoryEvents::new(config.events);
         let sessions = Arc::new(Sessions::new(config.sessions, events, metrics));
-        let factory = move || Ok(handler.clone());
+        let factory = move || Ok(factory());
         // Hosts and origins are checked at the edge, on every route; checking twice could only differ.
         let common = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()

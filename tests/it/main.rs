@@ -1,2 +1,21 @@
-#[test]
-fn x() {}
+//! The integration tests, in one binary so that they share one JupyterLab. Each file is a subject;
+//! `support` is the plumbing.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail loudly")]
+#![expect(unreachable_pub, reason = "a test binary has no outside")]
+
+mod support;
+
+mod cli;
+mod conformance;
+mod edge;
+mod eras;
+mod files_tools;
+mod identity;
+mod jupyter_down;
+mod layers;
+mod python_sdk;
+mod resumption;
+mod sessions;
+mod url_tools;
+mod with_jupyter;

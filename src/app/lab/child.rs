@@ -19,7 +19,7 @@ use super::tree::kill_tree;
 const KILL_TIME: Duration = Duration::from_secs(2);
 
 pub(super) enum Answer {
-    Ready { url: String },
+    Ready { url: String, token: String },
     Ended(ExitStatus),
     Nothing,
 }
@@ -27,6 +27,7 @@ pub(super) enum Answer {
 #[derive(Deserialize)]
 struct Ready {
     url: String,
+    token: String,
     info_file: PathBuf,
 }
 
@@ -68,7 +69,10 @@ impl Running {
         let line = self.answers.recv_timeout(timeout);
         if let Ok(Ok(ready)) = line.as_deref().map(serde_json::from_str::<Ready>) {
             self.info_file = Some(ready.info_file);
-            return Answer::Ready { url: ready.url };
+            return Answer::Ready {
+                url: ready.url,
+                token: ready.token,
+            };
         }
         if line == Err(RecvTimeoutError::Disconnected)
             && let Ok(status) = self.child.wait()
@@ -109,6 +113,8 @@ impl Running {
     fn kill(&mut self) {
         if self.is_running() {
             kill_tree(self.pid());
+            // Where there is no shell, the server at least must go.
+            let _ = self.child.kill();
         }
         self.reap();
     }

@@ -9,6 +9,7 @@ news of the exit. Everything else goes to standard error.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -20,17 +21,18 @@ ORPHAN_GRACE = 4.0
 
 LAB_EXTENSIONS = os.path.join(sys.prefix, "share", "jupyter", "labextensions")
 
-FIXED = [
-    "--ServerApp.ip=127.0.0.1",
-    "--ServerApp.open_browser=False",
-    "--ServerApp.allow_root=True",
-    # Nothing asks the network for news, updates or extensions.
-    "--LabApp.news_url=None",
-    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    "--LabApp.extension_manager=readonly",
-    # The user's own extensions may be made for another JupyterLab.
-    f"--LabApp.labextensions_path={[LAB_EXTENSIONS]!r}",
-]
+# Arguments win over these.
+DEFAULTS = {
+    "ServerApp": {"ip": "127.0.0.1", "open_browser": False, "allow_root": True},
+    "LabApp": {
+        # Nothing asks the network for news, updates or extensions.
+        "news_url": None,
+        "check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "extension_manager": "readonly",
+        # The user's own extensions may be made for another JupyterLab.
+        "labextensions_path": [LAB_EXTENSIONS],
+    },
+}
 
 
 class Watch:
@@ -71,15 +73,15 @@ class Watch:
     def end(self, status):
         """Kill what is left and go. An ordinary exit can hang on open rooms."""
         self.ending.acquire()
-        if self.server is not None:
-            self.server.remove_server_info_file()
-        for process in {*self.family, *descendants()}:
-            try:
-                process.kill()
-            except Exception:  # It went by itself meanwhile.
-                pass
-        sys.stderr.flush()
-        os._exit(status)
+        try:
+            for process in {*self.family, *descendants()}:
+                with contextlib.suppress(Exception):  # It went by itself meanwhile.
+                    process.kill()
+            if self.server is not None:
+                self.server.remove_server_info_file()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
 
 
 def descendants():
@@ -139,7 +141,11 @@ def make_server_class(watch, answers):
 
         async def _post_start(self):
             await super()._post_start()
-            answer = {"url": self.connection_url, "info_file": self.info_file}
+            answer = {
+                "url": self.connection_url,
+                "token": self.identity_provider.token,
+                "info_file": self.info_file,
+            }
             os.write(answers, json.dumps(answer).encode() + b"\n")
 
         async def _cleanup(self):
@@ -165,11 +171,14 @@ def main():
     status = 1
     try:
         from jupyterlab.labapp import LabApp
+        from traitlets.config import Config
 
         LabApp.serverapp_class = make_server_class(watch, answers)
-        server = LabApp.initialize_server(argv=[*FIXED, *sys.argv[1:]])
-        # Kernels and terminals have no business with the token.
-        assert server.identity_provider.token == os.environ.pop("JUPYTER_TOKEN")
+        server = LabApp.initialize_server(argv=sys.argv[1:], config=Config(DEFAULTS))
+        # Jupyter reads the token when it is first asked for it. Kernels and
+        # terminals would inherit the variable and have no business with it.
+        server.identity_provider.token
+        os.environ.pop("JUPYTER_TOKEN", None)
         watch.server = server
         server.start()
         status = 0

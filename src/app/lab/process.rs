@@ -31,7 +31,8 @@ pub struct LabOptions {
     pub port: Option<u16>,
     pub base_url: Option<String>,
     pub log: LabLog,
-    /// More arguments for Jupyter, which win over the ones given here.
+    /// More arguments for Jupyter. It refuses one that is given twice, so these
+    /// cannot repeat what the other options set.
     pub extra_args: Vec<String>,
     pub ready_timeout: Duration,
     /// Where Jupyter keeps its databases and settings. `None` is a place beside
@@ -108,17 +109,16 @@ impl Lab {
     /// Starts a server and returns when it answers. Blocks.
     pub fn start(venv: &Venv, options: LabOptions) -> Result<Self, LabError> {
         let place = Place::prepare(venv, &options)?;
-        let token = token_for(&options)?;
         let sink = log_sink(&options.log)?;
         let mut command = place.command(venv, &options);
-        command.env("JUPYTER_TOKEN", &token);
+        command.env("JUPYTER_TOKEN", token_for(&options)?);
         let mut running = Running::spawn(command, sink).map_err(|source| LabError::Spawn {
             python: venv.python(),
             venv: venv.dir().to_owned(),
             source,
         })?;
         match running.answer(options.ready_timeout) {
-            Answer::Ready { url } => Ok(Self {
+            Answer::Ready { url, token } => Ok(Self {
                 url,
                 token,
                 pid: running.pid(),

@@ -1,0 +1,3 @@
+//! The official conformance suite against the production transport stack, with the fixtures it asks for.
+
+mod handler;

@@ -1,0 +1,25 @@
+//! Plumbing: real JupyterLab servers, gateways in front of them, and agents that talk to those.
+
+pub mod agent;
+pub mod command;
+pub mod gateway;
+pub mod lab;
+pub mod wire;
+
+pub use agent::{Agent, Era};
+pub use gateway::{Gateway, TOKEN};
+pub use lab::{Folder, lab};
+
+use std::time::{Duration, Instant};
+
+/// Waits until a condition holds; panics with its name if it does not in time.
+pub async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = condition().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "not in 30 s: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,236 @@
+//! An MCP client of either era, as thin as the protocol allows.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    Gateway, TOKEN,
+    wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Legacy,
+    Modern,
+}
+
+pub const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+pub struct Agent {
+    http: Client,
+    url: String,
+    token: String,
+    era: Era,
+    pub session: Option<String>,
+    next_id: AtomicI64,
+}
+
+/// What a tool answered.
+#[derive(Debug)]
+pub struct ToolAnswer {
+    pub is_error: bool,
+    pub texts: Vec<String>,
+    pub structured: Value,
+}
+
+impl ToolAnswer {
+    pub fn text(&self) -> &str {
+        self.texts.first().map(String::as_str).unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub fn ok(self) -> Value {
+        assert!(!self.is_error, "the tool failed: {}", self.text());
+        self.structured
+    }
+
+    #[track_caller]
+    pub fn error(self) -> String {
+        assert!(self.is_error, "the tool should have failed: {}", self.structured);
+        self.text().to_owned()
+    }
+}
+
+impl Agent {
+    pub async fn connect(gateway: &Gateway, era: Era) -> Self {
+        Self::connect_to(&gateway.url("/mcp"), TOKEN, era).await
+    }
+
+    pub async fn with_token(gateway: &Gateway, token: &str, era: Era) -> Self {
+        Self::connect_to(&gateway.url("/mcp"), token, era).await
+    }
+
+    /// Connects to a URL that may carry a selection.
+    pub async fn connect_to(url: &str, token: &str, era: Era) -> Self {
+        let mut agent = Self {
+            http: Client::new(),
+            url: url.to_owned(),
+            token: token.to_owned(),
+            era,
+            session: None,
+            next_id: AtomicI64::new(1),
+        };
+        if era == Era::Legacy {
+            let response = agent.send(serde_json::from_str(&initialize()).expect("json")).await;
+            assert_eq!(response.status(), StatusCode::OK, "initialize");
+            let session = response.headers().get("mcp-session-id").expect("a session id");
+            agent.session = Some(session.to_str().expect("text").to_owned());
+            response.text().await.expect("the answer");
+            let accepted = agent
+                .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+                .await;
+            assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+        }
+        agent
+    }
+
+    /// The names of all tools.
+    pub async fn tools(&self) -> Vec<String> {
+        let listed = self.request("tools/list", json!({})).await;
+        let tools = listed["result"]["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{listed}"))
+            .clone();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+            .collect()
+    }
+
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolAnswer {
+        let answer = self
+            .request("tools/call", json!({ "name": tool, "arguments": arguments }))
+            .await;
+        let result = answer
+            .get("result")
+            .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
+        let blocks = result["content"].as_array().expect("content");
+        ToolAnswer {
+            is_error: result["isError"] == true,
+            texts: blocks
+                .iter()
+                .filter_map(|block| block["text"].as_str().map(str::to_owned))
+                .collect(),
+            structured: result["structuredContent"].clone(),
+        }
+    }
+
+    /// Sends a request and returns the JSON-RPC message that answers it.
+    pub async fn request(&self, method: &str, params: Value) -> Value {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let response = self.start(id, method, params).await;
+        let is_stream = response
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        if !is_stream {
+            return response.json().await.expect("json");
+        }
+        let mut events = Events::new(response);
+        loop {
+            let (_, message) = events.next_message().await.expect("an answer before the stream ends");
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request and returns the response before its body is read.
+    pub async fn start(&self, id: i64, method: &str, mut params: Value) -> Response {
+        if self.era == Era::Modern {
+            let meta = params["_meta"].take();
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            });
+            for (key, value) in meta.as_object().into_iter().flatten() {
+                params["_meta"][key] = value.clone();
+            }
+        }
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await
+    }
+
+    /// Follows what the server says unasked, or resumes a stream after an event.
+    pub async fn listen(&self, last_event_id: Option<&str>) -> Response {
+        let mut request = self
+            .http
+            .get(&self.url)
+            .bearer_auth(&self.token)
+            .header("accept", "text/event-stream");
+        request = request.header("mcp-protocol-version", LEGACY_VERSION);
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        request.send().await.expect("an answer")
+    }
+
+    pub async fn close(&self) -> StatusCode {
+        let session = self.session.as_deref().expect("a session");
+        let request = self
+            .http
+            .delete(&self.url)
+            .bearer_auth(&self.token)
+            .header("mcp-session-id", session);
+        request.send().await.expect("an answer").status()
+    }
+
+    pub async fn send(&self, message: Value) -> Response {
+        let mut request = self
+            .http
+            .post(&self.url)
+            .bearer_auth(&self.token)
+            .header("accept", "application/json, text/event-stream")
+            .json(&message);
+        if let Some(session) = &self.session {
+            request = request
+                .header("mcp-session-id", session)
+                .header("mcp-protocol-version", LEGACY_VERSION);
+        }
+        if self.era == Era::Modern {
+            let params = &message["params"];
+            request = request.header("mcp-protocol-version", MODERN_VERSION);
+            request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
+            if let Some(name) = params["name"].as_str() {
+                request = request.header("mcp-name", encoded(name));
+            }
+            for (argument, header) in [("path", "mcp-param-path"), ("server", "mcp-param-server")] {
+                if let Some(value) = params["arguments"][argument].as_str() {
+                    request = request.header(header, encoded(value));
+                }
+            }
+        }
+        request.send().await.expect("an answer")
+    }
+}
+
+/// Header values that are not plain ASCII travel as base64.
+fn encoded(value: &str) -> String {
+    if value.bytes().all(|byte| (0x21..0x7f).contains(&byte)) || value.is_empty() {
+        return value.to_owned();
+    }
+    format!("=?base64?{}?=", base64(value.as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let index = (group >> (18 - 6 * place)) & 63;
+            text.push(if place <= chunk.len() {
+                char::from(ALPHABET[index as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}

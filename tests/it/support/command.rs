@@ -1,0 +1,32 @@
+//! The binary as a person runs it.
+
+use std::process::{Command, Output};
+
+pub fn gateway_command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jupyter-mcp-gateway"));
+    // A developer's own variables must not leak into what is tested.
+    for (name, _) in std::env::vars() {
+        if name.starts_with("JMG__") || name.starts_with("JUPYTER") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub fn run(arguments: &[&str]) -> Ended {
+    ended(gateway_command().args(arguments).output().expect("the binary runs"))
+}
+
+pub fn ended(output: Output) -> Ended {
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! A gateway in this process, on a free port, configured by TOML as an operator would.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use jupyter_mcp_gateway::{
+    app::App,
+    config::{Config, Env},
+    http::Drain,
+    telemetry::Metrics,
+};
+use rmcp::ServerHandler;
+use tokio::task::JoinHandle;
+
+use super::lab;
+
+/// The token that every gateway of these tests accepts unless its config says otherwise.
+pub const TOKEN: &str = "test-token-of-ana";
+
+pub struct Gateway {
+    address: SocketAddr,
+    drain: Drain,
+    task: JoinHandle<()>,
+}
+
+/// `[[servers]]` for the shared JupyterLab under a name.
+pub fn lab_server(name: &str) -> String {
+    server(name, lab().url(), lab().token())
+}
+
+pub fn server(name: &str, url: &str, token: &str) -> String {
+    format!("[[servers]]\nname = \"{name}\"\nurl = \"{url}\"\ntoken = \"{token}\"\nrequest_timeout = \"5s\"\n")
+}
+
+/// A tenant with everything and its one token.
+pub fn everything() -> String {
+    format!(
+        "[[tenants]]\nname = \"all\"\n[[auth.tokens]]\nname = \"ana\"\ntenant = \"all\"\ntoken = \"{TOKEN}\"\npermissions = [\"read\", \"write\", \"execute\", \"admin\"]\n"
+    )
+}
+
+impl Gateway {
+    /// In front of the shared JupyterLab, everything allowed to [`TOKEN`].
+    pub async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// The same with more settings.
+    pub async fn with(more: &str) -> Self {
+        Self::configured(&format!("{more}\n{}{}", lab_server("lab"), everything())).await
+    }
+
+    /// With exactly this config but for the address.
+    pub async fn configured(toml: &str) -> Self {
+        let (config, env) = load(toml);
+        let app = App::bind(&config, &env, metrics()).await.expect("a gateway");
+        Self::run(app)
+    }
+
+    /// The production stack around another MCP handler, with something in front of it.
+    pub async fn around<H: ServerHandler>(
+        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+        front: impl FnOnce(Router) -> Router,
+    ) -> Self {
+        let (config, env) = load(&everything());
+        let app = App::bind_with(&config, &env, metrics(), factory)
+            .await
+            .expect("a gateway");
+        Self::run(app.map_router(front))
+    }
+
+    fn run(app: App) -> Self {
+        let (address, drain) = (app.address().expect("an address"), app.drain());
+        Self {
+            address,
+            drain,
+            task: tokio::spawn(app.run()),
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    /// Waits until the gateway has drained and left.
+    pub async fn gone(self) {
+        self.task.await.expect("the gateway ends well");
+    }
+}
+
+fn load(toml: &str) -> (Config, Env) {
+    let env = Env::new();
+    let mut config = Config::from_toml(toml, "test.toml", &env).expect("a valid config");
+    config.http.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    (config, env)
+}
+
+fn metrics() -> Metrics {
+    Metrics::new("test", None).expect("metrics")
+}

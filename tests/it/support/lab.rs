@@ -1,0 +1,99 @@
+//! The JupyterLab that all tests share. It is started by the first test that needs it and ends with
+//! the test process, however that ends.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use jupyter_mcp_gateway::app::lab::{Lab, LabLog, LabOptions, Venv, VenvSpec};
+
+pub struct SharedLab {
+    lab: Lab,
+    root: tempfile::TempDir,
+}
+
+/// The environment of the tests: that of `--with-jupyter` and what the tests add.
+pub fn venv() -> Venv {
+    static VENV: LazyLock<Venv> = LazyLock::new(|| {
+        let mut spec = VenvSpec::lab();
+        spec.name = "test";
+        spec.requirements = format!("{}\n{}", spec.requirements, include_str!("../../requirements.txt"));
+        Venv::ensure(&spec, &mut |line| println!("{line}")).expect("the test environment")
+    });
+    VENV.clone()
+}
+
+pub fn lab() -> &'static SharedLab {
+    static LAB: LazyLock<SharedLab> = LazyLock::new(SharedLab::start);
+    &LAB
+}
+
+impl SharedLab {
+    fn start() -> Self {
+        let root = tempfile::tempdir().expect("a folder for notebooks");
+        let state = tempfile::tempdir().expect("a folder for state").keep();
+        let mut options = LabOptions::new(root.path());
+        options.log = LabLog::File(state.join("jupyter.log"));
+        options.state_dir = Some(state);
+        let lab = Lab::start(&venv(), options).expect("JupyterLab");
+        Self { lab, root }
+    }
+
+    pub fn url(&self) -> &str {
+        self.lab.url()
+    }
+
+    pub fn token(&self) -> &str {
+        self.lab.token()
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// A folder of this test's own on the shared server.
+    pub fn folder(&self) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let disk = self.root().join(&name);
+        std::fs::create_dir(&disk).expect("a fresh folder");
+        Folder { name, disk }
+    }
+}
+
+/// A folder on the server, by its path there and on disk.
+pub struct Folder {
+    pub name: String,
+    pub disk: PathBuf,
+}
+
+impl Folder {
+    /// The path on the server of something in the folder.
+    pub fn path(&self, inner: &str) -> String {
+        format!("{}/{inner}", self.name)
+    }
+
+    pub fn write(&self, inner: &str, content: &str) -> String {
+        let file = self.disk.join(inner);
+        std::fs::create_dir_all(file.parent().expect("a parent")).expect("folders");
+        std::fs::write(file, content).expect("a file");
+        self.path(inner)
+    }
+
+    pub fn read(&self, inner: &str) -> String {
+        std::fs::read_to_string(self.disk.join(inner)).expect("a file")
+    }
+
+    pub fn has(&self, inner: &str) -> bool {
+        self.disk.join(inner).exists()
+    }
+
+    /// A minimal valid notebook.
+    pub fn notebook(&self, inner: &str) -> String {
+        self.write(inner, r#"{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}"#)
+    }
+}
