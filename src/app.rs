@@ -63,7 +63,7 @@ impl App {
         unsupported(config)?;
         install_tls();
         let drain = Drain::new(config.http.drain_timeout);
-        let servers = Arc::new(Servers::new(&with_tokens(config, env)?)?);
+        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let authenticator = Authenticator::new(config)?;
         let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());
         let endpoint = Arc::new(endpoint);

@@ -71,11 +71,17 @@ impl Principal {
     }
 
     pub fn may_touch(&self, path: &DocPath) -> bool {
-        self.tenant.paths.allows(path) && self.paths.allows(path)
+        self.all_spellings(path, PathRules::allows)
     }
 
     pub fn may_enter(&self, directory: &DocPath) -> bool {
-        self.tenant.paths.may_enter(directory) && self.paths.may_enter(directory)
+        self.all_spellings(directory, PathRules::may_enter)
+    }
+
+    /// A name with percent signs is checked as it stands and as a careless proxy would decode it.
+    fn all_spellings(&self, path: &DocPath, rule: fn(&PathRules, &DocPath) -> bool) -> bool {
+        let granted = |path: &DocPath| rule(&self.tenant.paths, path) && rule(&self.paths, path);
+        granted(path) && path.decoded().is_none_or(|decoded| granted(&decoded))
     }
 
     /// Checks that a file may be touched; directories that lead to allowed files may be entered too.

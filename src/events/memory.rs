@@ -15,7 +15,7 @@ use rmcp::{
     },
 };
 
-use super::stream::{Delivery, Next, Stream};
+use super::stream::{Cursor, Delivery, Next, Stream};
 
 /// What an event costs beyond its bytes on the wire: its place in the ring, the index and the queue.
 const OVERHEAD: usize = 256;
@@ -107,25 +107,25 @@ impl MemoryEvents {
     /// Follows a stream from just after an event: what is stored, then what comes, until it ends.
     pub fn follow(&self, event_id: &str) -> Result<EventStream, UnknownEvent> {
         let position: Position = event_id.parse()?;
-        let known = self
-            .lock()
-            .streams
-            .get(&position.key)
-            .is_some_and(|stream| stream.has_had(position.event));
-        if !known {
-            return Err(UnknownEvent);
-        }
-        Ok(self.reader(position.key, position.event + 1))
+        let cursor = {
+            let state = self.lock();
+            let stream = state
+                .streams
+                .get(&position.key)
+                .filter(|stream| stream.has_had(position.event));
+            stream.ok_or(UnknownEvent)?.cursor_from(position.event + 1)
+        };
+        Ok(self.reader(position.key, cursor))
     }
 
     /// Follows what a session's server says unasked, from where the last reader stopped.
     pub fn follow_common(&self, session: &SessionId) -> EventStream {
-        let (key, from) = {
+        let (key, cursor) = {
             let mut state = self.lock();
-            let key = state.key_of(&format!("{session}{COMMON_SUFFIX}"));
-            (key, state.streams.get(&key).map_or(0, Stream::delivered))
+            let (key, stream) = state.stream(&format!("{session}{COMMON_SUFFIX}"));
+            (key, stream.cursor_at_live_end())
         };
-        self.reader(key, from)
+        self.reader(key, cursor)
     }
 
     /// Marks the stream of an event as complete, for a request that ended without an answer.
@@ -165,10 +165,7 @@ impl MemoryEvents {
             Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
         );
         let mut state = self.lock();
-        let key = state.key_of(stream_id);
-        let Some(stream) = state.streams.get_mut(&key) else {
-            unreachable!("BUG: key_of makes the stream it names");
-        };
+        let (key, stream) = state.stream(stream_id);
         let position = Position {
             key,
             event: stream.next_position(),
@@ -192,32 +189,35 @@ impl MemoryEvents {
         position.to_string()
     }
 
-    fn reader(&self, key: StreamKey, from: u64) -> EventStream {
+    fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
         let events = self.clone();
-        Box::pin(stream::unfold((events, key, from), |(events, key, from)| async move {
-            loop {
-                let waiting = match events.next(key, from) {
-                    Next::Event(next, event) => return Some((event, (events, key, next))),
-                    Next::End => return None,
-                    Next::Wait(changed) => changed,
-                };
-                let mut notified = std::pin::pin!(waiting.notified());
-                notified.as_mut().enable();
-                // An event may have come between the look above and the wait: look once more.
-                match events.next(key, from) {
-                    Next::Event(next, event) => return Some((event, (events, key, next))),
-                    Next::End => return None,
-                    Next::Wait(_) => notified.await,
+        Box::pin(stream::unfold(
+            (events, key, cursor),
+            |(events, key, cursor)| async move {
+                loop {
+                    let waiting = match events.next(key, cursor) {
+                        Next::Event(next, event) => return Some((event, (events, key, next))),
+                        Next::End => return None,
+                        Next::Wait(changed) => changed,
+                    };
+                    let mut notified = std::pin::pin!(waiting.notified());
+                    notified.as_mut().enable();
+                    // An event may have come between the look above and the wait: look once more.
+                    match events.next(key, cursor) {
+                        Next::Event(next, event) => return Some((event, (events, key, next))),
+                        Next::End => return None,
+                        Next::Wait(_) => notified.await,
+                    }
                 }
-            }
-        }))
+            },
+        ))
     }
 
-    fn next(&self, key: StreamKey, from: u64) -> Next {
+    fn next(&self, key: StreamKey, cursor: Cursor) -> Next {
         self.lock()
             .streams
             .get_mut(&key)
-            .map_or(Next::End, |stream| stream.next(from))
+            .map_or(Next::End, |stream| stream.next(cursor))
     }
 
     /// No code panics while it holds the lock, and the state is whole between any two lines.
@@ -227,23 +227,30 @@ impl MemoryEvents {
 }
 
 impl State {
-    /// The key of a stream, which is made at its first event.
-    fn key_of(&mut self, stream_id: &str) -> StreamKey {
-        if let Some(key) = self.keys.get(stream_id) {
-            return *key;
-        }
-        let key = StreamKey(uuid::Uuid::new_v4().as_u128());
-        let common = stream_id.strip_suffix(COMMON_SUFFIX).map(SessionId::from);
-        let delivery = if common.is_some() {
-            Delivery::Common
-        } else {
-            Delivery::Request
+    /// The stream of a name, which is made at its first event.
+    fn stream(&mut self, stream_id: &str) -> (StreamKey, &mut Stream) {
+        let key = match self.keys.get(stream_id) {
+            Some(key) => *key,
+            None => self.new_key(stream_id),
         };
-        if let Some(session) = &common {
-            self.sessions.entry(Arc::clone(session)).or_default().insert(key);
-        }
-        self.streams.insert(key, Stream::new(stream_id, delivery, common));
+        let stream = self.streams.entry(key).or_insert_with(|| {
+            let common = stream_id.strip_suffix(COMMON_SUFFIX).map(SessionId::from);
+            let delivery = if common.is_some() {
+                Delivery::Common
+            } else {
+                Delivery::Request
+            };
+            Stream::new(stream_id, delivery, common)
+        });
+        (key, stream)
+    }
+
+    fn new_key(&mut self, stream_id: &str) -> StreamKey {
+        let key = StreamKey(uuid::Uuid::new_v4().as_u128());
         self.keys.insert(stream_id.to_owned(), key);
+        if let Some(session) = stream_id.strip_suffix(COMMON_SUFFIX) {
+            self.sessions.entry(session.into()).or_default().insert(key);
+        }
         key
     }
 
@@ -334,4 +341,119 @@ fn json_size(message: &impl serde::Serialize) -> usize {
     // A counter never fails, and messages always serialise; an undercount would do no harm.
     let _ = serde_json::to_writer(&mut counter, message);
     counter.0
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+    use rmcp::model::{EmptyResult, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerResult};
+
+    use super::*;
+
+    fn store(max_events_per_stream: usize, max_bytes: usize, ttl: Duration) -> MemoryEvents {
+        MemoryEvents::new(EventLimits {
+            max_events_per_stream,
+            max_bytes,
+            ttl,
+        })
+    }
+
+    fn roomy() -> MemoryEvents {
+        store(1000, usize::MAX, Duration::from_secs(3600))
+    }
+
+    fn event() -> ServerSseMessage {
+        ServerSseMessage::retry(Duration::from_secs(1))
+    }
+
+    fn result() -> ServerSseMessage {
+        ServerSseMessage::from_message(JsonRpcMessage::Response(JsonRpcResponse {
+            jsonrpc: JsonRpcVersion2_0,
+            id: RequestId::Number(1),
+            result: ServerResult::EmptyResult(EmptyResult {}),
+        }))
+    }
+
+    fn ready(stream: &mut EventStream) -> Vec<String> {
+        let mut ids = Vec::new();
+        while let Some(Some(event)) = stream.next().now_or_never() {
+            ids.extend(event.event_id);
+        }
+        ids
+    }
+
+    #[test]
+    fn bytes_are_bounded_over_all_streams_and_the_oldest_go_first() {
+        let events = store(1000, 10 * OVERHEAD, Duration::from_secs(3600));
+        let first = events.store("a", &event());
+        for _ in 0..10 {
+            events.store("b", &event());
+        }
+        assert!(events.usage().0 <= 10 * OVERHEAD);
+        let mut gone = events.follow(&first).expect("the stream is still open");
+        assert!(ready(&mut gone).is_empty());
+    }
+
+    #[test]
+    fn a_finished_stream_is_forgotten_with_its_last_event() {
+        let events = store(1000, 2 * OVERHEAD, Duration::from_secs(3600));
+        events.store("a", &result());
+        assert_eq!(events.usage().1, 1);
+        events.store("b", &event());
+        events.store("b", &event());
+        assert_eq!(events.usage().1, 1, "only b is left");
+    }
+
+    #[test]
+    fn age_is_bounded() {
+        let events = store(1000, usize::MAX, Duration::ZERO);
+        let id = events.store("a", &result());
+        std::thread::sleep(Duration::from_millis(2));
+        events.expire();
+        assert_eq!(events.usage(), (0, 0));
+        assert!(events.follow(&id).is_err());
+    }
+
+    #[test]
+    fn a_session_takes_its_streams_with_it() {
+        let events = roomy();
+        let session: SessionId = "s".into();
+        let id = events.store("a", &event());
+        events.bind(&id, &session);
+        events.store("s:common", &event());
+        let mut reader = events.follow(&id).expect("known");
+        events.forget_session("s");
+        assert!(!events.belongs(&id, "s"));
+        assert!(matches!(reader.next().now_or_never(), Some(None)), "its readers end");
+        assert_eq!(events.usage().1, 0);
+    }
+
+    #[test]
+    fn what_is_said_unasked_goes_to_one_of_several_listeners() {
+        let events = roomy();
+        let session: SessionId = "s".into();
+        let (mut one, mut two) = (events.follow_common(&session), events.follow_common(&session));
+        let stored: Vec<String> = (0..4).map(|_| events.store("s:common", &event())).collect();
+        let mut seen = vec![one.next().now_or_never().flatten(), two.next().now_or_never().flatten()];
+        seen.extend(ready(&mut one).into_iter().map(|id| {
+            let mut event = event();
+            event.event_id = Some(id);
+            Some(event)
+        }));
+        seen.push(two.next().now_or_never().flatten());
+        let mut ids: Vec<String> = seen.into_iter().flatten().filter_map(|event| event.event_id).collect();
+        ids.sort();
+        assert_eq!(ids, stored, "each once");
+        let missed = events.store("s:common", &event());
+        assert_eq!(
+            ready(&mut events.follow_common(&session)),
+            [missed],
+            "a new listener gets what nobody got"
+        );
+        assert_eq!(
+            ready(&mut events.follow(&stored[1]).expect("known")).len(),
+            3,
+            "and one that lost them may ask again"
+        );
+    }
 }

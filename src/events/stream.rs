@@ -28,9 +28,17 @@ pub(super) struct Stream {
     delivered: u64,
 }
 
+/// Where a reader stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor {
+    position: u64,
+    /// What had been delivered when the reader came: up to here it asks for events again.
+    replay_until: u64,
+}
+
 /// What a reader finds when it asks for its next event.
 pub(super) enum Next {
-    Event(u64, ServerSseMessage),
+    Event(Cursor, ServerSseMessage),
     Wait(Arc<Notify>),
     End,
 }
@@ -58,8 +66,17 @@ impl Stream {
         self.first + self.events.len() as u64
     }
 
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
+    /// A cursor for a reader that has had everything before `position`.
+    pub(super) fn cursor_from(&self, position: u64) -> Cursor {
+        Cursor {
+            position,
+            replay_until: self.delivered,
+        }
+    }
+
+    /// A cursor for a reader that wants what nobody was given yet.
+    pub(super) fn cursor_at_live_end(&self) -> Cursor {
+        self.cursor_from(self.delivered)
     }
 
     /// Whether an event with this position was ever part of the stream.
@@ -82,26 +99,23 @@ impl Stream {
         self.events.is_empty()
     }
 
-    /// The next event for a reader that stands at `position`. What a limit has dropped meanwhile is
-    /// skipped: the newest events, the result among them, are the last to go.
-    pub(super) fn next(&mut self, position: u64) -> Next {
-        let mut wanted = position.max(self.first);
-        if self.delivery == Delivery::Common {
-            // At the live end readers compete, so that no event is sent on two connections.
-            let replaying = wanted < self.delivered;
-            wanted = if replaying {
-                wanted
-            } else {
-                self.delivered.max(self.first)
-            };
-        }
-        let index = wanted
-            .checked_sub(self.first)
-            .and_then(|index| usize::try_from(index).ok());
+    /// The next event for a reader. What a limit has dropped meanwhile is skipped: the newest events,
+    /// the result among them, are the last to go.
+    pub(super) fn next(&mut self, cursor: Cursor) -> Next {
+        // At the live end of a common stream readers compete, so that no event is sent on two connections.
+        let competes = self.delivery == Delivery::Common && cursor.position >= cursor.replay_until;
+        let position = if competes { self.delivered } else { cursor.position }.max(self.first);
+        let index = usize::try_from(position - self.first).ok();
         match index.and_then(|index| self.events.get(index)) {
             Some(event) => {
-                self.delivered = self.delivered.max(wanted + 1);
-                Next::Event(wanted + 1, event.clone())
+                self.delivered = self.delivered.max(position + 1);
+                Next::Event(
+                    Cursor {
+                        position: position + 1,
+                        ..cursor
+                    },
+                    event.clone(),
+                )
             }
             None if self.ended => Next::End,
             None => Next::Wait(Arc::clone(&self.changed)),

@@ -1,6 +1,6 @@
 //! Sockets: accepting connections, and letting go of them without failing anybody.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{Router, body::Body};
 use hyper::body::Incoming;
@@ -47,7 +47,7 @@ impl Drain {
         }
     }
 
-    /// Starts to leave: no new connections, unready, requests under way are finished.
+    /// Starts to leave: unready from now on, and gone when the requests under way are finished.
     pub fn start(&self) {
         self.leaving.cancel();
     }
@@ -66,40 +66,43 @@ impl Drain {
         self.work.token()
     }
 
-    async fn finish_work(&self) {
+    /// Waits to be told to leave, then for the work to end, at most until the deadline.
+    async fn finished(&self) {
+        self.leaving.cancelled().await;
         self.work.close();
-        if timeout(self.deadline, self.work.wait()).await.is_err() {
-            tracing::warn!(
+        match self
+            .stop
+            .run_until_cancelled(timeout(self.deadline, self.work.wait()))
+            .await
+        {
+            Some(Err(_)) => tracing::warn!(
                 left = self.work.len(),
                 "requests were still running at the drain deadline"
-            );
+            ),
+            Some(Ok(())) | None => {}
         }
         self.stop.cancel();
     }
 }
 
-/// Serves until told to leave, then finishes what is under way, at most until the deadline.
+/// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
+/// it still answers: readiness says that it is leaving, and no call fails that came a moment too late.
 pub async fn serve(listener: TcpListener, router: Router, drain: Drain) {
-    let graceful = Arc::new(GracefulShutdown::new());
-    let connections = TaskTracker::new();
-    loop {
-        let Some(accepted) = drain.leaving.run_until_cancelled(listener.accept()).await else {
-            break;
-        };
-        match accepted {
-            Ok((stream, _)) => drop(connections.spawn(connection(stream, router.clone(), graceful.watcher()))),
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+    let graceful = GracefulShutdown::new();
+    let accepting = async {
+        while let Some(accepted) = drain.stop.run_until_cancelled(listener.accept()).await {
+            match accepted {
+                Ok((stream, _)) => drop(tokio::spawn(connection(stream, router.clone(), graceful.watcher()))),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
-    }
+    };
+    tokio::join!(accepting, drain.finished());
     drop(listener);
-    drain.finish_work().await;
-    connections.close();
-    if let Some(graceful) = Arc::into_inner(graceful) {
-        let _ = timeout(CLOSE_TIMEOUT, graceful.shutdown()).await;
-    }
+    let _ = timeout(CLOSE_TIMEOUT, graceful.shutdown()).await;
 }
 
 async fn connection(stream: TcpStream, router: Router, watcher: hyper_util::server::graceful::Watcher) {

@@ -1,6 +1,9 @@
 //! One configured Jupyter server and its pooled HTTP client: requests in, JSON or a telling error out.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
@@ -11,7 +14,10 @@ use serde_json::Value;
 use url::Url;
 
 use super::JupyterError;
-use crate::config::{Secret, ServerConfig};
+use crate::{
+    config::{Secret, ServerConfig},
+    telemetry::{Metrics, current_traceparent},
+};
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -22,10 +28,11 @@ pub struct JupyterServer {
     url: Url,
     http: reqwest::Client,
     request_timeout: Duration,
+    metrics: Metrics,
 }
 
 impl JupyterServer {
-    pub fn new(config: &ServerConfig, token: &Secret) -> Result<Self, reqwest::Error> {
+    pub fn new(config: &ServerConfig, token: &Secret, metrics: Metrics) -> Result<Self, reqwest::Error> {
         let mut headers = HeaderMap::new();
         let token = token.expose();
         if let (false, Ok(mut value)) = (token.is_empty(), HeaderValue::try_from(format!("token {token}"))) {
@@ -47,6 +54,7 @@ impl JupyterServer {
             url: config.url.clone(),
             http,
             request_timeout: config.request_timeout,
+            metrics,
         })
     }
 
@@ -90,8 +98,21 @@ impl JupyterServer {
     }
 
     /// Sends a request and returns whatever status comes back.
-    pub(super) async fn answer(&self, request: RequestBuilder) -> Result<Response, JupyterError> {
-        request.send().await.map_err(|error| self.transport_error(&error))
+    pub(super) async fn answer(&self, mut request: RequestBuilder) -> Result<Response, JupyterError> {
+        if let Some(traceparent) = current_traceparent() {
+            request = request.header("traceparent", traceparent);
+        }
+        let started = Instant::now();
+        let answer = request.send().await;
+        let outcome = match &answer {
+            Ok(response) if response.status().is_server_error() => "server_error",
+            Ok(response) if response.status().is_success() => "success",
+            Ok(_) => "refused",
+            Err(error) if error.is_timeout() => "timeout",
+            Err(_) => "unreachable",
+        };
+        self.metrics.jupyter_request(&self.name, outcome, started.elapsed());
+        answer.map_err(|error| self.transport_error(&error))
     }
 
     async fn refusal(&self, response: Response, subject: &str) -> JupyterError {

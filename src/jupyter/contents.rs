@@ -63,7 +63,9 @@ impl Document {
             (DocumentKind::Directory, entries) => {
                 Content::Directory(serde_json::from_value(entries).unwrap_or_default())
             }
-            (DocumentKind::File, Value::String(text)) if self.format.as_deref() == Some("base64") => {
+            (DocumentKind::File, Value::String(mut text)) if self.format.as_deref() == Some("base64") => {
+                // Jupyter breaks base64 into lines, as mail does.
+                text.retain(|character| !character.is_ascii_whitespace());
                 Content::Binary(text)
             }
             (DocumentKind::File, Value::String(text)) => Content::Text(text),

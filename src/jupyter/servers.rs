@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::JupyterServer;
-use crate::config::{Secret, ServerConfig};
+use crate::{
+    config::{Secret, ServerConfig},
+    telemetry::Metrics,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown server {name:?}; available: {available}")]
@@ -17,8 +20,9 @@ pub struct Servers(Vec<Arc<JupyterServer>>);
 
 impl Servers {
     /// Makes the client of each server, given the token it is configured to use.
-    pub fn new(configs: &[(ServerConfig, Secret)]) -> Result<Self, reqwest::Error> {
-        let server = |(config, token): &(ServerConfig, Secret)| JupyterServer::new(config, token).map(Arc::new);
+    pub fn new(configs: &[(ServerConfig, Secret)], metrics: &Metrics) -> Result<Self, reqwest::Error> {
+        let server =
+            |(config, token): &(ServerConfig, Secret)| JupyterServer::new(config, token, metrics.clone()).map(Arc::new);
         Ok(Self(configs.iter().map(server).collect::<Result<_, _>>()?))
     }
 

@@ -27,8 +27,9 @@ pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 /// The first protocol version without sessions. Versions are dates, so they compare as text.
 const FIRST_MODERN_VERSION: &str = "2026-07-28";
-/// How often idle sessions and old events are looked for.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// How often idle sessions and old events are looked for, at least.
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointConfig {
@@ -44,6 +45,7 @@ pub struct Endpoint<H> {
     legacy: StreamableHttpService<H, Sessions>,
     sessions: Arc<Sessions>,
     max_json_depth: usize,
+    sweep_interval: Duration,
 }
 
 impl<H: ServerHandler> Endpoint<H> {
@@ -73,12 +75,13 @@ impl<H: ServerHandler> Endpoint<H> {
             legacy: StreamableHttpService::new(factory, Arc::clone(&sessions), legacy),
             sessions,
             max_json_depth: config.max_json_depth,
+            sweep_interval: (config.sessions.idle_timeout / 2).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL),
         }
     }
 
     /// Closes idle sessions until `stop` is cancelled.
     pub async fn sweep(&self, stop: CancellationToken) {
-        let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+        let mut interval = tokio::time::interval(self.sweep_interval);
         while stop.run_until_cancelled(interval.tick()).await.is_some() {
             self.sessions.sweep().await;
         }

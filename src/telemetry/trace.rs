@@ -25,3 +25,12 @@ pub fn set_remote_parent(span: &Span, traceparent: &str, tracestate: Option<&str
     // Without an exporter there is no trace to join, and nothing to report.
     let _ = span.set_parent(context);
 }
+
+/// The trace context of the current span, for the servers that are asked on its behalf.
+pub fn current_traceparent() -> Option<String> {
+    let context = Span::current().context();
+    let span = context.span().span_context().clone();
+    let flags = span.trace_flags().to_u8();
+    span.is_valid()
+        .then(|| format!("00-{}-{}-{flags:02x}", span.trace_id(), span.span_id()))
+}

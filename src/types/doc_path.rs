@@ -105,6 +105,20 @@ impl DocPath {
         }
     }
 
+    /// The path with its percent-encoding undone, if it has any.
+    pub fn decoded(&self) -> Option<Self> {
+        if !self.0.contains('%') {
+            return None;
+        }
+        let mut current = self.clone();
+        while let Ok(decoded) = percent_decode_str(&current.0).decode_utf8()
+            && decoded != current.0
+        {
+            current = Self(decoded.into_owned());
+        }
+        (current != *self).then_some(current)
+    }
+
     /// The path as it stands in a URL: every segment percent-encoded, the separators kept.
     pub fn to_url_path(&self) -> String {
         let encoded: Vec<String> = self

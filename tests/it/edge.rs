@@ -1,1 +1,235 @@
-//! To be written.
+//! The HTTP edge: who may knock, how loudly, and what everybody may ask.
+
+use serde_json::json;
+
+use crate::support::{
+    Agent, Era, Gateway, TOKEN,
+    wire::{self, get, initialize, post, post_without_token, send},
+};
+
+#[tokio::test]
+async fn without_a_token_the_answer_says_where_to_get_one() {
+    let gateway = Gateway::start().await;
+    let answer = send(post_without_token(&gateway, initialize())).await;
+    assert_eq!(answer.status, 401);
+    let challenge = answer.header("www-authenticate");
+    let metadata = format!(
+        "resource_metadata=\"{}\"",
+        gateway.url("/.well-known/oauth-protected-resource/mcp")
+    );
+    assert!(
+        challenge.starts_with("Bearer ") && challenge.contains(&metadata),
+        "{challenge}"
+    );
+    let document = get(&gateway, "/.well-known/oauth-protected-resource/mcp").await.json();
+    assert_eq!(document["resource"], gateway.url("/mcp"));
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused_on_every_method() {
+    let gateway = Gateway::start().await;
+    let client = reqwest::Client::new();
+    for request in [
+        client.get(gateway.url("/mcp")),
+        client.delete(gateway.url("/mcp")),
+        post_without_token(&gateway, initialize()),
+    ] {
+        let answer = send(request.bearer_auth("wrong")).await;
+        assert_eq!(answer.status, 401);
+        assert!(answer.header("www-authenticate").contains("invalid_token"));
+    }
+}
+
+#[tokio::test]
+async fn the_jupyter_spelling_of_a_token_is_accepted() {
+    let gateway = Gateway::start().await;
+    let request = post_without_token(&gateway, initialize()).header("authorization", format!("token {TOKEN}"));
+    assert_eq!(send(request).await.status, 200);
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused_on_every_route() {
+    let gateway = Gateway::with(
+        "http.allowed_origins = [\"https://app.example.org\"]\nhttp.public_url = \"https://mcp.example.org\"",
+    )
+    .await;
+    let client = reqwest::Client::new();
+    for path in [
+        "/mcp",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/.well-known/oauth-protected-resource",
+        "/nothing",
+    ] {
+        let url = gateway.url(path);
+        let rebound = send(client.get(&url).bearer_auth(TOKEN).header("host", "evil.example")).await;
+        assert_eq!(rebound.status, 403, "{path} by a foreign host");
+        let page = send(
+            client
+                .get(&url)
+                .bearer_auth(TOKEN)
+                .header("origin", "https://evil.example"),
+        )
+        .await;
+        assert_eq!(page.status, 403, "{path} from a foreign page");
+    }
+    for origin in [
+        "https://app.example.org",
+        "https://mcp.example.org",
+        "http://localhost:6274",
+    ] {
+        assert_eq!(
+            send(client.get(gateway.url("/healthz")).header("origin", origin))
+                .await
+                .status,
+            200,
+            "{origin}"
+        );
+    }
+    assert_eq!(
+        send(client.get(gateway.url("/healthz")).header("host", "mcp.example.org"))
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_browser_of_an_allowed_origin_may_ask_first() {
+    let gateway = Gateway::with("http.allowed_origins = [\"https://app.example.org\"]").await;
+    let preflight = reqwest::Client::new()
+        .request(reqwest::Method::OPTIONS, gateway.url("/mcp"))
+        .header("origin", "https://app.example.org")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "authorization,mcp-session-id");
+    let answer = send(preflight).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("access-control-allow-origin"), "https://app.example.org");
+    assert!(answer.header("access-control-allow-headers").contains("mcp-session-id"));
+    let call = send(post(&gateway, initialize()).header("origin", "https://app.example.org")).await;
+    assert_eq!(call.header("access-control-allow-origin"), "https://app.example.org");
+    assert!(call.header("access-control-expose-headers").contains("mcp-session-id"));
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_too_deep_is_refused() {
+    let gateway = Gateway::with("http.max_body_bytes = 2048").await;
+    let large = send(post(&gateway, "x".repeat(3000))).await;
+    assert_eq!(large.status, 413);
+    let chunks = futures::stream::iter((0..10).map(|_| Ok::<_, std::io::Error>("y".repeat(500))));
+    assert_eq!(
+        send(post(&gateway, reqwest::Body::wrap_stream(chunks))).await.status,
+        413,
+        "without a length as well"
+    );
+    let headers = send(post(&gateway, initialize()).header("x-filler", "z".repeat(40_000))).await;
+    assert_eq!(headers.status, 431);
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"a":{}1{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let deep = send(post(&gateway, deep)).await;
+    assert_eq!(
+        (deep.status.as_u16(), deep.json()["error"]["code"].as_i64()),
+        (400, Some(-32600))
+    );
+    assert_eq!(
+        send(post(&gateway, initialize())).await.status,
+        200,
+        "the gateway is none the worse"
+    );
+}
+
+#[tokio::test]
+async fn malformed_messages_get_json_rpc_errors() {
+    let gateway = Gateway::start().await;
+    let cases = [
+        ("{", -32700),
+        ("[]", -32600),
+        (r#"{"jsonrpc":"2.0","id":7}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":3}}"#,
+            -32602,
+        ),
+    ];
+    for (body, code) in cases {
+        let answer = send(post(&gateway, body)).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()["error"]["code"].as_i64()),
+            (400, Some(code)),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_answer_carries_a_request_id() {
+    let gateway = Gateway::start().await;
+    let fresh = get(&gateway, "/healthz").await;
+    assert_eq!(fresh.header("x-request-id").len(), 32);
+    let client = reqwest::Client::new();
+    let own = send(client.get(gateway.url("/healthz")).header("x-request-id", "abc-1")).await;
+    assert_eq!(own.header("x-request-id"), "abc-1");
+    let hostile = send(client.get(gateway.url("/healthz")).header("x-request-id", "a b\"c")).await;
+    assert_eq!(hostile.header("x-request-id").len(), 32);
+}
+
+#[tokio::test]
+async fn readiness_names_each_server_and_stays_ready_for_the_others() {
+    let down = crate::support::gateway::server("gone", "http://127.0.0.1:9/", "t");
+    let gateway = Gateway::with(&down).await;
+    let answer = get(&gateway, "/readyz").await;
+    assert_eq!(answer.status, 200);
+    let body = answer.json();
+    assert_eq!(body["servers"]["lab"]["reachable"], true, "{body}");
+    assert_eq!(body["servers"]["gone"]["reachable"], false);
+    assert!(body["servers"]["gone"]["error"].as_str().unwrap().contains("`gone`"));
+    assert_eq!(get(&gateway, "/healthz").await.json()["status"], "ok");
+}
+
+#[tokio::test]
+async fn metrics_count_operations_by_the_conventions() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    agent.call("get_base_url", json!({})).await.ok();
+    agent.call("get_base_url", json!({ "server": "nowhere" })).await.error();
+    agent.request("tools/call", json!({ "name": "no_such_tool" })).await;
+    send(post_without_token(&gateway, initialize())).await;
+    let text = get(&gateway, "/metrics").await.text;
+    let line = |parts: &[&str]| text.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    let count = "mcp_server_operation_duration_seconds_count";
+    assert!(
+        line(&[
+            count,
+            "mcp_method_name=\"tools/call\"",
+            "gen_ai_tool_name=\"get_base_url\"",
+            "mcp_protocol_version=\"2026-07-28\""
+        ]),
+        "{text}"
+    );
+    assert!(line(&[count, "error_type=\"tool_error\""]), "{text}");
+    assert!(line(&[count, "error_type=\"-32602\""]), "{text}");
+    assert!(
+        line(&["mcp_server_operation_duration_seconds_bucket", "le=\"0.01\""]),
+        "{text}"
+    );
+    assert!(
+        line(&["jmg_http_rejections_total", "reason=\"token_missing\""]),
+        "{text}"
+    );
+    assert!(!text.contains("no_such_tool") && !text.contains(TOKEN));
+}
+
+#[tokio::test]
+async fn leaving_waits_for_work_and_says_so() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Legacy).await;
+    let stream = agent.listen(None).await;
+    assert_eq!(stream.status(), 200);
+    gateway.drain().start();
+    let mut events = wire::Events::new(stream);
+    assert!(events.next_message().await.is_none(), "an idle stream ends");
+    gateway.gone().await;
+}

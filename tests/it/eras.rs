@@ -1,1 +1,188 @@
-//! To be written.
+//! Two eras of the protocol on one endpoint.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, TOKEN,
+    agent::ERAS,
+    wire::{self, MODERN_VERSION, initialize, post, send},
+};
+
+#[tokio::test]
+async fn both_eras_list_and_call_the_same_tools() {
+    let gateway = Gateway::start().await;
+    let mut lists = Vec::new();
+    for era in ERAS {
+        let agent = Agent::connect(&gateway, era).await;
+        lists.push(agent.tools().await);
+        let answer = agent.call("get_base_url", json!({})).await;
+        let text: Value = serde_json::from_str(answer.text()).unwrap();
+        let structured = answer.ok();
+        assert_eq!(text, structured, "the text is the same JSON");
+        assert!(
+            crate::support::lab()
+                .url()
+                .starts_with(structured["base_url"].as_str().unwrap())
+        );
+    }
+    assert_eq!(lists[0], lists[1]);
+    assert!(lists[0].contains(&"list_nbs".to_owned()));
+}
+
+#[tokio::test]
+async fn every_older_version_can_be_negotiated() {
+    let gateway = Gateway::start().await;
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let body = initialize().replace(wire::LEGACY_VERSION, version);
+        let answer = send(post(&gateway, body)).await;
+        assert_eq!(answer.status, 200);
+        assert!(
+            answer.text.contains(&format!("\"protocolVersion\":\"{version}\"")),
+            "{}",
+            answer.text
+        );
+        assert!(!answer.header("mcp-session-id").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_initialize_that_names_the_newest_version_still_gets_a_session() {
+    let gateway = Gateway::start().await;
+    let body = initialize().replace(wire::LEGACY_VERSION, MODERN_VERSION);
+    let answer = send(post(&gateway, body).header("mcp-protocol-version", MODERN_VERSION)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(!answer.header("mcp-session-id").is_empty());
+}
+
+#[tokio::test]
+async fn the_modern_era_has_no_sessions_and_no_streams_to_get() {
+    let gateway = Gateway::start().await;
+    let client = reqwest::Client::new();
+    for method in [reqwest::Method::GET, reqwest::Method::DELETE] {
+        let request = client
+            .request(method, gateway.url("/mcp"))
+            .bearer_auth(TOKEN)
+            .header("mcp-protocol-version", MODERN_VERSION);
+        let answer = send(
+            request
+                .header("accept", "text/event-stream")
+                .header("last-event-id", "0"),
+        )
+        .await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let discovered = agent.request("server/discover", json!({})).await;
+    let result = &discovered["result"];
+    assert!(
+        result["supportedVersions"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(MODERN_VERSION)),
+        "{discovered}"
+    );
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
+        "jupyter-mcp-gateway"
+    );
+}
+
+#[tokio::test]
+async fn header_and_body_must_agree_in_the_modern_era() {
+    let gateway = Gateway::start().await;
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN_VERSION, "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "get_base_url", "arguments": { "server": "lab" }, "_meta": meta } }).to_string();
+    let request = || {
+        post(&gateway, body.clone())
+            .header("mcp-protocol-version", MODERN_VERSION)
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "get_base_url")
+    };
+    let agreed = send(request().header("mcp-param-server", "lab")).await;
+    assert_eq!(
+        agreed.json()["result"]["structuredContent"]["server"],
+        "lab",
+        "{}",
+        agreed.text
+    );
+    let routed_elsewhere = send(request().header("mcp-param-server", "other")).await;
+    assert_eq!(
+        (
+            routed_elsewhere.status.as_u16(),
+            routed_elsewhere.json()["error"]["code"].as_i64()
+        ),
+        (400, Some(-32020))
+    );
+    let unrouted = send(request()).await;
+    assert_eq!(unrouted.status, 400);
+    let unknown = send(
+        post(&gateway, body.replace(MODERN_VERSION, "2099-01-01"))
+            .header("mcp-protocol-version", "2099-01-01")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "get_base_url")
+            .header("mcp-param-server", "lab"),
+    )
+    .await;
+    assert_eq!(
+        (unknown.status.as_u16(), unknown.json()["error"]["code"].as_i64()),
+        (400, Some(-32022))
+    );
+}
+
+#[tokio::test]
+async fn unknown_methods_and_tools_are_errors_of_the_protocol() {
+    let gateway = Gateway::start().await;
+    for era in ERAS {
+        let agent = Agent::connect(&gateway, era).await;
+        let method = agent.request("no/such", json!({})).await;
+        assert_eq!(method["error"]["code"], -32601, "{method}");
+        let tool = agent.request("tools/call", json!({ "name": "no_such_tool" })).await;
+        assert_eq!(tool["error"]["code"], -32602);
+        assert!(tool["error"]["message"].as_str().unwrap().contains("no_such_tool"));
+        let prompts = agent.request("prompts/list", json!({})).await;
+        assert_eq!(prompts["error"]["code"], -32601, "not declared, so not answered");
+    }
+}
+
+#[tokio::test]
+async fn lists_are_private_and_results_are_signed() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let listed = agent.request("tools/list", json!({})).await;
+    assert_eq!(listed["result"]["cacheScope"], "private");
+    assert!(listed["result"]["ttlMs"].as_u64().unwrap() > 0);
+    let called = agent
+        .request("tools/call", json!({ "name": "get_base_url", "arguments": {} }))
+        .await;
+    assert_eq!(
+        called["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
+        "jupyter-mcp-gateway"
+    );
+}
+
+#[tokio::test]
+async fn the_catalogue_is_small_and_every_tool_is_described() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Legacy).await;
+    let listed = agent.request("tools/list", json!({})).await;
+    assert!(listed.to_string().len() < 24_000);
+    for tool in listed["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        assert!(
+            tool["description"].as_str().is_some_and(|text| text.len() > 10),
+            "{name}"
+        );
+        assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
+        assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
+        assert_eq!(tool["annotations"]["openWorldHint"], false, "{name}");
+        for (argument, header) in [("path", "Path"), ("server", "Server")] {
+            let property = &tool["inputSchema"]["properties"][argument];
+            assert!(
+                property.is_null() || property["x-mcp-header"] == header,
+                "{name}: {property}"
+            );
+        }
+        assert!(!tool["inputSchema"].to_string().contains("null"), "{name}: {tool}");
+    }
+}

@@ -4,11 +4,12 @@ pub mod agent;
 pub mod command;
 pub mod gateway;
 pub mod lab;
+pub mod room;
 pub mod wire;
 
 pub use agent::{Agent, Era};
 pub use gateway::{Gateway, TOKEN};
-pub use lab::{Folder, lab};
+pub use lab::lab;
 
 use std::time::{Duration, Instant};
 

@@ -59,10 +59,11 @@ impl Gateway {
 
     /// The production stack around another MCP handler, with something in front of it.
     pub async fn around<H: ServerHandler>(
+        more: &str,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
         front: impl FnOnce(Router) -> Router,
     ) -> Self {
-        let (config, env) = load(&everything());
+        let (config, env) = load(&format!("{more}\n{}", everything()));
         let app = App::bind_with(&config, &env, metrics(), factory)
             .await
             .expect("a gateway");
@@ -103,6 +104,6 @@ fn load(toml: &str) -> (Config, Env) {
     (config, env)
 }
 
-fn metrics() -> Metrics {
+pub fn metrics() -> Metrics {
     Metrics::new("test", None).expect("metrics")
 }
