@@ -2,11 +2,13 @@
 //! The only place that knows `reqwest`. Knows nothing of principals, MCP or the HTTP edge.
 
 mod client;
-mod collaboration;
+pub(crate) mod collaboration;
 mod contents;
 mod error;
 mod kernelspecs;
+pub mod room;
 mod servers;
+pub(crate) mod socket;
 mod status;
 mod urls;
 

@@ -27,18 +27,15 @@ pub struct JupyterServer {
     /// Ends with a slash.
     url: Url,
     http: reqwest::Client,
+    authorization: Option<HeaderValue>,
     request_timeout: Duration,
     metrics: Metrics,
 }
 
 impl JupyterServer {
     pub fn new(config: &ServerConfig, token: &Secret, metrics: Metrics) -> Result<Self, reqwest::Error> {
-        let mut headers = HeaderMap::new();
-        let token = token.expose();
-        if let (false, Ok(mut value)) = (token.is_empty(), HeaderValue::try_from(format!("token {token}"))) {
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
+        let authorization = authorization(token);
+        let headers = HeaderMap::from_iter(authorization.clone().map(|value| (AUTHORIZATION, value)));
         let http = reqwest::Client::builder()
             .default_headers(headers)
             // Without a cookie jar every request would be a new anonymous user to Jupyter.
@@ -53,6 +50,7 @@ impl JupyterServer {
             name: config.name.clone(),
             url: config.url.clone(),
             http,
+            authorization,
             request_timeout: config.request_timeout,
             metrics,
         })
@@ -69,6 +67,21 @@ impl JupyterServer {
     /// The base URL as people write it, without a trailing slash.
     pub fn base_url(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
+    }
+
+    pub(super) fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// What the server wants to see of the gateway's token, for sockets.
+    pub(super) fn authorization(&self) -> Option<&str> {
+        self.authorization.as_ref().and_then(|value| value.to_str().ok())
+    }
+
+    /// Host and port to connect to.
+    pub(super) fn authority(&self) -> (&str, u16) {
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        (host, self.url.port_or_known_default().unwrap_or(80))
     }
 
     /// A request for an API path that is already percent-encoded, e.g. `api/contents/a%20b.ipynb`.
@@ -165,17 +178,24 @@ impl JupyterServer {
     }
 
     fn transport_error(&self, error: &reqwest::Error) -> JupyterError {
-        let server = self.name.clone();
         if error.is_timeout() && !error.is_connect() {
-            return JupyterError::Timeout {
-                server,
-                seconds: self.request_timeout.as_secs(),
-            };
+            return self.timed_out();
         }
+        self.unreachable(root_cause(error))
+    }
+
+    pub(super) fn timed_out(&self) -> JupyterError {
+        JupyterError::Timeout {
+            server: self.name.clone(),
+            seconds: self.request_timeout.as_secs(),
+        }
+    }
+
+    pub(super) fn unreachable(&self, why: String) -> JupyterError {
         JupyterError::Unreachable {
-            server,
+            server: self.name.clone(),
             url: self.base_url().to_owned(),
-            why: root_cause(error),
+            why,
         }
     }
 }
@@ -187,6 +207,15 @@ impl fmt::Debug for JupyterServer {
             .field("url", &self.url.as_str())
             .finish_non_exhaustive()
     }
+}
+
+fn authorization(token: &Secret) -> Option<HeaderValue> {
+    if token.is_empty() {
+        return None;
+    }
+    let mut value = HeaderValue::try_from(format!("token {}", token.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 async fn message_of(response: Response) -> String {

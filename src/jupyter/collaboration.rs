@@ -2,8 +2,9 @@
 
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
+use serde_json::json;
 
-use super::{JupyterError, JupyterServer};
+use super::{JupyterError, JupyterServer, room::RoomKind};
 use crate::types::DocPath;
 
 #[derive(Deserialize)]
@@ -11,7 +12,30 @@ struct FileId {
     id: String,
 }
 
+/// What a client needs to enter a room.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct DocumentSession {
+    #[serde(rename = "fileId")]
+    pub(crate) file_id: String,
+    #[serde(rename = "sessionId")]
+    pub(crate) session_id: String,
+}
+
 impl JupyterServer {
+    /// Asks for a document's room. A file that does not exist gets one too; it fails when entered.
+    pub(super) async fn document_session(&self, path: &DocPath, kind: RoomKind) -> Result<DocumentSession, JupyterError> {
+        let request = self
+            .request(Method::PUT, &format!("api/collaboration/session/{}", path.to_url_path()))
+            .json(&json!({ "format": kind.format(), "type": kind.file_type() }));
+        match self.json(request, path.as_str()).await {
+            // The address is unknown to a server without the extension, as a page or as JSON.
+            Err(JupyterError::NotFound { server, .. } | JupyterError::NotJupyter { server, status: 404, .. }) => {
+                Err(JupyterError::NoCollaboration { server })
+            }
+            answer => answer,
+        }
+    }
+
     /// Whether somebody has the document open for live editing, or had it a minute ago.
     ///
     /// There is no endpoint that says so. Asking for a fork with a malformed body does: the server

@@ -30,6 +30,8 @@ pub enum JupyterError {
         "{path:?} is open for live editing on Jupyter server `{server}`, so replacing the file would overwrite what people type; close it in JupyterLab, wait a minute and try again"
     )]
     OpenInRoom { server: String, path: String },
+    #[error("Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted")]
+    NoCollaboration { server: String },
     #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
     Refused {
         server: String,
@@ -41,7 +43,7 @@ pub enum JupyterError {
 impl ClientError for JupyterError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Credentials { .. } | Self::NotJupyter { .. } => {
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Credentials { .. } | Self::NotJupyter { .. } | Self::NoCollaboration { .. } => {
                 ErrorKind::Upstream
             }
             Self::NotFound { .. } => ErrorKind::NotFound,

@@ -1,0 +1,47 @@
+//! One open shared document: its socket, the document itself, and who is in it. The only place that
+//! knows yrs. Knows nothing of MCP, of principals or of how many rooms there are.
+//!
+//! The document is behind one lock rather than inside the task that owns the socket: reads come straight
+//! from memory, and an edit is on its way before its caller waits. The task is the only one that
+//! touches the socket, and every change to the document goes through one of two functions of
+//! [`document`]: one for what comes from the server, one for what a caller wants.
+
+mod acknowledgement;
+mod awareness;
+mod change_log;
+mod document;
+mod edit;
+mod handle;
+mod json;
+mod notebook;
+mod replay;
+mod splice;
+mod task;
+mod wire;
+
+pub use edit::{CellKind, Edit, EditError, NewCell};
+pub use handle::{Edited, Room, RoomError, RoomInfo, RoomStatus};
+pub use notebook::Cell;
+
+/// What a room holds, and how Jupyter names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RoomKind {
+    Notebook,
+    Text,
+}
+
+impl RoomKind {
+    pub(super) fn format(self) -> &'static str {
+        match self {
+            Self::Notebook => "json",
+            Self::Text => "text",
+        }
+    }
+
+    pub(super) fn file_type(self) -> &'static str {
+        match self {
+            Self::Notebook => "notebook",
+            Self::Text => "file",
+        }
+    }
+}

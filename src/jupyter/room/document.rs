@@ -1,0 +1,458 @@
+//! The shared document with what the gateway must know beside it: the order of cells, revisions, and
+//! what the server has acknowledged. Does no I/O.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use yrs::{
+    Array, ArrayRef, DeepObservable, Doc, GetString, Hook, Map, MapRef, Observable, OffsetKind, Options, Out, ReadTxn,
+    SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    block::ClientID,
+    types::{Change, Event, PathSegment},
+    updates::{decoder::Decode, encoder::Encode},
+};
+
+use super::{
+    Cell, EditError, RoomKind,
+    acknowledgement::{Acknowledgements, Ticket},
+    change_log::{Author, ChangeLog},
+    edit::Edit,
+    notebook::{prelim, read_cell, source_of, text_of},
+    replay::Journal,
+    splice::{self, Splice},
+};
+
+const OBSERVER: &str = "gateway";
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UpdateError {
+    #[error("an update cannot be read: {0}")]
+    Unreadable(#[from] yrs::encoding::read::Error),
+    #[error("an update does not fit the document: {0}")]
+    Unfitting(#[from] yrs::error::UpdateError),
+}
+
+pub(super) struct Document {
+    kind: RoomKind,
+    doc: Doc,
+    cells: ArrayRef,
+    source: TextRef,
+    state: MapRef,
+    order: Vec<CellEntry>,
+    log: ChangeLog,
+    pub(super) acknowledgements: Acknowledgements,
+    pub(super) journal: Journal,
+    /// What the observers saw in the transaction that just ended.
+    observed: Arc<Mutex<Vec<Observed>>>,
+}
+
+/// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
+#[derive(Debug, Clone)]
+struct CellEntry {
+    id: Arc<str>,
+    hook: Option<Hook<MapRef>>,
+}
+
+enum Observed {
+    Structure(Vec<Step>),
+    CellAt(usize),
+    Text,
+}
+
+enum Step {
+    Keep(usize),
+    Remove(usize),
+    Add(Vec<CellEntry>),
+}
+
+/// An edit that was applied here and must be sent.
+pub(super) struct Applied {
+    pub(super) update: Vec<u8>,
+    pub(super) ticket: Ticket,
+    pub(super) revision: String,
+}
+
+impl Document {
+    pub(super) fn new(kind: RoomKind) -> Self {
+        let mut options = Options::with_client_id(ClientID::random());
+        options.offset_kind = OffsetKind::Utf16;
+        let doc = Doc::with_options(options);
+        let (cells, source, state) =
+            (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"), doc.get_or_insert_map("state"));
+        let observed = Arc::default();
+        observe(kind, &cells, &source, &observed);
+        Self {
+            kind,
+            doc,
+            cells,
+            source,
+            state,
+            order: Vec::new(),
+            log: ChangeLog::new(),
+            acknowledgements: Acknowledgements::default(),
+            journal: Journal::default(),
+            observed,
+        }
+    }
+
+    pub(super) fn kind(&self) -> RoomKind {
+        self.kind
+    }
+
+    pub(super) fn client_id(&self) -> u64 {
+        self.doc.client_id().get()
+    }
+
+    pub(super) fn state_vector(&self) -> StateVector {
+        self.doc.transact().state_vector()
+    }
+
+    /// What somebody with this state vector lacks.
+    pub(super) fn diff(&self, vector: &StateVector) -> Vec<u8> {
+        self.doc.transact().encode_diff_v1(vector)
+    }
+
+    /// Where the server says the file is now; it follows renames.
+    pub(super) fn path(&self) -> Option<String> {
+        let txn = self.doc.transact();
+        Some(text_of(&self.state, &txn, "path")).filter(|path| !path.is_empty())
+    }
+
+    pub(super) fn revision(&self) -> String {
+        self.log.revision()
+    }
+
+    pub(super) fn cell_count(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn cell_ids(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|entry| &*entry.id)
+    }
+
+    pub(super) fn cell(&self, index: usize) -> Option<Cell> {
+        let txn = self.doc.transact();
+        let cell = self.order.get(index)?.hook.as_ref()?.get(&txn)?;
+        Some(read_cell(&cell, &txn))
+    }
+
+    /// Several cells under one look at the document.
+    pub(super) fn cells(&self, indices: impl IntoIterator<Item = usize>) -> Vec<(usize, Cell)> {
+        let txn = self.doc.transact();
+        let read = |index: usize| {
+            let cell = self.order.get(index)?.hook.as_ref()?.get(&txn)?;
+            Some((index, read_cell(&cell, &txn)))
+        };
+        indices.into_iter().filter_map(read).collect()
+    }
+
+    pub(super) fn position_of(&self, cell: &str) -> Option<usize> {
+        self.order.iter().position(|entry| &*entry.id == cell)
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.source.get_string(&self.doc.transact())
+    }
+
+    /// Takes in what the server sent.
+    pub(super) fn apply_remote(&mut self, update: &[u8]) -> Result<(), UpdateError> {
+        let update = Update::decode_v1(update)?;
+        self.acknowledgements.received(&update);
+        let mut txn = self.doc.transact_mut_with("remote");
+        let applied = txn.apply_update(update);
+        drop(txn);
+        self.note_changes(&Author::Others);
+        Ok(applied?)
+    }
+
+    /// Checks a batch of edits against the document as it stands, then applies it in one transaction.
+    pub(super) fn apply_local(
+        &mut self,
+        author: &Arc<str>,
+        edits: &[Edit],
+        if_revision: Option<&str>,
+    ) -> Result<Applied, EditError> {
+        let author = Author::Local(Arc::clone(author));
+        self.check(edits)?;
+        if let Some(given) = if_revision {
+            self.check_revision(given, edits, &author)?;
+        }
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        for edit in edits {
+            self.perform(&mut txn, edit);
+        }
+        Ok(self.finish(txn, &author))
+    }
+
+    /// Ends a transaction of our own: its changes are noted and its acknowledgement is awaited.
+    fn finish(&mut self, txn: TransactionMut<'_>, author: &Author) -> Applied {
+        let update = txn.encode_update_v1();
+        let (insertions, deletions) = (txn.insert_set().clone(), txn.delete_set().clone());
+        drop(txn);
+        self.note_changes(author);
+        let ticket = self.acknowledgements.expect(insertions, deletions);
+        Applied { update, ticket, revision: self.revision() }
+    }
+
+    fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
+        let wants_notebook = |edit: &Edit| !matches!(edit, Edit::SpliceText { .. } | Edit::SetText { .. });
+        let is_notebook = self.kind == RoomKind::Notebook;
+        if edits.iter().any(|edit| wants_notebook(edit) != is_notebook) {
+            let wanted = if is_notebook { "text document" } else { "notebook" };
+            return Err(EditError::WrongKind { wanted });
+        }
+        edits.iter().try_for_each(|edit| self.check_one(edit))
+    }
+
+    fn check_one(&self, edit: &Edit) -> Result<(), EditError> {
+        let known = |id: &String| match self.position_of(id) {
+            Some(_) => Ok(()),
+            None => Err(EditError::UnknownCell { id: id.clone(), count: self.cell_count() }),
+        };
+        match edit {
+            Edit::InsertCells { at, .. } if *at > self.cell_count() => {
+                Err(EditError::Position { position: *at, length: self.cell_count() })
+            }
+            Edit::SetSource { cell, .. } => known(cell),
+            Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
+            Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
+            Edit::InsertCells { .. } | Edit::SetText { .. } => Ok(()),
+        }
+    }
+
+    fn check_splice(&self, position: usize, delete: usize) -> Result<(), EditError> {
+        let length = self.text().chars().count();
+        if position > length {
+            return Err(EditError::Position { position, length });
+        }
+        if delete > length - position {
+            return Err(EditError::Length { position, length: delete, available: length - position });
+        }
+        Ok(())
+    }
+
+    fn check_revision(&self, given: &str, edits: &[Edit], me: &Author) -> Result<(), EditError> {
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision { given: given.to_owned() })?;
+        let mut changed: Vec<&str> = Vec::new();
+        let mut whole = false;
+        for edit in edits {
+            match edit {
+                Edit::SetSource { cell, .. } => changed.extend(self.changed(cell, since, me)),
+                Edit::DeleteCells { cells } => {
+                    changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
+                }
+                Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
+                    whole |= self.log.whole_changed_by_others(since, me);
+                }
+            }
+        }
+        match (changed.is_empty(), whole) {
+            (true, false) => Ok(()),
+            (false, _) => Err(EditError::Stale { what: format!("cells {}", changed.join(", ")) }),
+            (true, true) if self.kind == RoomKind::Notebook => {
+                Err(EditError::Stale { what: "cells were inserted or removed".to_owned() })
+            }
+            (true, true) => Err(EditError::Stale { what: "the text".to_owned() }),
+        }
+    }
+
+    fn changed<'a>(&self, cell: &'a str, since: u64, me: &Author) -> Option<&'a str> {
+        self.log.cell_changed_by_others(cell, since, me).then_some(cell)
+    }
+
+    /// Whether cells were inserted or removed by others, so that positions of `since` may mean others now.
+    pub(super) fn order_changed_by_others(&self, given: &str, me: &Arc<str>) -> Result<bool, EditError> {
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision { given: given.to_owned() })?;
+        Ok(self.log.whole_changed_by_others(since, &Author::Local(Arc::clone(me))))
+    }
+
+    fn perform(&mut self, txn: &mut TransactionMut<'_>, edit: &Edit) {
+        match edit {
+            Edit::InsertCells { at, cells } => self.insert(txn, *at, cells),
+            Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
+            Edit::DeleteCells { cells } => self.delete(txn, cells),
+            Edit::SpliceText { position, delete, insert } => {
+                let old = self.source.get_string(txn);
+                if let Some(splice) = splice::at_code_points(&old, *position, *delete, insert) {
+                    self.splice_text(txn, &old, &splice);
+                }
+            }
+            Edit::SetText { text } => {
+                let old = self.source.get_string(txn);
+                if let Some(splice) = splice::between(&old, text) {
+                    self.splice_text(txn, &old, &splice);
+                }
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, txn: &mut TransactionMut<'_>, at: usize, cells: &[super::NewCell]) {
+        let after = at.checked_sub(1).and_then(|index| self.order.get(index)).map(|entry| entry.id.to_string());
+        let before = self.order.get(at).map(|entry| entry.id.to_string());
+        for (offset, cell) in cells.iter().enumerate() {
+            self.cells.insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
+        }
+        self.journal.inserted(after, before, cells);
+    }
+
+    pub(super) fn set_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, source: &str) {
+        let Some(map) = self.map(txn, cell) else { return };
+        let Some(text) = source_of(&map, txn) else {
+            // A plain string where shared text belongs cannot be edited by two people; replacing it mends that.
+            map.insert(txn, "source", yrs::TextPrelim::new(source));
+            return;
+        };
+        let old = text.get_string(txn);
+        if let Some(splice) = splice::between(&old, source) {
+            apply_splice(&text, txn, &splice);
+            self.journal.changed(cell, &old, source);
+        }
+    }
+
+    pub(super) fn delete(&mut self, txn: &mut TransactionMut<'_>, cells: &[String]) {
+        let mut positions: Vec<usize> = cells.iter().filter_map(|cell| self.position_of(cell)).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        for position in positions.iter().rev() {
+            let id = self.order[*position].id.to_string();
+            let source = self.map(txn, &id).map(|map| text_of(&map, txn, "source")).unwrap_or_default();
+            self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
+            self.journal.deleted(&id, &source);
+        }
+    }
+
+    fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splice: &Splice) {
+        let source = self.source.clone();
+        apply_splice(&source, txn, splice);
+        self.journal.text_changed(old, &source.get_string(txn));
+    }
+
+    fn map(&self, txn: &impl ReadTxn, cell: &str) -> Option<MapRef> {
+        self.order.get(self.position_of(cell)?)?.hook.as_ref()?.get(txn)
+    }
+
+    /// A cell's source inside a transaction.
+    pub(super) fn source_in(&self, txn: &impl ReadTxn, cell: &str) -> Option<String> {
+        self.map(txn, cell).map(|map| text_of(&map, txn, "source"))
+    }
+
+    /// Changes the whole text once more, if it is still what it was before.
+    pub(super) fn repeat_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, new: &str) -> Option<bool> {
+        let now = self.source.get_string(txn);
+        if now == new {
+            return None;
+        }
+        let same = now == old;
+        if let Some(splice) = splice::between(&now, new).filter(|_| same) {
+            self.splice_text(txn, &now, &splice);
+        }
+        Some(same)
+    }
+
+    /// Runs a change that is not an edit of a caller but of an earlier document, done again.
+    pub(super) fn redo(&mut self, change: impl FnOnce(&mut Self, &mut TransactionMut<'_>)) -> Applied {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        change(self, &mut txn);
+        self.finish(txn, &Author::Others)
+    }
+
+    /// Brings the order of cells and the log up to what the observers saw.
+    fn note_changes(&mut self, author: &Author) {
+        let observed = std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner));
+        if observed.is_empty() {
+            return;
+        }
+        self.log.advance();
+        for change in observed {
+            match change {
+                Observed::Structure(steps) => {
+                    self.reorder(steps, author);
+                    self.log.whole_changed(author);
+                }
+                Observed::CellAt(index) => {
+                    if let Some(entry) = self.order.get(index) {
+                        self.log.cell_changed(&entry.id, author);
+                    }
+                }
+                Observed::Text => self.log.whole_changed(author),
+            }
+        }
+    }
+
+    fn reorder(&mut self, steps: Vec<Step>, author: &Author) {
+        let mut at = 0;
+        for step in steps {
+            match step {
+                Step::Keep(count) => at += count,
+                Step::Remove(count) => {
+                    let end = (at + count).min(self.order.len());
+                    for entry in self.order.drain(at.min(end)..end) {
+                        self.log.cell_removed(&entry.id);
+                    }
+                }
+                Step::Add(entries) => {
+                    let count = entries.len();
+                    for entry in &entries {
+                        self.log.cell_changed(&entry.id, author);
+                    }
+                    let place = at.min(self.order.len());
+                    self.order.splice(place..place, entries);
+                    at += count;
+                }
+            }
+        }
+    }
+}
+
+/// Encodes a state vector for the wire.
+pub(super) fn encode_vector(vector: &StateVector) -> Vec<u8> {
+    vector.encode_v1()
+}
+
+pub(super) fn decode_vector(bytes: &[u8]) -> Result<StateVector, UpdateError> {
+    Ok(StateVector::decode_v1(bytes)?)
+}
+
+fn apply_splice(text: &TextRef, txn: &mut TransactionMut<'_>, splice: &Splice) {
+    if splice.delete > 0 {
+        text.remove_range(txn, splice.at, splice.delete);
+    }
+    if !splice.insert.is_empty() {
+        text.insert(txn, splice.at, &splice.insert);
+    }
+}
+
+fn observe(kind: RoomKind, cells: &ArrayRef, source: &TextRef, observed: &Arc<Mutex<Vec<Observed>>>) {
+    let seen = Arc::clone(observed);
+    let note = move |change: Observed| seen.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    match kind {
+        RoomKind::Text => source.observe(OBSERVER, move |_, _| note(Observed::Text)),
+        RoomKind::Notebook => cells.observe_deep(OBSERVER, move |txn, events| {
+            for event in events.iter() {
+                match (event, event.path().front()) {
+                    (Event::Array(array), None) => note(Observed::Structure(steps(array.delta(txn), txn))),
+                    (_, Some(PathSegment::Index(index))) => note(Observed::CellAt(*index as usize)),
+                    _ => {}
+                }
+            }
+        }),
+    }
+}
+
+fn steps(delta: &[Change], txn: &impl ReadTxn) -> Vec<Step> {
+    let step = |change: &Change| match change {
+        Change::Retain(count) => Step::Keep(*count as usize),
+        Change::Removed(count) => Step::Remove(*count as usize),
+        Change::Added(values) => Step::Add(values.iter().map(|value| entry(value, txn)).collect()),
+    };
+    delta.iter().map(step).collect()
+}
+
+fn entry(value: &Out, txn: &impl ReadTxn) -> CellEntry {
+    match value {
+        Out::YMap(cell) => CellEntry { id: text_of(cell, txn, "id").into(), hook: Some(cell.hook()) },
+        // Something that is no cell still takes a place.
+        _ => CellEntry { id: "".into(), hook: None },
+    }
+}

@@ -1,0 +1,76 @@
+//! What callers may do to a document, as data: it can be checked before anything changes, and done
+//! again in a document that the server has rebuilt.
+
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellKind {
+    Code,
+    Markdown,
+    Raw,
+}
+
+impl CellKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Markdown => "markdown",
+            Self::Raw => "raw",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Code, Self::Markdown, Self::Raw].into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// A cell to be made. Its id is chosen beforehand, so that making it twice can be noticed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewCell {
+    pub id: String,
+    pub kind: CellKind,
+    pub source: String,
+    pub metadata: Value,
+    pub outputs: Vec<Value>,
+    pub execution_count: Option<i64>,
+}
+
+impl NewCell {
+    pub fn new(kind: CellKind, source: impl Into<String>) -> Self {
+        Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            kind,
+            source: source.into(),
+            metadata: Value::Object(serde_json::Map::new()),
+            outputs: Vec::new(),
+            execution_count: None,
+        }
+    }
+}
+
+/// One change. Several of them are applied in one transaction; positions mean the document before it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    InsertCells { at: usize, cells: Vec<NewCell> },
+    SetSource { cell: String, source: String },
+    DeleteCells { cells: Vec<String> },
+    /// Positions and lengths count code points.
+    SpliceText { position: usize, delete: usize, insert: String },
+    SetText { text: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    #[error("there is no cell {id:?}; the notebook has {count} cells, read it again for their ids")]
+    UnknownCell { id: String, count: usize },
+    #[error("position {position} is out of range; allowed: 0 to {length}")]
+    Position { position: usize, length: usize },
+    #[error("{length} characters from position {position} reach beyond the end; the text has {available} from there")]
+    Length { position: usize, length: usize, available: usize },
+    #[error("somebody else changed it since you read it: {what}; read it again and repeat the edit on what stands there now")]
+    Stale { what: String },
+    #[error("`if_revision` {given:?} is not a revision of this document as it is open now; read it again for one")]
+    UnknownRevision { given: String },
+    #[error("this is not a {wanted}; use the tools for the other kind of document")]
+    WrongKind { wanted: &'static str },
+}

@@ -1,0 +1,286 @@
+//! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Cell, Edit, EditError, RoomKind,
+    acknowledgement::Lost,
+    awareness::Awareness,
+    document::Document,
+    task,
+    wire::Message,
+};
+use crate::{
+    error::{ClientError, ErrorKind},
+    jupyter::{JupyterError, JupyterServer},
+    types::DocPath,
+};
+
+/// How long an edit waits for a lost connection to come back.
+const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+/// How long an edit waits for the server to acknowledge it before it answers without.
+const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+/// Edits that the server has not taken yet; beyond it callers are told to wait.
+const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoomStatus {
+    Connected,
+    Reconnecting,
+    /// The room is over, and why.
+    Disconnected(RoomError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RoomError {
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("{path:?} was closed in the gateway; try again to open it anew")]
+    Closed { path: String },
+    #[error("the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment")]
+    Reconnecting { server: String, path: String },
+    #[error("Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit")]
+    Lost { server: String, path: String },
+    #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
+    Refused { server: String, path: String, why: String },
+    #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
+    Busy { server: String, path: String },
+}
+
+impl ClientError for RoomError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Jupyter(error) => error.kind(),
+            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => ErrorKind::Conflict,
+            Self::Edit(_) => ErrorKind::InvalidArgument,
+            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
+            Self::Busy { .. } => ErrorKind::Limit,
+        }
+    }
+}
+
+/// How an edit went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    pub revision: String,
+    /// Whether the server has confirmed to have it.
+    pub acknowledged: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomInfo {
+    /// The gateway's own name for this opening of the document.
+    pub session_id: String,
+    pub file_id: String,
+    pub path: DocPath,
+    pub kind: RoomKind,
+    pub status: RoomStatus,
+    pub cell_count: usize,
+}
+
+/// An open document. Clones are the same room.
+#[derive(Clone)]
+pub struct Room(pub(super) Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) server: Arc<JupyterServer>,
+    pub(super) kind: RoomKind,
+    pub(super) session_id: String,
+    pub(super) state: RwLock<State>,
+    pub(super) status: watch::Sender<RoomStatus>,
+    /// Rung when there is something to send.
+    pub(super) bell: Notify,
+    pub(super) closing: CancellationToken,
+}
+
+pub(super) struct State {
+    pub(super) document: Document,
+    pub(super) awareness: Awareness,
+    pub(super) path: DocPath,
+    pub(super) file_id: String,
+    outbox: Vec<Vec<u8>>,
+    outbox_bytes: usize,
+    /// Something of ours is not on disk yet.
+    pub(super) unsaved: bool,
+}
+
+impl Room {
+    /// Opens a document and returns when it is complete in memory.
+    pub async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
+        task::open(server, path, kind).await
+    }
+
+    pub fn info(&self) -> RoomInfo {
+        let state = self.0.read();
+        RoomInfo {
+            session_id: self.0.session_id.clone(),
+            file_id: state.file_id.clone(),
+            path: state.path.clone(),
+            kind: self.0.kind,
+            status: self.0.status.borrow().clone(),
+            cell_count: state.document.cell_count(),
+        }
+    }
+
+    pub fn server(&self) -> &Arc<JupyterServer> {
+        &self.0.server
+    }
+
+    /// Whether the room can be used, now or after a reconnection.
+    pub fn is_open(&self) -> bool {
+        !matches!(*self.0.status.borrow(), RoomStatus::Disconnected(_))
+    }
+
+    pub fn revision(&self) -> String {
+        self.0.read().document.revision()
+    }
+
+    pub fn cell_ids(&self) -> Vec<String> {
+        self.0.read().document.cell_ids().map(str::to_owned).collect()
+    }
+
+    /// Cells by position with the revision they belong to; positions beyond the end are left out.
+    pub fn cells(&self, indices: impl IntoIterator<Item = usize>) -> (String, Vec<(usize, Cell)>) {
+        let state = self.0.read();
+        (state.document.revision(), state.document.cells(indices))
+    }
+
+    pub fn cell_count(&self) -> usize {
+        self.0.read().document.cell_count()
+    }
+
+    pub fn position_of(&self, cell: &str) -> Option<usize> {
+        self.0.read().document.position_of(cell)
+    }
+
+    /// The whole text of a text document and the revision it belongs to.
+    pub fn text(&self) -> (String, String) {
+        let state = self.0.read();
+        (state.document.revision(), state.document.text())
+    }
+
+    /// Whether cells moved since a revision, so that positions the caller knows may mean others now.
+    pub fn order_changed_by_others(&self, revision: &str, author: &Arc<str>) -> Result<bool, EditError> {
+        self.0.read().document.order_changed_by_others(revision, author)
+    }
+
+    /// Applies edits in one transaction and waits until the server has them.
+    pub async fn edit(
+        &self,
+        author: &Arc<str>,
+        name: &str,
+        edits: &[Edit],
+        if_revision: Option<&str>,
+    ) -> Result<Edited, RoomError> {
+        self.connected().await?;
+        let (ticket, revision) = {
+            let mut state = self.0.write();
+            if state.outbox_bytes > MAX_OUTBOX_BYTES {
+                return Err(RoomError::Busy { server: self.0.server.name().to_owned(), path: state.path.to_string() });
+            }
+            let applied = state.document.apply_local(author, edits, if_revision)?;
+            state.awareness.show(author, name, None);
+            state.unsaved = true;
+            state.send(&Message::Update(applied.update));
+            (applied.ticket, applied.revision)
+        };
+        self.0.bell.notify_one();
+        match timeout(ACKNOWLEDGE_PATIENCE, ticket).await {
+            Ok(Ok(Ok(()))) => Ok(Edited { revision, acknowledged: true }),
+            Ok(Ok(Err(Lost))) => Err(self.lost()),
+            Ok(Err(_)) | Err(_) => Ok(Edited { revision, acknowledged: false }),
+        }
+    }
+
+    /// Shows an agent in the room without changing anything.
+    pub fn show_presence(&self, author: &Arc<str>, name: &str) {
+        self.0.write().awareness.show(author, name, None);
+        self.0.bell.notify_one();
+    }
+
+    /// Leaves the room.
+    pub async fn close(&self) {
+        self.0.closing.cancel();
+        let mut status = self.0.status.subscribe();
+        let _ = status.wait_for(|status| matches!(status, RoomStatus::Disconnected(_))).await;
+    }
+
+    /// Waits until the room is connected, for as long as a caller may reasonably be kept.
+    async fn connected(&self) -> Result<(), RoomError> {
+        let mut status = self.0.status.subscribe();
+        let settled = status.wait_for(|status| *status != RoomStatus::Reconnecting);
+        match timeout(RECONNECT_PATIENCE, settled).await {
+            Ok(Ok(now)) => match &*now {
+                RoomStatus::Disconnected(why) => Err(why.clone()),
+                RoomStatus::Connected | RoomStatus::Reconnecting => Ok(()),
+            },
+            Ok(Err(_)) => Err(RoomError::Closed { path: self.0.path() }),
+            Err(_) => Err(RoomError::Reconnecting { server: self.0.server.name().to_owned(), path: self.0.path() }),
+        }
+    }
+
+    fn lost(&self) -> RoomError {
+        RoomError::Lost { server: self.0.server.name().to_owned(), path: self.0.path() }
+    }
+}
+
+impl Shared {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.read().path.to_string()
+    }
+}
+
+impl State {
+    pub(super) fn new(document: Document, path: DocPath, file_id: String) -> Self {
+        Self {
+            document,
+            awareness: Awareness::default(),
+            path,
+            file_id,
+            outbox: Vec::new(),
+            outbox_bytes: 0,
+            unsaved: false,
+        }
+    }
+
+    pub(super) fn send(&mut self, message: &Message) {
+        let frame = message.encode();
+        self.outbox_bytes += frame.len();
+        self.outbox.push(frame);
+    }
+
+    /// Everything that waits to be sent, presences that are due included.
+    pub(super) fn take_outbox(&mut self) -> Vec<Vec<u8>> {
+        let due = self.awareness.due();
+        if !due.is_empty() {
+            self.send(&Message::Awareness(due));
+        }
+        self.outbox_bytes = 0;
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Drops what was to be sent on a connection that is gone; synchronising sends it again.
+    pub(super) fn clear_outbox(&mut self) {
+        self.outbox.clear();
+        self.outbox_bytes = 0;
+    }
+}

@@ -1,0 +1,109 @@
+//! Cells as JupyterLab expects them in the shared document, to read and to make.
+
+use serde_json::{Map as JsonMap, Value, json};
+use yrs::{
+    Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, types::ToJson,
+};
+
+use super::{
+    edit::NewCell,
+    json::{from_json, shared_to_json, to_json},
+};
+
+/// A cell as it stands in the document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    pub id: String,
+    pub cell_type: String,
+    pub source: String,
+    pub metadata: Value,
+    /// Null for a cell that has not run, and absent from cells that cannot.
+    pub execution_count: Value,
+    pub outputs: Vec<Value>,
+}
+
+pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
+    Cell {
+        id: text_of(cell, txn, "id"),
+        cell_type: text_of(cell, txn, "cell_type"),
+        source: text_of(cell, txn, "source"),
+        metadata: metadata(cell, txn),
+        execution_count: cell.get(txn, "execution_count").map_or(Value::Null, |count| shared_to_json(&count, txn)),
+        outputs: outputs(cell, txn),
+    }
+}
+
+/// A text member, whether it is shared text or, as some clients write it, a plain string.
+pub(super) fn text_of(cell: &MapRef, txn: &impl ReadTxn, key: &str) -> String {
+    match cell.get(txn, key) {
+        Some(Out::YText(text)) => text.get_string(txn),
+        Some(Out::Any(Any::String(text))) => text.to_string(),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn source_of(cell: &MapRef, txn: &impl ReadTxn) -> Option<TextRef> {
+    match cell.get(txn, "source") {
+        Some(Out::YText(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
+    let mut metadata = cell.get(txn, "metadata").map_or(json!({}), |metadata| shared_to_json(&metadata, txn));
+    if let Value::Object(members) = &mut metadata {
+        // Only live documents say whether a cell is trusted; files never do.
+        members.remove("trusted");
+    }
+    metadata
+}
+
+fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
+    match cell.get(txn, "outputs") {
+        Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| to_json(&output.to_json(txn))).collect(),
+        Some(Out::Any(Any::Array(outputs))) => outputs.iter().map(to_json).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A new cell, with shared types where JupyterLab has them.
+pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
+    let is_code = cell.kind == super::CellKind::Code;
+    let mut members: Vec<(String, In)> = vec![
+        ("id".to_owned(), In::from(cell.id.as_str())),
+        ("cell_type".to_owned(), In::from(cell.kind.as_str())),
+        ("source".to_owned(), In::from(TextPrelim::new(cell.source.as_str()))),
+        ("metadata".to_owned(), metadata_prelim(&cell.metadata, is_code)),
+    ];
+    if is_code {
+        let outputs: ArrayPrelim = cell.outputs.iter().map(output_prelim).collect();
+        members.push(("outputs".to_owned(), In::from(outputs)));
+        members.push(("execution_count".to_owned(), In::Any(cell.execution_count.map_or(Any::Null, Any::from))));
+    }
+    members.into_iter().collect()
+}
+
+fn metadata_prelim(metadata: &Value, trusted: bool) -> In {
+    let empty = JsonMap::new();
+    let members = metadata.as_object().unwrap_or(&empty);
+    let mut prelim: MapPrelim = members.iter().map(|(key, value)| (key.clone(), In::Any(from_json(value)))).collect();
+    if trusted {
+        // As in a cell that a person makes; without it JupyterLab never runs scripts of its outputs.
+        prelim.insert("trusted".into(), In::Any(Any::Bool(true)));
+    }
+    In::from(prelim)
+}
+
+/// An output; the text of a stream is shared text, since it grows.
+fn output_prelim(output: &Value) -> In {
+    let Some(members) = output.as_object() else { return In::Any(from_json(output)) };
+    let is_stream = members.get("output_type").is_some_and(|kind| kind == "stream");
+    let member = |(key, value): (&String, &Value)| {
+        let shared = match value {
+            Value::String(text) if is_stream && key == "text" => In::from(TextPrelim::new(text.as_str())),
+            plain => In::Any(from_json(plain)),
+        };
+        (key.clone(), shared)
+    };
+    In::from(members.iter().map(member).collect::<MapPrelim>())
+}

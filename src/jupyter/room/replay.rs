@@ -1,0 +1,144 @@
+//! Edits that the server may lose: kept until they are saved, and done again in a document that the
+//! server has rebuilt, wherever they still make sense.
+
+use std::collections::VecDeque;
+
+use super::{
+    document::{Applied, Document},
+    edit::NewCell,
+};
+
+/// More unsaved edits than this are not remembered; a server saves every second.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+#[derive(Debug, Clone)]
+enum Done {
+    Inserted { after: Option<String>, before: Option<String>, cells: Vec<NewCell> },
+    Changed { cell: String, old: String, new: String },
+    Deleted { cell: String, source: String },
+    TextChanged { old: String, new: String },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    done: VecDeque<(u64, Done)>,
+    bytes: usize,
+    next: u64,
+}
+
+/// How the unsaved edits fared in the new document.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) repeated: usize,
+    /// Somebody changed what they were about.
+    pub(super) conflicting: usize,
+}
+
+impl Journal {
+    pub(super) fn inserted(&mut self, after: Option<String>, before: Option<String>, cells: &[NewCell]) {
+        self.push(Done::Inserted { after, before, cells: cells.to_vec() });
+    }
+
+    pub(super) fn changed(&mut self, cell: &str, old: &str, new: &str) {
+        self.push(Done::Changed { cell: cell.to_owned(), old: old.to_owned(), new: new.to_owned() });
+    }
+
+    pub(super) fn deleted(&mut self, cell: &str, source: &str) {
+        self.push(Done::Deleted { cell: cell.to_owned(), source: source.to_owned() });
+    }
+
+    pub(super) fn text_changed(&mut self, old: &str, new: &str) {
+        self.push(Done::TextChanged { old: old.to_owned(), new: new.to_owned() });
+    }
+
+    /// The place in the journal up to which a save that is asked for now will have everything.
+    pub(super) fn mark(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn saved_up_to(&mut self, mark: u64) {
+        while self.done.front().is_some_and(|(number, _)| *number < mark) {
+            if let Some((_, done)) = self.done.pop_front() {
+                self.bytes -= done.size();
+            }
+        }
+    }
+
+    fn push(&mut self, done: Done) {
+        self.bytes += done.size();
+        self.done.push_back((self.next, done));
+        self.next += 1;
+        while self.bytes > MAX_BYTES
+            && let Some((_, oldest)) = self.done.pop_front()
+        {
+            self.bytes -= oldest.size();
+        }
+    }
+}
+
+impl Done {
+    fn size(&self) -> usize {
+        match self {
+            Self::Inserted { cells, .. } => cells.iter().map(|cell| cell.source.len() + 100).sum(),
+            Self::Changed { old, new, .. } | Self::TextChanged { old, new } => old.len() + new.len(),
+            Self::Deleted { source, .. } => source.len() + 50,
+        }
+    }
+}
+
+impl Document {
+    /// Does the unsaved edits of an earlier document again, each only if what it was about is unchanged.
+    /// Each is a transaction of its own, because a later one may be about what an earlier one makes.
+    pub(super) fn repeat(&mut self, journal: Journal) -> (Outcome, Vec<Applied>) {
+        let mut outcome = Outcome::default();
+        let mut applied = Vec::new();
+        for (_, done) in journal.done {
+            let mut fared = None;
+            applied.push(self.redo(|document, txn| fared = document.repeat_one(txn, &done)));
+            match fared {
+                Some(true) => outcome.repeated += 1,
+                Some(false) => outcome.conflicting += 1,
+                None => {}
+            }
+        }
+        (outcome, applied)
+    }
+
+    /// Whether the edit was done again, conflicts with what stands there now, or (`None`) is there already.
+    fn repeat_one(&mut self, txn: &mut yrs::TransactionMut<'_>, done: &Done) -> Option<bool> {
+        match done {
+            Done::Inserted { after, before, cells } => {
+                let missing: Vec<NewCell> =
+                    cells.iter().filter(|cell| self.position_of(&cell.id).is_none()).cloned().collect();
+                if missing.is_empty() {
+                    return None;
+                }
+                let behind = after.as_ref().and_then(|id| self.position_of(id)).map(|position| position + 1);
+                let ahead = before.as_ref().and_then(|id| self.position_of(id));
+                let at = behind.or(ahead).unwrap_or_else(|| self.cell_count());
+                self.insert(txn, at, &missing);
+                Some(true)
+            }
+            Done::Changed { cell, old, new } => {
+                let now = self.source_in(txn, cell)?;
+                if now == *new {
+                    return None;
+                }
+                let same = now == *old;
+                if same {
+                    self.set_source(txn, cell, new);
+                }
+                Some(same)
+            }
+            Done::Deleted { cell, source } => {
+                let now = self.source_in(txn, cell)?;
+                let same = now == *source;
+                if same {
+                    self.delete(txn, std::slice::from_ref(cell));
+                }
+                Some(same)
+            }
+            Done::TextChanged { old, new } => self.repeat_text(txn, old, new),
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The task that owns a room's socket: joins, listens, sends, and comes back when the line is cut.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use futures::{SinkExt, StreamExt};
+use serde::Deserialize;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+use tokio_tungstenite::tungstenite::{Message as Frame, protocol::CloseFrame};
+use tokio_util::sync::CancellationToken;
+use yrs::StateVector;
+
+use super::{
+    Room, RoomError, RoomKind, RoomStatus,
+    document::{Document, decode_vector, encode_vector},
+    handle::{Shared, State},
+    replay::Outcome,
+    wire::{JupyterMessage, Message, SaveStatus, save_request},
+};
+use crate::{
+    jupyter::{JupyterError, JupyterServer, collaboration::DocumentSession, socket::Socket},
+    types::DocPath,
+};
+
+/// A large notebook may take the server a while to load.
+const SYNC_PATIENCE: Duration = Duration::from_secs(120);
+/// A document that is loaded piece by piece is complete when nothing came for so long.
+const QUIET: Duration = Duration::from_millis(400);
+/// How often presences, saving and the liveness of the line are looked after.
+const TICK: Duration = Duration::from_secs(3);
+/// Pings go out with every tick, so silence for this long is a dead line.
+const SILENCE: Duration = Duration::from_secs(20);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_millis(2500);
+
+/// Joins a document's room, waits until it is complete, and starts the task that keeps it.
+pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Room, RoomError> {
+    let mut line = Line::join(&server, path, kind).await?;
+    let mut document = Document::new(kind);
+    let received = line.first_sync(&mut document).await;
+    received.map_err(|end| end.into_error(&server, path))?;
+    let state = State::new(document, path.clone(), line.session.file_id.clone());
+    let shared = Arc::new(Shared {
+        server,
+        kind,
+        session_id: uuid::Uuid::new_v4().to_string(),
+        state: RwLock::new(state),
+        status: watch::Sender::new(RoomStatus::Connected),
+        bell: Notify::new(),
+        closing: CancellationToken::new(),
+    });
+    tokio::spawn(keep(Arc::clone(&shared), line));
+    Ok(Room(shared))
+}
+
+/// Keeps a room until it is closed or lost for good.
+async fn keep(shared: Arc<Shared>, mut line: Line) {
+    let ended = loop {
+        let end = serve(&shared, &mut line).await;
+        if shared.closing.is_cancelled() {
+            break RoomError::Closed { path: shared.path() };
+        }
+        if !end.can_be_mended() {
+            break end.into_error(&shared.server, &shared.read().path);
+        }
+        shared.status.send_replace(RoomStatus::Reconnecting);
+        shared.write().clear_outbox();
+        match come_back(&shared).await {
+            Ok(new_line) => line = new_line,
+            Err(error) => break error,
+        }
+        shared.status.send_replace(RoomStatus::Connected);
+        shared.bell.notify_one();
+    };
+    shared.status.send_replace(RoomStatus::Disconnected(ended));
+}
+
+/// Handles one connection until it ends.
+async fn serve(shared: &Shared, line: &mut Line) -> End {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last_heard = Instant::now();
+    let mut saving = Saving::default();
+    loop {
+        let sent = tokio::select! {
+            () = shared.closing.cancelled() => {
+                line.leave(shared).await;
+                return End::Cut("closed".to_owned());
+            }
+            () = shared.bell.notified() => line.send_waiting(shared).await,
+            _ = ticks.tick() => {
+                if last_heard.elapsed() > SILENCE {
+                    return End::Cut("silence".to_owned());
+                }
+                line.look_after(shared, &mut saving).await
+            }
+            frame = line.socket.next() => {
+                last_heard = Instant::now();
+                match frame {
+                    Some(Ok(Frame::Binary(bytes))) => match guarded(|| hear(shared, &bytes, &mut saving)) {
+                        Ok(()) => line.send_waiting(shared).await,
+                        Err(end) => return end,
+                    },
+                    Some(Ok(Frame::Close(close))) => return End::closed(close),
+                    Some(Ok(_)) => Ok(()),
+                    Some(Err(error)) => return End::Cut(error.to_string()),
+                    None => return End::Cut("the server hung up".to_owned()),
+                }
+            }
+        };
+        if let Err(end) = sent {
+            return end;
+        }
+    }
+}
+
+/// When to ask the server to write to disk. It does so by itself after a second without changes, but
+/// never while changes keep coming.
+#[derive(Default)]
+struct Saving {
+    next_request: u64,
+    /// The request under way, and the place in the journal it covers.
+    asked: Option<(u64, u64)>,
+}
+
+/// Takes in one frame.
+fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
+    let Some(message) = Message::decode(frame).map_err(|error| End::Malformed(error.to_string()))? else {
+        return Ok(());
+    };
+    let mut state = shared.write();
+    match message {
+        Message::SyncStep1(vector) => {
+            let vector = decode_vector(&vector).map_err(|error| End::Malformed(error.to_string()))?;
+            state.document.acknowledgements.server_has(&vector);
+            let answer = Message::SyncStep2(state.document.diff(&vector));
+            state.send(&answer);
+        }
+        Message::SyncStep2(update) | Message::Update(update) => {
+            state.document.apply_remote(&update).map_err(|error| End::Malformed(error.to_string()))?;
+            follow_rename(&mut state);
+        }
+        Message::Awareness(entries) => {
+            if state.awareness.received(entries) {
+                state.awareness.repeat_all();
+            }
+        }
+        Message::Jupyter(text) => {
+            if let Ok(JupyterMessage::Save { response_to, status }) = serde_json::from_str(&text) {
+                saving.answered(&mut state, response_to, status);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn follow_rename(state: &mut State) {
+    if let Some(path) = state.document.path().and_then(|path| DocPath::parse(&path).ok())
+        && path != state.path
+    {
+        tracing::info!(from = %state.path, to = %path, "an open document was renamed");
+        state.path = path;
+    }
+}
+
+impl Saving {
+    fn answered(&mut self, state: &mut State, response_to: u64, status: SaveStatus) {
+        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else { return };
+        match status {
+            SaveStatus::Success => {
+                state.document.journal.saved_up_to(mark);
+                state.unsaved = state.document.journal.mark() > mark;
+            }
+            SaveStatus::Skipped => {}
+            SaveStatus::Failed => tracing::warn!(path = %state.path, "Jupyter could not save an open document"),
+        }
+    }
+}
+
+/// Joins again after a cut, without ever merging an old document into a new one.
+async fn come_back(shared: &Shared) -> Result<Line, RoomError> {
+    let mut backoff = FIRST_BACKOFF;
+    loop {
+        let path = shared.read().path.clone();
+        match shared.closing.run_until_cancelled(rejoin(shared, &path)).await {
+            None => return Err(RoomError::Closed { path: path.to_string() }),
+            Some(Ok(line)) => return Ok(line),
+            Some(Err(error)) if !worth_retrying(&error) => return Err(error),
+            Some(Err(error)) => tracing::debug!(%error, %path, "a room cannot be joined again yet"),
+        }
+        if shared.closing.run_until_cancelled(sleep(backoff)).await.is_none() {
+            return Err(RoomError::Closed { path: path.to_string() });
+        }
+        backoff = (backoff * 2).min(MAX_BACKOFF);
+    }
+}
+
+fn worth_retrying(error: &RoomError) -> bool {
+    !matches!(error, RoomError::Refused { .. } | RoomError::Jupyter(JupyterError::NotFound { .. }))
+}
+
+/// One attempt: the server's document is taken into a scratch one first. If it has everything that
+/// was ever acknowledged, it is the document we know and both are merged; otherwise the server has
+/// made a new one, which is adopted, and our unsaved edits are done again in it.
+async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
+    let to_error = |end: End| end.into_error(&shared.server, path);
+    let mut line = Line::join(&shared.server, path, shared.kind).await?;
+    let mut scratch = Document::new(shared.kind);
+    let received = line.first_sync_silently(&mut scratch).await.map_err(to_error)?;
+    let frames = {
+        let mut state = shared.write();
+        state.file_id.clone_from(&line.session.file_id);
+        state.awareness.forget_others();
+        state.awareness.repeat_all();
+        if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
+            for update in &received.updates {
+                state.document.apply_remote(update).map_err(|error| to_error(End::Malformed(error.to_string())))?;
+            }
+        } else {
+            adopt(&mut state, scratch);
+        }
+        let vector = received.server_vector;
+        let answer = Message::SyncStep2(state.document.diff(&vector));
+        state.send(&answer);
+        state.take_outbox()
+    };
+    line.send_frames(frames).await.map_err(to_error)?;
+    Ok(line)
+}
+
+fn adopt(state: &mut State, new: Document) {
+    let mut old = std::mem::replace(&mut state.document, new);
+    let waiting = old.acknowledgements.take_waiting();
+    let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
+    let Outcome { repeated, conflicting } = outcome;
+    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
+    for edit in applied {
+        state.send(&Message::Update(edit.update));
+    }
+    // Who still waits learns that nothing was acknowledged, or that an edit could not be repeated.
+    for caller in waiting.into_iter().filter(|_| conflicting > 0) {
+        let _ = caller.send(Err(super::acknowledgement::Lost));
+    }
+}
+
+/// A joined room's socket.
+struct Line {
+    socket: Socket,
+    session: DocumentSession,
+}
+
+/// What the server sent until it had sent everything.
+struct Received {
+    server_vector: StateVector,
+    updates: Vec<Vec<u8>>,
+}
+
+impl Line {
+    async fn join(server: &JupyterServer, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
+        let session = server.document_session(path, kind).await?;
+        // The colons must stay as they are: encoded, they name another, empty room.
+        let room = format!("{}:{}:{}", kind.format(), kind.file_type(), session.file_id);
+        let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
+        let socket = server.socket(&address, path.as_str()).await?;
+        Ok(Self { socket, session })
+    }
+
+    /// The handshake of a document that is opened for the first time.
+    async fn first_sync(&mut self, document: &mut Document) -> Result<(), End> {
+        let received = self.first_sync_silently(document).await?;
+        self.send(&Message::SyncStep2(document.diff(&received.server_vector))).await
+    }
+
+    /// Takes the server's document into an empty one, telling the server nothing of ours yet.
+    async fn first_sync_silently(&mut self, document: &mut Document) -> Result<Received, End> {
+        self.send(&Message::SyncStep1(encode_vector(&StateVector::default()))).await?;
+        let mut received = Received { server_vector: StateVector::default(), updates: Vec::new() };
+        let mut synced = false;
+        let deadline = Instant::now() + SYNC_PATIENCE;
+        // A notebook always has a cell, so one without is still being loaded, piece by piece.
+        let mut partial = false;
+        while !synced || partial {
+            let patience = if synced && document.cell_count() > 0 { QUIET } else { deadline - Instant::now() };
+            let frame = match timeout(patience, self.socket.next()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
+                Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
+                Err(_) if synced && document.cell_count() > 0 => break,
+                Err(_) => return Err(End::Cut("the server did not send the document in time".to_owned())),
+            };
+            let bytes = match frame {
+                Frame::Binary(bytes) => bytes,
+                Frame::Close(close) => return Err(End::closed(close)),
+                _ => continue,
+            };
+            let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
+            match Message::decode(&bytes).map_err(|error| malformed(&error))? {
+                Some(Message::SyncStep1(vector)) => {
+                    received.server_vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
+                    document.acknowledgements.server_has(&received.server_vector);
+                }
+                Some(Message::SyncStep2(update)) => {
+                    guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
+                    received.updates.push(update);
+                    synced = true;
+                    partial = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                }
+                Some(Message::Update(update)) => {
+                    guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
+                    received.updates.push(update);
+                }
+                _ => {}
+            }
+        }
+        Ok(received)
+    }
+
+    /// Says goodbye for every agent and hangs up.
+    async fn leave(&mut self, shared: &Shared) {
+        let farewell = shared.write().awareness.farewell();
+        if !farewell.is_empty() {
+            let _ = self.send(&Message::Awareness(farewell)).await;
+        }
+        let _ = timeout(CLOSE_PATIENCE, self.socket.close(None)).await;
+    }
+
+    async fn send(&mut self, message: &Message) -> Result<(), End> {
+        self.send_frames(vec![message.encode()]).await
+    }
+
+    /// Sends what waits in the room.
+    async fn send_waiting(&mut self, shared: &Shared) -> Result<(), End> {
+        let frames = shared.write().take_outbox();
+        self.send_frames(frames).await
+    }
+
+    async fn send_frames(&mut self, frames: Vec<Vec<u8>>) -> Result<(), End> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let cut = |error: tokio_tungstenite::tungstenite::Error| End::Cut(error.to_string());
+        for frame in frames {
+            self.socket.feed(Frame::Binary(frame.into())).await.map_err(cut)?;
+        }
+        self.socket.flush().await.map_err(cut)
+    }
+
+    /// What is due from time to time: a ping, presences, and saving what keeps changing.
+    async fn look_after(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
+        let frames = {
+            let mut state = shared.write();
+            let mut frames = state.take_outbox();
+            if state.unsaved && state.awareness.autosave() {
+                saving.next_request += 1;
+                saving.asked = Some((saving.next_request, state.document.journal.mark()));
+                frames.push(save_request(saving.next_request));
+            }
+            frames
+        };
+        self.send_frames(frames).await?;
+        let ping = Frame::Ping(Vec::new().into());
+        self.socket.send(ping).await.map_err(|error| End::Cut(error.to_string()))
+    }
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+enum End {
+    Cut(String),
+    Malformed(String),
+    Closed { code: u16, reason: String },
+}
+
+/// The JSON that newer servers put into the reason of a closure.
+#[derive(Deserialize)]
+struct CloseReason {
+    reason: String,
+}
+
+impl End {
+    fn closed(frame: Option<CloseFrame>) -> Self {
+        match frame {
+            Some(frame) => Self::Closed { code: frame.code.into(), reason: frame.reason.to_string() },
+            None => Self::Cut("the server closed the connection".to_owned()),
+        }
+    }
+
+    /// Whether joining again may help: the line was cut, or the server wants a new session.
+    fn can_be_mended(&self) -> bool {
+        match self {
+            Self::Cut(_) => true,
+            Self::Malformed(_) => false,
+            Self::Closed { code, reason } => match code {
+                1003 => serde_json::from_str::<CloseReason>(reason).map_or(true, |said| said.reason != "initialization_error"),
+                4400..=4599 => false,
+                _ => true,
+            },
+        }
+    }
+
+    fn into_error(self, server: &JupyterServer, path: &DocPath) -> RoomError {
+        let (name, path) = (server.name().to_owned(), path.to_string());
+        match self {
+            Self::Closed { code: 4404, .. } => JupyterError::NotFound { server: name, path }.into(),
+            Self::Closed { code: 4400, .. } => {
+                let why = "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
+                RoomError::Refused { server: name, path, why }
+            }
+            Self::Closed { reason, code } => RoomError::Refused { server: name, path, why: format!("{reason} (code {code})") },
+            Self::Cut(why) => server.unreachable(why).into(),
+            Self::Malformed(why) => RoomError::Refused { server: name, path, why },
+        }
+    }
+}
+
+/// A defect in decoding what came over the wire must cost one room, not the gateway.
+fn guarded<T>(work: impl FnOnce() -> Result<T, End>) -> Result<T, End> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(End::Malformed("an update could not be applied".to_owned())))
+}
