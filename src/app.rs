@@ -20,6 +20,7 @@ use crate::{
     http::{Drain, Edge, metrics_router, router, serve},
     jupyter::Servers,
     mcp::{Catalogue, Endpoint, GatewayHandler},
+    pool::Pool,
     telemetry::Metrics,
 };
 
@@ -49,8 +50,12 @@ pub struct App {
 impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), metrics.clone());
-        Self::bind_with(config, env, metrics, move || handler.clone()).await
+        let pool = Arc::new(Pool::new(settings::pool(config)));
+        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone());
+        let app = Self::bind_with(config, env, metrics, move || handler.clone()).await?;
+        let stop = app.drain.stop_token().clone();
+        app.background.spawn(async move { pool.sweep(stop).await });
+        Ok(app)
     }
 
     /// The same with another MCP handler on the same stack, as the conformance suite needs.

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools ▶ jupyter ──REST──▶ Jupyter A, B, C
-//!                            └ events (resumable streams)
+//!                                 │       └▶ pool ▶ room ═══ws══▶
+//!                                 └ events (resumable streams)
 //! ```
 //!
 //! ## Layers, from the top. A module imports only from rows below its own.
@@ -15,10 +16,11 @@
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
 //! | 4 | [`tools`] | what an agent can do: plain async functions on a context |
-//! | 5 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API; the event store; principals and their rules |
-//! | 6 | [`telemetry`] | logs, traces, metrics |
-//! | 7 | [`config`] | settings, their defaults, and what is refused |
-//! | 8 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets |
+//! | 5 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
+//! | 6 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API and rooms; the event store; principals and their rules |
+//! | 7 | [`telemetry`] | logs, traces, metrics |
+//! | 8 | [`config`] | settings, their defaults, and what is refused |
+//! | 9 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets |
 //!
 //! A test walks `src/` and checks this table.
 //!
@@ -41,6 +43,7 @@ pub mod events;
 pub mod http;
 pub mod jupyter;
 pub mod mcp;
+pub mod pool;
 pub mod telemetry;
 pub mod tools;
 pub mod types;

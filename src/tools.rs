@@ -2,13 +2,16 @@
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod call;
+mod cells;
 mod definition;
+mod document;
 mod error;
 mod files;
 mod gateway;
 mod kernel;
 mod notebook;
 mod output;
+mod session;
 mod url;
 
 pub use call::{Call, Scope};
@@ -22,8 +25,11 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         gateway::tools(),
         url::tools(),
         notebook::tools(),
+        cells::tools(),
         kernel::tools(),
+        document::tools(),
         files::tools(),
+        session::tools(),
     ]
     .into_iter()
     .flatten()

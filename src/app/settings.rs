@@ -5,6 +5,7 @@ use crate::{
     events::EventLimits,
     http::{EdgeConfig, OriginPolicy},
     mcp::{EndpointConfig, SessionLimits},
+    pool::PoolLimits,
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
@@ -52,6 +53,13 @@ pub(super) fn endpoint(config: &Config) -> EndpointConfig {
             max_bytes: config.events.max_bytes,
             ttl: config.events.ttl,
         },
+    }
+}
+
+pub(super) fn pool(config: &Config) -> PoolLimits {
+    PoolLimits {
+        idle_timeout: config.sessions.idle_timeout,
+        max_open_rooms: config.sessions.max_open_rooms,
     }
 }
 

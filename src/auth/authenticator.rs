@@ -72,6 +72,7 @@ fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset
         permissions: tenant.permissions.iter().copied().collect::<PermissionSet>(),
         paths: PathRules::new(&tenant.paths)?,
         toolsets,
+        max_open_rooms: tenant.max_open_rooms,
     })
 }
 

@@ -15,6 +15,7 @@ pub struct Tenant {
     pub paths: PathRules,
     /// Empty: the default set, and clients may select any other.
     pub toolsets: Vec<Toolset>,
+    pub max_open_rooms: usize,
 }
 
 #[derive(Debug)]

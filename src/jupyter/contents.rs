@@ -134,17 +134,6 @@ impl JupyterServer {
         self.write(path, document).await
     }
 
-    /// Replaces the content of a document that nobody has open.
-    pub async fn overwrite(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
-        if self.is_open_in_room(path).await? {
-            return Err(JupyterError::OpenInRoom {
-                server: self.name().to_owned(),
-                path: path.to_string(),
-            });
-        }
-        self.write(path, document).await
-    }
-
     pub async fn delete(&self, path: &DocPath) -> Result<(), JupyterError> {
         let request = self.request(Method::DELETE, &contents_url(path));
         self.send(request, path.as_str()).await.map(drop)
@@ -183,7 +172,8 @@ impl JupyterServer {
         self.json(request, path.as_str()).await
     }
 
-    async fn write(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
+    /// Writes a file, whatever is there. Never for a document that may be open in a room.
+    pub async fn write(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
         let body = match document {
             NewDocument::Notebook(content) => json!({ "type": "notebook", "format": "json", "content": content }),
             NewDocument::Text(content) => json!({ "type": "file", "format": "text", "content": content }),

@@ -26,10 +26,6 @@ pub enum JupyterError {
         "{path:?} already exists on Jupyter server `{server}`; choose another path, or use overwrite_document to replace its content"
     )]
     Exists { server: String, path: String },
-    #[error(
-        "{path:?} is open for live editing on Jupyter server `{server}`, so replacing the file would overwrite what people type; close it in JupyterLab, wait a minute and try again"
-    )]
-    OpenInRoom { server: String, path: String },
     #[error("Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted")]
     NoCollaboration { server: String },
     #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
@@ -47,7 +43,7 @@ impl ClientError for JupyterError {
                 ErrorKind::Upstream
             }
             Self::NotFound { .. } => ErrorKind::NotFound,
-            Self::Exists { .. } | Self::OpenInRoom { .. } => ErrorKind::Conflict,
+            Self::Exists { .. } => ErrorKind::Conflict,
             Self::Refused { status, .. } if *status < 500 => ErrorKind::InvalidArgument,
             Self::Refused { .. } => ErrorKind::Upstream,
         }

@@ -16,6 +16,7 @@ use rmcp::{
 use super::{Caller, Catalogue, catalogue::Refusal, observe::observe};
 use crate::{
     error::ClientError,
+    pool::Pool,
     telemetry::Metrics,
     tools::{Block, Output, ToolError},
 };
@@ -30,12 +31,13 @@ const LIST_TTL_MS: u64 = 60_000;
 #[derive(Clone)]
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
+    pool: Arc<Pool>,
     metrics: Metrics,
 }
 
 impl GatewayHandler {
-    pub fn new(catalogue: Arc<Catalogue>, metrics: Metrics) -> Self {
-        Self { catalogue, metrics }
+    pub fn new(catalogue: Arc<Catalogue>, pool: Arc<Pool>, metrics: Metrics) -> Self {
+        Self { catalogue, pool, metrics }
     }
 
     async fn call(
@@ -50,7 +52,7 @@ impl GatewayHandler {
             Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
         };
         let result = definition
-            .call(caller.call(), request.arguments.unwrap_or_default())
+            .call(caller.call(&self.pool), request.arguments.unwrap_or_default())
             .await;
         Ok(render(definition.name, result).into())
     }
@@ -153,11 +155,11 @@ fn render(tool: &str, result: Result<Output, ToolError>) -> CallToolResult {
 }
 
 fn success(output: Output) -> CallToolResult {
-    let blocks = output
-        .blocks
-        .into_iter()
-        .map(|Block::Text(text)| ContentBlock::text(text))
-        .collect();
+    let block = |block| match block {
+        Block::Text(text) => ContentBlock::text(text),
+        Block::Image { data, mime } => ContentBlock::image(data, mime),
+    };
+    let blocks = output.blocks.into_iter().map(block).collect();
     let mut result = CallToolResult::success(blocks);
     result.structured_content = Some(output.structured);
     signed(result)

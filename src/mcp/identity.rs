@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
+    pool::Pool,
     tools::{Call, Scope},
     types::{Permission, Toolset},
 };
@@ -68,7 +69,7 @@ impl Caller {
         !narrowed && self.principal.permissions().contains(permission)
     }
 
-    pub(super) fn call(&self) -> Call {
-        Call::new(Arc::clone(&self.principal), self.scope.clone())
+    pub(super) fn call(&self, pool: &Arc<Pool>) -> Call {
+        Call::new(Arc::clone(&self.principal), self.scope.clone(), Arc::clone(pool))
     }
 }

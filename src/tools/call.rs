@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
-    jupyter::{JupyterServer, Servers, UnknownServer},
+    jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
+    pool::{Account, Lease, Pool},
     tools::ToolError,
     types::DocPath,
 };
@@ -58,15 +59,27 @@ impl Scope {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Call {
     principal: Arc<Principal>,
     scope: Scope,
+    pool: Arc<Pool>,
 }
 
 impl Call {
-    pub fn new(principal: Arc<Principal>, scope: Scope) -> Self {
-        Self { principal, scope }
+    pub fn new(principal: Arc<Principal>, scope: Scope, pool: Arc<Pool>) -> Self {
+        Self { principal, scope, pool }
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// A document's room on this principal's account.
+    pub(super) async fn room(&self, server: &Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Lease, ToolError> {
+        let tenant = &self.principal.tenant;
+        let account = Account { tenant: tenant.name.as_str().into(), max_open_rooms: tenant.max_open_rooms };
+        Ok(self.pool.lease(server, path, kind, &account).await?)
     }
 
     pub fn principal(&self) -> &Principal {

@@ -3,7 +3,11 @@
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
-    jupyter::{JupyterError, UnknownServer, UrlError},
+    jupyter::{
+        JupyterError, UnknownServer, UrlError,
+        room::{EditError, RoomError},
+    },
+    pool::PoolError,
     types::PathError,
 };
 
@@ -21,6 +25,10 @@ pub enum ToolError {
     Url(#[from] UrlError),
     #[error(transparent)]
     Jupyter(#[from] JupyterError),
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
 }
 
 impl ToolError {
@@ -32,12 +40,20 @@ impl ToolError {
     }
 }
 
+impl From<EditError> for ToolError {
+    fn from(error: EditError) -> Self {
+        Self::Room(error.into())
+    }
+}
+
 impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
+            Self::Room(error) => error.kind(),
+            Self::Pool(error) => error.kind(),
         }
     }
 }

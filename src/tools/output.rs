@@ -8,6 +8,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     Text(String),
+    /// An image as base64, whole.
+    Image { data: String, mime: String },
 }
 
 #[derive(Debug, Clone, PartialEq)]

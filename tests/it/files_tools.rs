@@ -343,21 +343,6 @@ async fn a_copy_is_exact_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_document_open_in_a_room_is_not_overwritten() {
-    let (_gateway, agent) = scene().await;
-    let folder = lab().folder();
-    let path = folder.write("open.md", "typed by a person");
-    let room = crate::support::room::join(&path, "text", "file").await;
-    let refused = agent
-        .call("overwrite_document", json!({ "path": path, "content": "mine" }))
-        .await
-        .error();
-    assert!(refused.contains("open for live editing"), "{refused}");
-    assert_eq!(folder.read("open.md"), "typed by a person");
-    drop(room);
-}
-
-#[tokio::test]
 async fn bad_arguments_are_named() {
     let (_gateway, agent) = scene().await;
     for (tool, arguments, hint) in [

@@ -14,6 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["mcp"],
     &["tools"],
+    &["pool"],
     &["jupyter", "events", "auth"],
     &["telemetry"],
     &["config"],
@@ -26,6 +27,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("hyper", &["http"]),
     ("rmcp", &["mcp", "events", "http", "app"]),
     ("reqwest", &["jupyter", "app"]),
+    ("tokio_tungstenite", &["jupyter"]),
+    ("yrs", &["jupyter"]),
     ("clap", &["cli"]),
     ("opentelemetry", &["telemetry"]),
 ];

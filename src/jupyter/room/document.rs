@@ -98,10 +98,6 @@ impl Document {
         self.kind
     }
 
-    pub(super) fn client_id(&self) -> u64 {
-        self.doc.client_id().get()
-    }
-
     pub(super) fn state_vector(&self) -> StateVector {
         self.doc.transact().state_vector()
     }
@@ -129,19 +125,10 @@ impl Document {
         self.order.iter().map(|entry| &*entry.id)
     }
 
-    pub(super) fn cell(&self, index: usize) -> Option<Cell> {
-        let txn = self.doc.transact();
-        let cell = self.order.get(index)?.hook.as_ref()?.get(&txn)?;
-        Some(read_cell(&cell, &txn))
-    }
-
     /// Several cells under one look at the document.
     pub(super) fn cells(&self, indices: impl IntoIterator<Item = usize>) -> Vec<(usize, Cell)> {
         let txn = self.doc.transact();
-        let read = |index: usize| {
-            let cell = self.order.get(index)?.hook.as_ref()?.get(&txn)?;
-            Some((index, read_cell(&cell, &txn)))
-        };
+        let read = |index: usize| Some((index, self.read_in(&txn, index)?));
         indices.into_iter().filter_map(read).collect()
     }
 
@@ -216,7 +203,7 @@ impl Document {
             Edit::SetSource { cell, .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
             Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
-            Edit::InsertCells { .. } | Edit::SetText { .. } => Ok(()),
+            Edit::InsertCells { .. } | Edit::SetCells { .. } | Edit::SetText { .. } => Ok(()),
         }
     }
 
@@ -240,6 +227,10 @@ impl Document {
                 Edit::SetSource { cell, .. } => changed.extend(self.changed(cell, since, me)),
                 Edit::DeleteCells { cells } => {
                     changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
+                }
+                Edit::SetCells { .. } => {
+                    changed.extend(self.cell_ids().filter(|cell| self.log.cell_changed_by_others(cell, since, me)));
+                    whole |= self.log.whole_changed_by_others(since, me);
                 }
                 Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
                     whole |= self.log.whole_changed_by_others(since, me);
@@ -271,6 +262,7 @@ impl Document {
             Edit::InsertCells { at, cells } => self.insert(txn, *at, cells),
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
+            Edit::SetCells { cells } => self.set_cells(txn, cells),
             Edit::SpliceText { position, delete, insert } => {
                 let old = self.source.get_string(txn);
                 if let Some(splice) = splice::at_code_points(&old, *position, *delete, insert) {
@@ -292,7 +284,9 @@ impl Document {
         for (offset, cell) in cells.iter().enumerate() {
             self.cells.insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
         }
-        self.journal.inserted(after, before, cells);
+        if !cells.is_empty() {
+            self.journal.inserted(after, before, cells);
+        }
     }
 
     pub(super) fn set_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, source: &str) {
@@ -319,6 +313,26 @@ impl Document {
             self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
             self.journal.deleted(&id, &source);
         }
+    }
+
+    /// Keeps the cells at both ends that differ at most in their source, and replaces those between.
+    fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[super::NewCell]) {
+        let old: Vec<Cell> = (0..self.order.len()).filter_map(|index| self.read_in(txn, index)).collect();
+        let same = |(old, new): &(&Cell, &super::NewCell)| new.differs_only_in_source(old);
+        let kept_first = old.iter().zip(cells).take_while(same).count();
+        let kept_last = old[kept_first..].iter().rev().zip(cells[kept_first..].iter().rev()).take_while(same).count();
+        let (old_end, new_end) = (old.len() - kept_last, cells.len() - kept_last);
+        for (old, new) in old[..kept_first].iter().zip(cells).chain(old[old_end..].iter().zip(&cells[new_end..])) {
+            self.set_source(txn, &old.id, &new.source);
+        }
+        let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
+        self.delete(txn, &removed);
+        self.insert(txn, kept_first, &cells[kept_first..new_end]);
+    }
+
+    fn read_in(&self, txn: &impl ReadTxn, index: usize) -> Option<Cell> {
+        let cell = self.order.get(index)?.hook.as_ref()?.get(txn)?;
+        Some(read_cell(&cell, txn))
     }
 
     fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splice: &Splice) {

@@ -48,12 +48,25 @@ impl NewCell {
     }
 }
 
+impl NewCell {
+    pub(super) fn differs_only_in_source(&self, cell: &super::Cell) -> bool {
+        let count = self.execution_count.map_or(Value::Null, Value::from);
+        self.id == cell.id
+            && self.kind.as_str() == cell.cell_type
+            && self.metadata == cell.metadata
+            && self.outputs == cell.outputs
+            && (self.kind != CellKind::Code || count == cell.execution_count)
+    }
+}
+
 /// One change. Several of them are applied in one transaction; positions mean the document before it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     InsertCells { at: usize, cells: Vec<NewCell> },
     SetSource { cell: String, source: String },
     DeleteCells { cells: Vec<String> },
+    /// Makes these the notebook's cells, touching only what differs.
+    SetCells { cells: Vec<NewCell> },
     /// Positions and lengths count code points.
     SpliceText { position: usize, delete: usize, insert: String },
     SetText { text: String },

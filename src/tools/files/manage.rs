@@ -2,10 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::create::parse_notebook;
 use crate::{
-    jupyter::{DocumentKind, NewDocument},
+    jupyter::{
+        DocumentKind, JupyterError, NewDocument,
+        room::{CellKind, Edit, NewCell, RoomError, RoomKind},
+    },
+    pool::PoolError,
     tools::{Call, ToolError},
 };
 
@@ -106,26 +111,63 @@ pub(super) struct Overwritten {
     message: String,
     path: String,
     content_length: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acknowledged: Option<bool>,
 }
 
 pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments) -> Result<Overwritten, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     let content_length = arguments.content.chars().count();
-    let document = match server.document(&path).await?.kind {
-        DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?),
-        DocumentKind::File => NewDocument::Text(arguments.content),
+    let kind = server.document(&path).await?.kind;
+    let edit = match kind {
+        DocumentKind::Notebook => Edit::SetCells { cells: new_cells(&parse_notebook(&arguments.content)?) },
+        DocumentKind::File => Edit::SetText { text: arguments.content.clone() },
         DocumentKind::Directory => {
-            return Err(ToolError::argument(
-                "path",
-                format!("{path:?} is a directory and has no content"),
-            ));
+            return Err(ToolError::argument("path", format!("{path:?} is a directory and has no content")));
         }
     };
-    server.overwrite(&path, document).await?;
+    let room_kind = if kind == DocumentKind::Notebook { RoomKind::Notebook } else { RoomKind::Text };
+    let acknowledged = match call.room(server, &path, room_kind).await {
+        Ok(room) => {
+            let principal = call.principal();
+            Some(room.edit(&principal.id, &principal.name, &[edit], None).await?.acknowledged)
+        }
+        // Without live documents nobody can be typing in it, so the file itself is replaced.
+        Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::NoCollaboration { .. })))) => {
+            let document = match kind {
+                DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?),
+                DocumentKind::File | DocumentKind::Directory => NewDocument::Text(arguments.content),
+            };
+            server.write(&path, document).await?;
+            None
+        }
+        Err(error) => return Err(error),
+    };
     Ok(Overwritten {
         message: format!("Successfully overwrote document at '{path}'"),
         path: path.to_string(),
         content_length,
+        acknowledged,
     })
+}
+
+/// The cells of a notebook that was found valid, as they are put into a room.
+fn new_cells(notebook: &Value) -> Vec<NewCell> {
+    let text = |value: &Value| match value {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    let new_cell = |cell: &Value| {
+        let kind = cell["cell_type"].as_str().and_then(CellKind::parse).unwrap_or(CellKind::Raw);
+        let mut new = NewCell::new(kind, text(&cell["source"]));
+        if let Some(id) = cell["id"].as_str() {
+            id.clone_into(&mut new.id);
+        }
+        new.metadata = cell["metadata"].clone();
+        new.outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
+        new.execution_count = cell["execution_count"].as_i64();
+        new
+    };
+    notebook["cells"].as_array().map(|cells| cells.iter().map(new_cell).collect()).unwrap_or_default()
 }

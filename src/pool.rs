@@ -1,0 +1,279 @@
+//! Open rooms by (server, path): each is opened once however many ask, leased to those who use it, and
+//! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use dashmap::DashMap;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::{ClientError, ErrorKind},
+    jupyter::{
+        JupyterServer,
+        room::{Room, RoomError, RoomInfo, RoomKind},
+    },
+    types::DocPath,
+};
+
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Clone, Copy)]
+pub struct PoolLimits {
+    pub idle_timeout: Duration,
+    pub max_open_rooms: usize,
+}
+
+/// On whose account a room is opened.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub tenant: Arc<str>,
+    pub max_open_rooms: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PoolError {
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    #[error("{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later")]
+    Full { limit: usize, whose: &'static str },
+}
+
+impl ClientError for PoolError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Room(error) => error.kind(),
+            Self::Full { .. } => ErrorKind::Limit,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    server: Arc<str>,
+    path: DocPath,
+    kind: RoomKind,
+}
+
+struct Slot {
+    room: OnceCell<Room>,
+    tenant: Arc<str>,
+    leases: AtomicUsize,
+    /// Milliseconds after the pool's start.
+    last_used: AtomicU64,
+}
+
+pub struct Pool {
+    limits: PoolLimits,
+    started: (Instant, SystemTime),
+    slots: DashMap<Key, Arc<Slot>>,
+}
+
+/// The right to use a room; as long as it lives the room is not closed for being idle.
+pub struct Lease {
+    room: Room,
+    _hold: Hold,
+}
+
+/// Counts a user of a slot, however its work ends.
+struct Hold {
+    slot: Arc<Slot>,
+    started: Instant,
+}
+
+impl Hold {
+    fn new(slot: &Arc<Slot>, started: Instant) -> Self {
+        slot.leases.fetch_add(1, Ordering::AcqRel);
+        slot.touch(started);
+        Self { slot: Arc::clone(slot), started }
+    }
+}
+
+/// A room as the session tools show it.
+pub struct OpenRoom {
+    pub server: Arc<str>,
+    pub info: RoomInfo,
+    pub last_activity: SystemTime,
+}
+
+impl Deref for Lease {
+    type Target = Room;
+
+    fn deref(&self) -> &Room {
+        &self.room
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.slot.touch(self.started);
+        self.slot.leases.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Slot {
+    fn touch(&self, started: Instant) {
+        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used.store(now, Ordering::Relaxed);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.leases.load(Ordering::Acquire) == 0
+    }
+
+    fn idle_for(&self, started: Instant) -> Duration {
+        started.elapsed().saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Relaxed)))
+    }
+}
+
+impl Pool {
+    pub fn new(limits: PoolLimits) -> Self {
+        Self { limits, started: (Instant::now(), SystemTime::now()), slots: DashMap::new() }
+    }
+
+    /// The room of a document, opened if it is not. Whoever asks at the same time waits for the same opening.
+    pub async fn lease(
+        &self,
+        server: &Arc<JupyterServer>,
+        path: &DocPath,
+        kind: RoomKind,
+        account: &Account,
+    ) -> Result<Lease, PoolError> {
+        let key = Key { server: server.name().into(), path: path.clone(), kind };
+        self.settle(&key);
+        // Held before the room is opened, so that its place cannot be taken for an idle one.
+        let hold = self.hold(&key, account).await?;
+        let opened = hold.slot.room.get_or_try_init(|| Room::open(Arc::clone(server), path, kind)).await.cloned();
+        match opened {
+            Ok(room) => Ok(Lease { room, _hold: hold }),
+            Err(error) => {
+                drop(hold);
+                self.slots.remove_if(&key, |_, slot| slot.room.get().is_none() && slot.is_idle());
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The room of a document if it is open; never opens one.
+    pub fn find(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<OpenRoom> {
+        let key = Key { server: server.into(), path: path.clone(), kind };
+        self.settle(&key);
+        let slot = Arc::clone(&*self.slots.get(&key)?);
+        self.describe(&key, &slot)
+    }
+
+    /// A lease of a room that is open already.
+    pub fn lease_open(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<Lease> {
+        let key = Key { server: server.into(), path: path.clone(), kind };
+        self.settle(&key);
+        let slot = Arc::clone(&*self.slots.get(&key)?);
+        let room = slot.room.get().filter(|room| room.is_open())?.clone();
+        Some(Lease { room, _hold: Hold::new(&slot, self.started.0) })
+    }
+
+    pub fn open_rooms(&self) -> Vec<OpenRoom> {
+        self.slots.iter().filter_map(|entry| self.describe(entry.key(), entry.value())).collect()
+    }
+
+    /// Closes a document's room; whether there was one.
+    pub async fn end(&self, server: &str, path: &DocPath, kind: RoomKind) -> bool {
+        let key = Key { server: server.into(), path: path.clone(), kind };
+        self.settle(&key);
+        match self.slots.remove(&key) {
+            Some((_, slot)) => {
+                close(&slot).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Closes idle rooms until `stop` is cancelled, and then all of them.
+    pub async fn sweep(&self, stop: CancellationToken) {
+        let every = (self.limits.idle_timeout / 4).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL);
+        let mut interval = tokio::time::interval(every);
+        while stop.run_until_cancelled(interval.tick()).await.is_some() {
+            let timeout = self.limits.idle_timeout;
+            self.close_where(|slot| slot.is_idle() && slot.idle_for(self.started.0) > timeout).await;
+        }
+        self.close_where(|_| true).await;
+    }
+
+    async fn close_where(&self, condition: impl Fn(&Slot) -> bool) {
+        let keys: Vec<Key> = self.slots.iter().filter(|entry| condition(entry.value())).map(|entry| entry.key().clone()).collect();
+        let closing = keys.iter().filter_map(|key| self.slots.remove_if(key, |_, slot| condition(slot)));
+        futures::future::join_all(closing.map(|(_, slot)| async move { close(&slot).await })).await;
+    }
+
+    /// Holds the slot of a document, which is made if there is room for it.
+    async fn hold(&self, key: &Key, account: &Account) -> Result<Hold, PoolError> {
+        if !self.slots.contains_key(key) {
+            self.make_room(account).await?;
+        }
+        let entry = self.slots.entry(key.clone()).or_insert_with(|| {
+            Arc::new(Slot {
+                room: OnceCell::new(),
+                tenant: Arc::clone(&account.tenant),
+                leases: AtomicUsize::new(0),
+                last_used: AtomicU64::new(0),
+            })
+        });
+        Ok(Hold::new(&entry, self.started.0))
+    }
+
+    /// At a limit the least used idle room is closed; if all are in use the request is refused.
+    async fn make_room(&self, account: &Account) -> Result<(), PoolError> {
+        let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
+        let tenant_rooms = self.slots.iter().filter(|entry| of_tenant(entry.value())).count();
+        let full = match (tenant_rooms >= account.max_open_rooms, self.slots.len() >= self.limits.max_open_rooms) {
+            (true, _) => PoolError::Full { limit: account.max_open_rooms, whose: "of your tenant" },
+            (false, true) => PoolError::Full { limit: self.limits.max_open_rooms, whose: "of this gateway" },
+            (false, false) => return Ok(()),
+        };
+        let only_tenant = tenant_rooms >= account.max_open_rooms;
+        let victim = self
+            .slots
+            .iter()
+            .filter(|entry| entry.is_idle() && (!only_tenant || of_tenant(entry.value())))
+            .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
+            .map(|entry| entry.key().clone());
+        let removed = victim.and_then(|key| self.slots.remove_if(&key, |_, slot| slot.is_idle()));
+        let (_, slot) = removed.ok_or(full)?;
+        close(&slot).await;
+        Ok(())
+    }
+
+    /// Forgets a room that is over, and moves one whose document was renamed to its new name.
+    fn settle(&self, key: &Key) {
+        let Some(slot) = self.slots.get(key).map(|slot| Arc::clone(&slot)) else { return };
+        let Some(room) = slot.room.get() else { return };
+        if !room.is_open() {
+            self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot));
+            return;
+        }
+        let path = room.info().path;
+        if path != key.path && self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot)).is_some() {
+            self.slots.entry(Key { path, ..key.clone() }).or_insert(slot);
+        }
+    }
+
+    fn describe(&self, key: &Key, slot: &Slot) -> Option<OpenRoom> {
+        let info = slot.room.get()?.info();
+        let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
+        Some(OpenRoom { server: Arc::clone(&key.server), info, last_activity })
+    }
+}
+
+async fn close(slot: &Slot) {
+    if let Some(room) = slot.room.get() {
+        room.close().await;
+    }
+}

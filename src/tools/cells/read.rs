@@ -1,0 +1,62 @@
+//! `read_nb_cells`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    notebook,
+    render::{ShownCell, show},
+    select::{Range, positions},
+};
+use crate::tools::{
+    Block, Call, ToolError,
+    output::{WithBlocks, to_json},
+};
+
+const DEFAULT_MAX_CELL_DATA: usize = 2048;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    /// Default: all
+    ranges: Option<Vec<Range>>,
+    /// Characters per source and output, default 2048
+    #[serde(alias = "maxCellData")]
+    max_cell_data: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Cells {
+    path: String,
+    revision: String,
+    cells: Vec<ShownCell>,
+    cell_count: usize,
+    truncated: bool,
+    max_cell_data: usize,
+}
+
+pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<WithBlocks<Cells>, ToolError> {
+    let (_, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
+    let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
+    let wanted = match &arguments.ranges {
+        Some(ranges) => positions(&room, ranges, "ranges")?,
+        None => (0..room.cell_count()).collect(),
+    };
+    let (revision, cells) = room.cells(wanted);
+    let mut images = Vec::new();
+    let cells: Vec<ShownCell> =
+        cells.into_iter().map(|(index, cell)| show(index, cell, max_cell_data, &mut images)).collect();
+    let value = Cells {
+        path: path.to_string(),
+        revision,
+        truncated: cells.iter().any(ShownCell::is_truncated),
+        cells,
+        cell_count: room.cell_count(),
+        max_cell_data,
+    };
+    let mut blocks = vec![Block::Text(to_json(&value).to_string())];
+    blocks.extend(images);
+    Ok(WithBlocks { value, blocks })
+}

@@ -1,0 +1,66 @@
+//! Which cells a call means: ranges of positions, or ids.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    auth::Principal,
+    jupyter::room::{EditError, Room},
+    tools::ToolError,
+};
+
+/// A range of positions, or one cell by its id.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Range {
+    start: Option<usize>,
+    /// Exclusive; default start + 1
+    end: Option<usize>,
+    /// Instead of start and end
+    cell_id: Option<String>,
+}
+
+/// The positions of all ranges, in the order given.
+pub(super) fn positions(room: &Room, ranges: &[Range], argument: &str) -> Result<Vec<usize>, ToolError> {
+    let mut found = Vec::new();
+    for (index, range) in ranges.iter().enumerate() {
+        let named = |why: String| ToolError::argument(&format!("{argument}[{index}]"), why);
+        found.extend(range.resolve(room).map_err(named)?);
+    }
+    Ok(found)
+}
+
+/// Refuses positions that a caller learned at a revision after which others moved cells.
+pub(super) fn check_positions(room: &Room, ranges: &[Range], revision: Option<&str>, principal: &Principal) -> Result<(), ToolError> {
+    let by_position = ranges.iter().any(|range| range.cell_id.is_none());
+    match revision.filter(|_| by_position) {
+        Some(revision) if room.order_changed_by_others(revision, &principal.id)? => {
+            let what = "cells were inserted or removed, so positions may mean others now".to_owned();
+            Err(EditError::Stale { what }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Range {
+    fn resolve(&self, room: &Room) -> Result<std::ops::Range<usize>, String> {
+        let count = room.cell_count();
+        match (self.start, self.end, &self.cell_id) {
+            (None, None, Some(id)) => match room.position_of(id) {
+                Some(position) => Ok(position..position + 1),
+                None => Err(format!("no cell {id:?}; the notebook has {count} cells, read_nb_cells shows their ids")),
+            },
+            (Some(start), end, None) => {
+                let end = end.unwrap_or(start.saturating_add(1));
+                if end <= start {
+                    return Err(format!("`end` {end} must be greater than `start` {start}; it is exclusive"));
+                }
+                if end > count {
+                    return Err(format!("{start}..{end} is out of range; the notebook has {count} cells, 0 to {}", count.saturating_sub(1)));
+                }
+                Ok(start..end)
+            }
+            _ => Err("give either `start` (and `end`) or `cell_id`".to_owned()),
+        }
+    }
+}

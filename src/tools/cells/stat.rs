@@ -1,0 +1,66 @@
+//! `get_nb_stat`: from the open room if there is one, else from the file; never opens or starts anything.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    jupyter::{Content, room::RoomKind},
+    tools::{Call, ToolError, notebook::require_notebook_name},
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Stat {
+    path: String,
+    cell_count: usize,
+    last_modified: Option<String>,
+    /// Null if no kernel runs for the notebook.
+    kernel: Option<Kernel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Kernel {
+    name: String,
+    id: String,
+    state: String,
+}
+
+pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = call.file(&arguments.path)?;
+    require_notebook_name("path", &path)?;
+    let open = call.pool().lease_open(server.name(), &path, RoomKind::Notebook);
+    let (document, session) = match &open {
+        Some(_) => tokio::join!(server.document(&path), server.kernel_of(&path)),
+        None => tokio::join!(server.document_with_content(&path), server.kernel_of(&path)),
+    };
+    let (document, kernel) = (document?, session?);
+    let last_modified = document.last_modified.clone();
+    let (cell_count, revision) = match &open {
+        Some(room) => (room.cell_count(), Some(room.revision())),
+        None => (count_cells(document.into_content()), None),
+    };
+    Ok(Stat {
+        path: path.to_string(),
+        cell_count,
+        last_modified,
+        kernel: kernel.map(|kernel| Kernel { name: kernel.name, id: kernel.id, state: kernel.execution_state }),
+        revision,
+    })
+}
+
+fn count_cells(content: Content) -> usize {
+    match content {
+        Content::Notebook(notebook) => notebook.get("cells").and_then(Value::as_array).map_or(0, Vec::len),
+        Content::Text(_) | Content::Binary(_) | Content::Directory(_) => 0,
+    }
+}
