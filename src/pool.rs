@@ -4,20 +4,20 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
-use dashmap::DashMap;
-use tokio::sync::OnceCell;
+use dashmap::{DashMap, DashSet};
+use tokio::{sync::OnceCell, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{ClientError, ErrorKind},
     jupyter::{
-        JupyterServer,
+        FileEvent, JupyterServer,
         room::{Room, RoomError, RoomInfo, RoomKind},
     },
     types::DocPath,
@@ -25,6 +25,9 @@ use crate::{
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a server's events are followed before it is checked whether anybody still needs them.
+const FEED_PATIENCE: Duration = Duration::from_secs(30);
+const FEED_RETRY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -75,6 +78,8 @@ pub struct Pool {
     limits: PoolLimits,
     started: (Instant, SystemTime),
     slots: DashMap<Key, Arc<Slot>>,
+    /// Servers whose file events are being followed.
+    watched: DashSet<Arc<str>>,
 }
 
 /// The right to use a room; as long as it lives the room is not closed for being idle.
@@ -136,12 +141,12 @@ impl Slot {
 
 impl Pool {
     pub fn new(limits: PoolLimits) -> Self {
-        Self { limits, started: (Instant::now(), SystemTime::now()), slots: DashMap::new() }
+        Self { limits, started: (Instant::now(), SystemTime::now()), slots: DashMap::new(), watched: DashSet::new() }
     }
 
     /// The room of a document, opened if it is not. Whoever asks at the same time waits for the same opening.
     pub async fn lease(
-        &self,
+        self: &Arc<Self>,
         server: &Arc<JupyterServer>,
         path: &DocPath,
         kind: RoomKind,
@@ -153,7 +158,10 @@ impl Pool {
         let hold = self.hold(&key, account).await?;
         let opened = hold.slot.room.get_or_try_init(|| Room::open(Arc::clone(server), path, kind)).await.cloned();
         match opened {
-            Ok(room) => Ok(Lease { room, _hold: hold }),
+            Ok(room) => {
+                self.watch(server);
+                Ok(Lease { room, _hold: hold })
+            }
             Err(error) => {
                 drop(hold);
                 self.slots.remove_if(&key, |_, slot| slot.room.get().is_none() && slot.is_idle());
@@ -181,6 +189,45 @@ impl Pool {
 
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
         self.slots.iter().filter_map(|entry| self.describe(entry.key(), entry.value())).collect()
+    }
+
+    /// Follows the file events of a server for as long as it has open rooms.
+    fn watch(self: &Arc<Self>, server: &Arc<JupyterServer>) {
+        let name: Arc<str> = server.name().into();
+        if self.watched.insert(Arc::clone(&name)) {
+            tokio::spawn(follow(Arc::downgrade(self), Arc::clone(server), name));
+        }
+    }
+
+    /// Gives rooms their new names after a file or directory was renamed.
+    pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
+        for key in self.keys_at(server, from) {
+            let Some(path) = moved(&key.path, from, to) else { continue };
+            let Some((_, slot)) = self.slots.remove(&key) else { continue };
+            if let Some(room) = slot.room.get() {
+                room.set_path(&path);
+            }
+            self.slots.insert(Key { path, ..key }, slot);
+        }
+    }
+
+    /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
+    pub async fn deleted(&self, server: &str, path: &DocPath) {
+        for key in self.keys_at(server, path) {
+            if let Some((_, slot)) = self.slots.remove(&key) {
+                close(&slot).await;
+            }
+        }
+    }
+
+    /// The rooms of a file, or of everything in a directory.
+    fn keys_at(&self, server: &str, path: &DocPath) -> Vec<Key> {
+        let at = |key: &Key| &*key.server == server && moved(&key.path, path, path).is_some();
+        self.slots.iter().map(|entry| entry.key().clone()).filter(at).collect()
+    }
+
+    fn has_rooms_of(&self, server: &str) -> bool {
+        self.slots.iter().any(|entry| &*entry.key().server == server)
     }
 
     /// Closes a document's room; whether there was one.
@@ -269,6 +316,39 @@ impl Pool {
         let info = slot.room.get()?.info();
         let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
         Some(OpenRoom { server: Arc::clone(&key.server), info, last_activity })
+    }
+}
+
+/// Where a path is after `from` became `to`, if it was there or below.
+fn moved(path: &DocPath, from: &DocPath, to: &DocPath) -> Option<DocPath> {
+    let rest = path.as_str().strip_prefix(from.as_str())?;
+    let below = rest.is_empty() || rest.starts_with('/');
+    below.then(|| DocPath::parse(&format!("{to}{rest}")).ok())?
+}
+
+/// Applies a server's file events to its rooms until it has none.
+async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: Arc<str>) {
+    loop {
+        if let Ok(mut feed) = server.feed().await {
+            loop {
+                let event = timeout(FEED_PATIENCE, feed.next()).await;
+                let Some(pool) = pool.upgrade().filter(|pool| pool.has_rooms_of(&name)) else { break };
+                match event {
+                    Ok(Some(FileEvent::Renamed { from, to })) => pool.renamed(&name, &from, &to),
+                    Ok(Some(FileEvent::Deleted { path })) => pool.deleted(&name, &path).await,
+                    Ok(None) => break,
+                    // Nothing happened for a while, which is as good a moment as any to see if it still matters.
+                    Err(_) => {}
+                }
+            }
+        }
+        let Some(pool) = pool.upgrade() else { return };
+        if !pool.has_rooms_of(&name) {
+            pool.watched.remove(&name);
+            return;
+        }
+        drop(pool);
+        tokio::time::sleep(FEED_RETRY).await;
     }
 }
 

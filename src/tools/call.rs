@@ -71,7 +71,7 @@ impl Call {
         Self { principal, scope, pool }
     }
 
-    pub(super) fn pool(&self) -> &Pool {
+    pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
@@ -79,7 +79,9 @@ impl Call {
     pub(super) async fn room(&self, server: &Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Lease, ToolError> {
         let tenant = &self.principal.tenant;
         let account = Account { tenant: tenant.name.as_str().into(), max_open_rooms: tenant.max_open_rooms };
-        Ok(self.pool.lease(server, path, kind, &account).await?)
+        let room = self.pool.lease(server, path, kind, &account).await?;
+        room.connected().await?;
+        Ok(room)
     }
 
     pub fn principal(&self) -> &Principal {

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
 use yrs::{
-    Array, ArrayRef, DeepObservable, Doc, GetString, Hook, Map, MapRef, Observable, OffsetKind, Options, Out, ReadTxn,
+    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable, OffsetKind, Options, Out, ReadTxn,
     SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
@@ -43,6 +44,8 @@ pub(super) struct Document {
     pub(super) journal: Journal,
     /// What the observers saw in the transaction that just ended.
     observed: Arc<Mutex<Vec<Observed>>>,
+    /// Where our last edit ended: the cell, if it is a notebook, and the offset in its text.
+    caret: Option<(Option<String>, u32)>,
 }
 
 /// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
@@ -69,6 +72,8 @@ pub(super) struct Applied {
     pub(super) update: Vec<u8>,
     pub(super) ticket: Ticket,
     pub(super) revision: String,
+    /// Where the edit ended, as JupyterLab shows cursors.
+    pub(super) cursors: Option<Value>,
 }
 
 impl Document {
@@ -91,6 +96,7 @@ impl Document {
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             observed,
+            caret: None,
         }
     }
 
@@ -178,7 +184,7 @@ impl Document {
         drop(txn);
         self.note_changes(author);
         let ticket = self.acknowledgements.expect(insertions, deletions);
-        Applied { update, ticket, revision: self.revision() }
+        Applied { update, ticket, revision: self.revision(), cursors: self.cursors() }
     }
 
     fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
@@ -284,7 +290,8 @@ impl Document {
         for (offset, cell) in cells.iter().enumerate() {
             self.cells.insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
         }
-        if !cells.is_empty() {
+        if let Some(last) = cells.last() {
+            self.caret = Some((Some(last.id.clone()), splice::utf16_len(&last.source)));
             self.journal.inserted(after, before, cells);
         }
     }
@@ -299,6 +306,7 @@ impl Document {
         let old = text.get_string(txn);
         if let Some(splice) = splice::between(&old, source) {
             apply_splice(&text, txn, &splice);
+            self.caret = Some((Some(cell.to_owned()), splice.end()));
             self.journal.changed(cell, &old, source);
         }
     }
@@ -338,6 +346,7 @@ impl Document {
     fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splice: &Splice) {
         let source = self.source.clone();
         apply_splice(&source, txn, splice);
+        self.caret = Some((None, splice.end()));
         self.journal.text_changed(old, &source.get_string(txn));
     }
 
@@ -369,6 +378,25 @@ impl Document {
         let mut txn = doc.transact_mut_with(OBSERVER);
         change(self, &mut txn);
         self.finish(txn, &Author::Others)
+    }
+
+    /// A cursor where our last edit ended. It sticks to the text, so it moves with what others type.
+    fn cursors(&self) -> Option<Value> {
+        let (cell, offset) = self.caret.as_ref()?;
+        let txn = self.doc.transact();
+        let text = match cell {
+            Some(cell) => source_of(&self.map(&txn, cell)?, &txn)?,
+            None => self.source.clone(),
+        };
+        let at = text.sticky_index(&txn, (*offset).min(text.len(&txn)), Assoc::After)?;
+        let id = |id: &yrs::block::ID| json!({ "client": id.client.get(), "clock": id.clock });
+        // JupyterLab reads all four members, so those that say nothing must be there too.
+        let position = match at.scope() {
+            IndexScope::Relative(item) => json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 }),
+            IndexScope::Nested(branch) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
+            IndexScope::Root(name) => json!({ "type": null, "tname": **name, "item": null, "assoc": 0 }),
+        };
+        Some(json!([{ "anchor": position, "head": position, "primary": true, "empty": true }]))
     }
 
     /// Brings the order of cells and the log up to what the observers saw.

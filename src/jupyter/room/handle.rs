@@ -108,6 +108,8 @@ pub(super) struct State {
     pub(super) document: Document,
     pub(super) awareness: Awareness,
     pub(super) path: DocPath,
+    /// The path that the document itself named last.
+    pub(super) said_path: Option<String>,
     pub(super) file_id: String,
     outbox: Vec<Vec<u8>>,
     outbox_bytes: usize,
@@ -190,7 +192,7 @@ impl Room {
                 return Err(RoomError::Busy { server: self.0.server.name().to_owned(), path: state.path.to_string() });
             }
             let applied = state.document.apply_local(author, edits, if_revision)?;
-            state.awareness.show(author, name, None);
+            state.awareness.show(author, name, applied.cursors);
             state.unsaved = true;
             state.send(&Message::Update(applied.update));
             (applied.ticket, applied.revision)
@@ -203,10 +205,9 @@ impl Room {
         }
     }
 
-    /// Shows an agent in the room without changing anything.
-    pub fn show_presence(&self, author: &Arc<str>, name: &str) {
-        self.0.write().awareness.show(author, name, None);
-        self.0.bell.notify_one();
+    /// Tells the room that its document has another name now, before the server's document says so.
+    pub fn set_path(&self, path: &DocPath) {
+        self.0.write().path.clone_from(path);
     }
 
     /// Leaves the room.
@@ -216,8 +217,9 @@ impl Room {
         let _ = status.wait_for(|status| matches!(status, RoomStatus::Disconnected(_))).await;
     }
 
-    /// Waits until the room is connected, for as long as a caller may reasonably be kept.
-    async fn connected(&self) -> Result<(), RoomError> {
+    /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
+    /// memory while the line is down may be old.
+    pub async fn connected(&self) -> Result<(), RoomError> {
         let mut status = self.0.status.subscribe();
         let settled = status.wait_for(|status| *status != RoomStatus::Reconnecting);
         match timeout(RECONNECT_PATIENCE, settled).await {
@@ -252,6 +254,7 @@ impl Shared {
 impl State {
     pub(super) fn new(document: Document, path: DocPath, file_id: String) -> Self {
         Self {
+            said_path: document.path(),
             document,
             awareness: Awareness::default(),
             path,

@@ -9,6 +9,13 @@ pub(super) struct Splice {
     pub(super) insert: String,
 }
 
+impl Splice {
+    /// Where the inserted text ends.
+    pub(super) fn end(&self) -> u32 {
+        self.at + utf16_len(&self.insert)
+    }
+}
+
 /// `None` if the texts are equal. Never splits a code point.
 pub(super) fn between(old: &str, new: &str) -> Option<Splice> {
     if old == new {

@@ -161,13 +161,20 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
     Ok(())
 }
 
+/// The server's document says where its file is; only a change of that counts, since it lags behind
+/// what the server's events have told already.
 fn follow_rename(state: &mut State) {
-    if let Some(path) = state.document.path().and_then(|path| DocPath::parse(&path).ok())
+    let said = state.document.path();
+    if said == state.said_path {
+        return;
+    }
+    if let Some(path) = said.as_ref().and_then(|path| DocPath::parse(path).ok())
         && path != state.path
     {
         tracing::info!(from = %state.path, to = %path, "an open document was renamed");
         state.path = path;
     }
+    state.said_path = said;
 }
 
 impl Saving {

@@ -31,6 +31,7 @@ pub(super) async fn delete_document(call: Call, arguments: DeleteArguments) -> R
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     server.delete(&path).await?;
+    call.pool().deleted(server.name(), &path).await;
     Ok(Deleted {
         message: format!("Successfully deleted document at '{path}'"),
         path: path.to_string(),
@@ -59,6 +60,7 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
     let new = call.file(&arguments.new_path)?;
     if old != new {
         server.rename(&old, &new).await?;
+        call.pool().renamed(server.name(), &old, &new);
     } else {
         server.document(&old).await?;
     }

@@ -1,0 +1,79 @@
+//! What a server tells of its files as it happens: renamed, deleted. People do these things in
+//! JupyterLab while a document is open here, and a room's own socket does not say.
+
+use futures::StreamExt;
+use serde::Deserialize;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{JupyterError, JupyterServer, socket::Socket};
+use crate::types::DocPath;
+
+/// Something that happened to a file or directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileEvent {
+    Renamed { from: DocPath, to: DocPath },
+    Deleted { path: DocPath },
+}
+
+/// The stream of a server's events.
+pub struct Feed(Socket);
+
+#[derive(Deserialize)]
+struct RawEvent {
+    schema_id: String,
+    action: Option<String>,
+    path: Option<String>,
+    source_path: Option<String>,
+}
+
+impl JupyterServer {
+    pub async fn feed(&self) -> Result<Feed, JupyterError> {
+        Ok(Feed(self.socket("api/events/subscribe", "api/events").await?))
+    }
+}
+
+impl Feed {
+    /// The next event of interest; `None` when the connection has ended.
+    pub async fn next(&mut self) -> Option<FileEvent> {
+        while let Some(Ok(frame)) = self.0.next().await {
+            if let Message::Text(text) = frame
+                && let Some(event) = parse(&text)
+            {
+                return Some(event);
+            }
+        }
+        None
+    }
+}
+
+fn parse(text: &str) -> Option<FileEvent> {
+    let event: RawEvent = serde_json::from_str(text).ok()?;
+    if !event.schema_id.contains("/contents_service/") {
+        return None;
+    }
+    let path = DocPath::parse(&event.path?).ok()?;
+    match event.action.as_deref()? {
+        "rename" => Some(FileEvent::Renamed { from: DocPath::parse(&event.source_path?).ok()?, to: path }),
+        "delete" => Some(FileEvent::Deleted { path }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renames_and_deletions_are_understood_and_the_rest_ignored() {
+        let schema = "https://events.jupyter.org/jupyter_server/contents_service/v1";
+        let path = |raw| DocPath::parse(raw).expect("a path");
+        let event = |rest: &str| parse(&format!(r#"{{"schema_id":"{schema}",{rest}}}"#));
+        assert_eq!(event(r#""action":"delete","path":"/a.ipynb""#), Some(FileEvent::Deleted { path: path("a.ipynb") }));
+        assert_eq!(
+            event(r#""action":"rename","path":"b.ipynb","source_path":"a.ipynb""#),
+            Some(FileEvent::Renamed { from: path("a.ipynb"), to: path("b.ipynb") })
+        );
+        assert_eq!(event(r#""action":"get","path":"a.ipynb""#), None);
+        assert_eq!(parse("nonsense"), None);
+    }
+}
