@@ -127,7 +127,11 @@ impl Document {
         self.order.len()
     }
 
-    pub(super) fn cell_ids(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn id_at(&self, position: usize) -> Option<&str> {
+        self.order.get(position).map(|entry| &*entry.id)
+    }
+
+    fn cell_ids(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|entry| &*entry.id)
     }
 

@@ -148,8 +148,10 @@ impl Room {
         self.0.read().document.revision()
     }
 
-    pub fn cell_ids(&self) -> Vec<String> {
-        self.0.read().document.cell_ids().map(str::to_owned).collect()
+    /// The ids of the cells at these positions; those beyond the end are left out.
+    pub fn ids_at(&self, positions: &[usize]) -> Vec<String> {
+        let state = self.0.read();
+        positions.iter().filter_map(|position| state.document.id_at(*position)).map(str::to_owned).collect()
     }
 
     /// Cells by position with the revision they belong to; positions beyond the end are left out.

@@ -36,6 +36,7 @@ const QUIET: Duration = Duration::from_millis(400);
 const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
 const SILENCE: Duration = Duration::from_secs(20);
+const MAX_UNANSWERED_SAVES: u32 = 10;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
@@ -128,6 +129,7 @@ struct Saving {
     next_request: u64,
     /// The request under way, and the place in the journal it covers.
     asked: Option<(u64, u64)>,
+    unanswered: u32,
 }
 
 /// Takes in one frame.
@@ -180,12 +182,14 @@ fn follow_rename(state: &mut State) {
 impl Saving {
     fn answered(&mut self, state: &mut State, response_to: u64, status: SaveStatus) {
         let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else { return };
+        self.unanswered = 0;
         match status {
             SaveStatus::Success => {
                 state.document.journal.saved_up_to(mark);
                 state.unsaved = state.document.journal.mark() > mark;
             }
-            SaveStatus::Skipped => {}
+            // The server is at it already, or has been told not to.
+            SaveStatus::Skipped => state.unsaved = false,
             SaveStatus::Failed => tracing::warn!(path = %state.path, "Jupyter could not save an open document"),
         }
     }
@@ -233,9 +237,10 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         } else {
             adopt(&mut state, scratch);
         }
-        let vector = received.server_vector;
-        let answer = Message::SyncStep2(state.document.diff(&vector));
-        state.send(&answer);
+        if let Some(vector) = received.server_vector {
+            let answer = Message::SyncStep2(state.document.diff(&vector));
+            state.send(&answer);
+        }
         state.take_outbox()
     };
     line.send_frames(frames).await.map_err(to_error)?;
@@ -265,7 +270,8 @@ struct Line {
 
 /// What the server sent until it had sent everything.
 struct Received {
-    server_vector: StateVector,
+    /// What the server said to have, if it said so yet; some ask only after they have answered.
+    server_vector: Option<StateVector>,
     updates: Vec<Vec<u8>>,
 }
 
@@ -282,13 +288,16 @@ impl Line {
     /// The handshake of a document that is opened for the first time.
     async fn first_sync(&mut self, document: &mut Document) -> Result<(), End> {
         let received = self.first_sync_silently(document).await?;
-        self.send(&Message::SyncStep2(document.diff(&received.server_vector))).await
+        match received.server_vector {
+            Some(vector) => self.send(&Message::SyncStep2(document.diff(&vector))).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes the server's document into an empty one, telling the server nothing of ours yet.
     async fn first_sync_silently(&mut self, document: &mut Document) -> Result<Received, End> {
         self.send(&Message::SyncStep1(encode_vector(&StateVector::default()))).await?;
-        let mut received = Received { server_vector: StateVector::default(), updates: Vec::new() };
+        let mut received = Received { server_vector: None, updates: Vec::new() };
         let mut synced = false;
         let deadline = Instant::now() + SYNC_PATIENCE;
         // A notebook always has a cell, so one without is still being loaded, piece by piece.
@@ -310,8 +319,9 @@ impl Line {
             let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
             match Message::decode(&bytes).map_err(|error| malformed(&error))? {
                 Some(Message::SyncStep1(vector)) => {
-                    received.server_vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
-                    document.acknowledgements.server_has(&received.server_vector);
+                    let vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
+                    document.acknowledgements.server_has(&vector);
+                    received.server_vector = Some(vector);
                 }
                 Some(Message::SyncStep2(update)) => {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
@@ -364,7 +374,9 @@ impl Line {
         let frames = {
             let mut state = shared.write();
             let mut frames = state.take_outbox();
-            if state.unsaved && state.awareness.autosave() {
+            // Older servers do not know the message and stay silent; they save when changes pause.
+            if state.unsaved && state.awareness.autosave() && saving.unanswered < MAX_UNANSWERED_SAVES {
+                saving.unanswered += 1;
                 saving.next_request += 1;
                 saving.asked = Some((saving.next_request, state.document.journal.mark()));
                 frames.push(save_request(saving.next_request));

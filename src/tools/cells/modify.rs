@@ -48,13 +48,11 @@ pub(super) struct Modified {
 pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<Modified, ToolError> {
     refuse_exec(arguments.exec)?;
     let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let ids = room.cell_ids();
     let (mut edits, mut seen) = (Vec::new(), HashSet::new());
     for (index, modification) in arguments.modifications.iter().enumerate() {
         let ranges = std::slice::from_ref(&modification.range);
         check_positions(&room, ranges, arguments.if_revision.as_deref(), call.principal())?;
-        for position in positions(&room, ranges, "modifications.range")? {
-            let Some(cell) = ids.get(position).cloned() else { continue };
+        for cell in room.ids_at(&positions(&room, ranges, "modifications.range")?) {
             if !seen.insert(cell.clone()) {
                 return Err(ToolError::argument(&format!("modifications[{index}]"), format!("cell {cell:?} is modified twice in one call")));
             }
