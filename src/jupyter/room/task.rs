@@ -130,6 +130,9 @@ struct Saving {
     /// The request under way, and the place in the journal it covers.
     asked: Option<(u64, u64)>,
     unanswered: u32,
+    /// The end of the journal at the tick before: the server saves what it has integrated, and a
+    /// request may overtake updates that were sent just before it.
+    settled: u64,
 }
 
 /// Takes in one frame.
@@ -188,8 +191,8 @@ impl Saving {
                 state.document.journal.saved_up_to(mark);
                 state.unsaved = state.document.journal.mark() > mark;
             }
-            // The server is at it already, or has been told not to.
-            SaveStatus::Skipped => state.unsaved = false,
+            // Another save was under way, which may have begun before our last edit.
+            SaveStatus::Skipped => {}
             SaveStatus::Failed => tracing::warn!(path = %state.path, "Jupyter could not save an open document"),
         }
     }
@@ -378,9 +381,10 @@ impl Line {
             if state.unsaved && state.awareness.autosave() && saving.unanswered < MAX_UNANSWERED_SAVES {
                 saving.unanswered += 1;
                 saving.next_request += 1;
-                saving.asked = Some((saving.next_request, state.document.journal.mark()));
+                saving.asked = Some((saving.next_request, saving.settled));
                 frames.push(save_request(saving.next_request));
             }
+            saving.settled = state.document.journal.mark();
             frames
         };
         self.send_frames(frames).await?;
