@@ -4,6 +4,7 @@ pub mod agent;
 pub mod command;
 pub mod gateway;
 pub mod lab;
+pub mod node;
 pub mod wire;
 
 pub use agent::{Agent, Era};
