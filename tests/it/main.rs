@@ -17,6 +17,7 @@ mod jupyter_down;
 mod layers;
 mod python_sdk;
 mod resumption;
+mod serve;
 mod sessions;
 mod url_tools;
 mod with_jupyter;

@@ -3,8 +3,11 @@
 pub mod agent;
 pub mod command;
 pub mod gateway;
+pub mod jupyter;
 pub mod lab;
 pub mod node;
+pub mod process;
+pub mod running;
 pub mod wire;
 
 pub use agent::{Agent, Era};
