@@ -1,6 +1,10 @@
 //! `serve` without a config, the real binary: which servers it finds, and how it leaves.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -81,6 +85,23 @@ async fn a_call_under_way_is_finished_before_it_leaves() {
         assert_eq!(ended.code, Some(0), "{era:?}: {}", ended.stderr);
         assert!(ended.stderr.contains("drained"), "{}", ended.stderr);
     }
+}
+
+#[tokio::test]
+async fn a_second_signal_means_now() {
+    let slow = SlowJupyter::start().await;
+    let gateway = slow.gateway().await;
+    let call = slow.call_under_way(&gateway, Era::Modern).await;
+    let asked = Instant::now();
+    gateway.signal("-TERM");
+    eventually("draining", async || gateway.logged("draining").then_some(())).await;
+    gateway.signal("-TERM");
+    let ended = gateway.ended().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    // Well before the drain deadline of 20 s, although the call is never answered.
+    assert!(asked.elapsed() < Duration::from_secs(10), "{}", ended.stderr);
+    assert!(ended.stderr.contains("leaving without waiting"), "{}", ended.stderr);
+    call.abort();
 }
 
 async fn only_server(gateway: &Running) -> Value {
