@@ -1,5 +1,9 @@
 //! The official conformance suite against the production transport stack, with the fixtures it asks for.
 
+#[expect(
+    clippy::unused_self,
+    reason = "tools are methods, whether they need the handler or not"
+)]
 mod handler;
 
 use std::{fs, path::Path};

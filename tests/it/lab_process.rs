@@ -82,17 +82,14 @@ async fn one_that_does_not_react_is_killed_with_its_kernels() {
     let dir = tempdir();
     let lab = start(options(&dir));
     let kernel = JupyterApi::new(lab.url(), lab.token()).start_kernel(lab.pid()).await;
-    let connection_file = eventually("the kernel runs", async || {
-        let line = command_line(kernel);
-        line.rsplit_once(" -f ").map(|(_, file)| file.to_owned())
-    })
-    .await;
+    let started_as = command_line(kernel);
     send_signal("-STOP", kernel);
     send_signal("-STOP", lab.pid());
     lab.stop(Duration::from_millis(100));
     assert!(!is_alive(lab.pid()));
     gone(kernel).await;
     // Nobody was left to remove what the kernel was started with.
+    let (_, connection_file) = started_as.rsplit_once(" -f ").expect("a connection file");
     fs::remove_file(connection_file).expect("the kernel's connection file");
 }
 

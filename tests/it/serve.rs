@@ -36,6 +36,8 @@ async fn a_server_that_runs_on_this_machine_is_found() {
     finder.signal("-TERM");
     assert_eq!(finder.ended().await.code, Some(0));
     assert_eq!(only_server(&owner).await["reachable"], true);
+    owner.signal("-TERM");
+    assert_eq!(owner.ended().await.code, Some(0));
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
-use super::process::children;
+use super::{
+    eventually,
+    process::{children, command_line},
+};
 
 pub struct JupyterApi {
     /// Ends with a slash.
@@ -36,11 +39,16 @@ impl JupyterApi {
 
     /// Starts a kernel in the server whose process is given, and tells the kernel's process.
     pub async fn start_kernel(&self, server: u32) -> u32 {
-        let before = children(server);
         let answer = self.send(Method::POST, "api/kernels", json!({})).await;
         assert_eq!(answer.status(), 201);
-        let mut new = children(server).into_iter().filter(|pid| !before.contains(pid));
-        new.next().expect("the kernel's process")
+        let kernel: Value = answer.json().await.expect("json");
+        let connection_file = format!("kernel-{}.json", kernel["id"].as_str().expect("an id"));
+        // Between its fork and its exec a kernel still looks like the server.
+        eventually("the kernel runs", async || {
+            let mut processes = children(server).into_iter();
+            processes.find(|pid| command_line(*pid).ends_with(&connection_file))
+        })
+        .await
     }
 }
 
