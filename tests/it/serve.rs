@@ -77,8 +77,10 @@ async fn a_call_under_way_is_finished_before_it_leaves() {
         let call = slow.call_under_way(&gateway, era).await;
         gateway.signal("-TERM");
         eventually("draining", async || gateway.logged("draining").then_some(())).await;
-        let address = gateway.url().to_owned();
-        eventually("nobody new is let in", async || reqwest::get(&address).await.err()).await;
+        let readiness = reqwest::get(gateway.url().replace("/mcp", "/readyz"))
+            .await
+            .expect("an answer");
+        assert_eq!(readiness.status(), 503, "it says that it is leaving");
         assert!(!call.is_finished());
         slow.answer.notify_one();
         let listed = call.await.expect("an answer");
