@@ -63,9 +63,8 @@ impl fmt::Display for Banner {
             r#"  {{"mcpServers": {{"jupyter": {{"url": "{url}", "headers": {{"Authorization": "Bearer {token}"}}}}}}}}"#
         )?;
         writeln!(f, "\nPython (pip install mcp):\n")?;
-        for line in PYTHON.lines() {
-            writeln!(f, "  {}", line.replace("{url}", url).replace("{token}", token))?;
-        }
+        // Not indented like the rest: Python would refuse what was pasted.
+        writeln!(f, "{}", PYTHON.replace("{url}", url).replace("{token}", token))?;
         writeln!(f)
     }
 }

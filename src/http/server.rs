@@ -70,16 +70,12 @@ impl Drain {
     async fn finished(&self) {
         self.leaving.cancelled().await;
         self.work.close();
-        match self
-            .stop
-            .run_until_cancelled(timeout(self.deadline, self.work.wait()))
-            .await
-        {
-            Some(Err(_)) => tracing::warn!(
+        let in_time = timeout(self.deadline, self.work.wait());
+        if let Some(Err(_)) = self.stop.run_until_cancelled(in_time).await {
+            tracing::warn!(
                 left = self.work.len(),
                 "requests were still running at the drain deadline"
-            ),
-            Some(Ok(())) | None => {}
+            );
         }
         self.stop.cancel();
     }

@@ -101,12 +101,12 @@ impl Scene {
     }
 }
 
-fn progress_of(message: &Value) -> Option<u64> {
-    message["params"]["progress"].as_f64().map(|progress| progress as u64)
+fn progress_of(message: &Value) -> Option<f64> {
+    message["params"]["progress"].as_f64()
 }
 
 /// Reads to the end and returns the steps seen and the result.
-async fn rest(events: &mut Events) -> (Vec<u64>, Option<Value>) {
+async fn rest(events: &mut Events) -> (Vec<f64>, Option<Value>) {
     let (mut steps, mut result) = (Vec::new(), None);
     while let Some((_, message)) = events.next_message().await {
         match progress_of(&message) {
@@ -143,7 +143,7 @@ async fn who_drops_in_the_middle_and_returns_misses_nothing() {
     scene.step();
     let (_, one) = events.next_message().await.unwrap();
     let (seen, two) = events.next_message().await.unwrap();
-    assert_eq!((progress_of(&one), progress_of(&two)), (Some(1), Some(2)));
+    assert_eq!((progress_of(&one), progress_of(&two)), (Some(1.0), Some(2.0)));
     drop(events);
     scene.step();
     scene.step();
@@ -151,12 +151,12 @@ async fn who_drops_in_the_middle_and_returns_misses_nothing() {
     let (_, three) = resumed.next_message().await.unwrap();
     assert_eq!(
         progress_of(&three),
-        Some(3),
+        Some(3.0),
         "what came while away, the named event not again"
     );
     scene.run_to_the_end().await;
     let (steps, result) = rest(&mut resumed).await;
-    assert_eq!(steps, [4, 5, 6]);
+    assert_eq!(steps, [4.0, 5.0, 6.0]);
     assert_eq!(result.unwrap()["result"]["content"][0]["text"], "done");
 }
 
@@ -169,7 +169,7 @@ async fn a_result_that_came_meanwhile_is_kept() {
     scene.run_to_the_end().await;
     for _ in 0..2 {
         let (steps, result) = rest(&mut scene.resume(&primed).await).await;
-        assert_eq!(steps, [1, 2, 3, 4, 5, 6], "however often it is asked for");
+        assert_eq!(steps, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "however often it is asked for");
         assert_eq!(result.unwrap()["id"], 7);
     }
 }
@@ -190,7 +190,7 @@ async fn a_cut_connection_at_every_event_still_gives_each_once() {
     }
     scene.step();
     let (more, result) = rest(&mut scene.resume(&last).await).await;
-    assert_eq!(steps, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(steps, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert!(more.is_empty() && result.is_some());
 }
 
@@ -271,7 +271,7 @@ async fn more_events_than_are_kept_lose_the_oldest_and_never_the_result() {
     drop(events);
     scene.run_to_the_end().await;
     let (steps, result) = rest(&mut scene.resume(&primed).await).await;
-    assert_eq!(steps, [5, 6]);
+    assert_eq!(steps, [5.0, 6.0]);
     assert!(result.is_some());
 }
 

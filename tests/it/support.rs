@@ -3,8 +3,12 @@
 pub mod agent;
 pub mod command;
 pub mod gateway;
+pub mod jupyter;
 pub mod lab;
+pub mod node;
+pub mod process;
 pub mod room;
+pub mod running;
 pub mod wire;
 
 pub use agent::{Agent, Era};

@@ -17,6 +17,9 @@ import sys
 import threading
 import time
 
+# Now, because the environment may be deleted by the time it is needed.
+import psutil
+
 ORPHAN_GRACE = 4.0
 
 LAB_EXTENSIONS = os.path.join(sys.prefix, "share", "jupyter", "labextensions")
@@ -85,8 +88,6 @@ class Watch:
 
 
 def descendants():
-    import psutil
-
     try:
         return psutil.Process().children(recursive=True)
     except psutil.Error:

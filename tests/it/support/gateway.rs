@@ -79,10 +79,6 @@ impl Gateway {
         }
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

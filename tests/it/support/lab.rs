@@ -3,6 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
     sync::{
         LazyLock,
         atomic::{AtomicU32, Ordering},
@@ -13,7 +14,9 @@ use jupyter_mcp_gateway::app::lab::{Lab, LabLog, LabOptions, Venv, VenvSpec};
 
 pub struct SharedLab {
     lab: Lab,
-    root: tempfile::TempDir,
+    root: PathBuf,
+    /// Removes the folders once this process and JupyterLab have ended.
+    _sweeper: Child,
 }
 
 /// The environment of the tests: that of `--with-jupyter` and what the tests add.
@@ -34,13 +37,17 @@ pub fn lab() -> &'static SharedLab {
 
 impl SharedLab {
     fn start() -> Self {
-        let root = tempfile::tempdir().expect("a folder for notebooks");
-        let state = tempfile::tempdir().expect("a folder for state").keep();
-        let mut options = LabOptions::new(root.path());
-        options.log = LabLog::File(state.join("jupyter.log"));
-        options.state_dir = Some(state);
+        let dir = tempfile::tempdir().expect("a folder").keep();
+        let root = dir.join("notebooks");
+        let mut options = LabOptions::new(&root);
+        options.log = LabLog::File(dir.join("jupyter.log"));
+        options.state_dir = Some(dir.join("state"));
         let lab = Lab::start(&venv(), options).expect("JupyterLab");
-        Self { lab, root }
+        Self {
+            root,
+            _sweeper: sweep_afterwards(&dir, lab.pid()),
+            lab,
+        }
     }
 
     pub fn url(&self) -> &str {
@@ -52,7 +59,7 @@ impl SharedLab {
     }
 
     pub fn root(&self) -> &Path {
-        self.root.path()
+        &self.root
     }
 
     /// A folder of this test's own on the shared server.
@@ -63,6 +70,20 @@ impl SharedLab {
         std::fs::create_dir(&disk).expect("a fresh folder");
         Folder { name, disk }
     }
+}
+
+/// What is shared for the whole run is never dropped, so somebody else has to see the end of it: the
+/// end of this process closes the shell's input.
+fn sweep_afterwards(dir: &Path, lab: u32) -> Child {
+    let script = "trap '' HUP INT TERM; cat; while kill -0 \"$1\"; do sleep 0.1; done; rm -rf \"$2\"";
+    Command::new("sh")
+        .args(["-c", script, "sh", &lab.to_string()])
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell")
 }
 
 /// A folder on the server, by its path there and on disk.

@@ -1,0 +1,100 @@
+"""A small session with the official client: every tool once, each answer looked at.
+
+Usage: session.py MODE URL TOKEN FOLDER JUPYTER_URL. The client itself checks each structured
+answer against the schema that the tool has announced.
+"""
+
+import asyncio
+import json
+import sys
+from urllib.parse import quote
+
+from mcp import Client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+MODE, URL, TOKEN, FOLDER, JUPYTER = sys.argv[1:]
+VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+
+
+class Session:
+    def __init__(self, client):
+        self.client = client
+        self.called = set()
+
+    async def call(self, tool, **arguments):
+        answer = await self.client.call_tool(tool, arguments)
+        self.called.add(tool)
+        assert not answer.is_error, (tool, answer.content)
+        # Clients that know no structured content read the same from the text.
+        assert answer.content and answer.content[0].type == "text", (tool, answer.content)
+        return answer.structured_content
+
+    async def fails(self, tool, *words, **arguments):
+        answer = await self.client.call_tool(tool, arguments)
+        assert answer.is_error, (tool, answer)
+        text = answer.content[0].text
+        assert all(word in text for word in words), (tool, text)
+
+
+async def main():
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"})
+    async with Client(streamable_http_client(URL, http_client=http), mode=MODE) as client:
+        assert client.protocol_version == VERSIONS[MODE], client.protocol_version
+        tools = (await client.list_tools()).tools
+        assert all(tool.description and tool.output_schema for tool in tools)
+        session = Session(client)
+        await look_around(session)
+        await work_with_notebooks(session)
+        await work_with_documents(session)
+        missed = {tool.name for tool in tools} - session.called
+        assert not missed, f"extend this session, it never calls {sorted(missed)}"
+        print(f"{len(tools)} tools called over {client.protocol_version}")
+
+
+async def look_around(session):
+    [server] = (await session.call("list_servers"))["servers"]
+    assert server["name"] == "lab" and server["default"] and server["reachable"], server
+    base = await session.call("get_base_url", server="lab")
+    assert base == {"base_url": JUPYTER.rstrip("/"), "server": "lab"}, base
+    kernels = (await session.call("list_available_kernels"))["kernels"]
+    assert any(kernel["name"] == "python3" and kernel["default"] for kernel in kernels), kernels
+
+
+async def work_with_notebooks(session):
+    folder = f"{FOLDER}/Größe und 图"
+    notebook = f"{folder}/a b é🎉.ipynb"
+    made = await session.call("create_document", path=folder, type="directory")
+    assert made["type"] == "directory", made
+    created = await session.call("create_notebook", path=notebook)
+    assert created["path"] == notebook and created["url"].endswith(quote(notebook)), created
+    await session.fails("create_notebook", "exists", path=notebook)
+    listed = (await session.call("list_nbs", path=FOLDER))["notebooks"]
+    assert [each["path"] for each in listed] == [notebook], listed
+    found = await session.call("nb_path_from_url", url=f"{JUPYTER}lab/tree/{quote(notebook)}?reset")
+    assert (found["notebook_path"], found["server"]) == (notebook, "lab"), found
+    info = await session.call("get_document_info", path=notebook, include_content=True)
+    content = json.loads(info["content"])
+    assert info["type"] == "notebook" and content["cells"] == [], info
+    assert content["metadata"]["kernelspec"]["name"] == "python3", content
+
+
+async def work_with_documents(session):
+    note, copy, moved = (f"{FOLDER}/{name}" for name in ("notes ü.md", "copy ü.md", "moved ü.md"))
+    await session.call("create_document", path=note, content="# first 🎉")
+    text = "# second\n\nmore é\n"
+    written = await session.call("overwrite_document", path=note, content=text)
+    assert written["content_length"] == len(text), written
+    await session.call("copy_document", path=note, copyPath=copy)
+    await session.call("rename_document", path=copy, newPath=moved)
+    info = await session.call("get_document_info", path=moved, include_content=True)
+    assert info["content"] == text and not info["truncated"], info
+    await session.fails("get_document_info", "copy ü.md", path=copy)
+    deleted = await session.call("delete_document", path=moved)
+    assert deleted["path"] == moved, deleted
+    left = (await session.call("list_documents", path=FOLDER))["documents"]
+    assert [each["name"] for each in left] == ["Größe und 图", "notes ü.md"], left
+    await session.fails("get_document_info", "pth", pth="x")
+    await session.fails("get_document_info", path="../x")
+
+
+asyncio.run(main())
