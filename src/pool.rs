@@ -46,7 +46,9 @@ pub struct Account {
 pub enum PoolError {
     #[error(transparent)]
     Room(#[from] RoomError),
-    #[error("{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later")]
+    #[error(
+        "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
+    )]
     Full { limit: usize, whose: &'static str },
 }
 
@@ -98,7 +100,10 @@ impl Hold {
     fn new(slot: &Arc<Slot>, started: Instant) -> Self {
         slot.leases.fetch_add(1, Ordering::AcqRel);
         slot.touch(started);
-        Self { slot: Arc::clone(slot), started }
+        Self {
+            slot: Arc::clone(slot),
+            started,
+        }
     }
 }
 
@@ -135,13 +140,20 @@ impl Slot {
     }
 
     fn idle_for(&self, started: Instant) -> Duration {
-        started.elapsed().saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Relaxed)))
+        started
+            .elapsed()
+            .saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Relaxed)))
     }
 }
 
 impl Pool {
     pub fn new(limits: PoolLimits) -> Self {
-        Self { limits, started: (Instant::now(), SystemTime::now()), slots: DashMap::new(), watched: DashSet::new() }
+        Self {
+            limits,
+            started: (Instant::now(), SystemTime::now()),
+            slots: DashMap::new(),
+            watched: DashSet::new(),
+        }
     }
 
     /// The room of a document, opened if it is not. Whoever asks at the same time waits for the same opening.
@@ -152,11 +164,20 @@ impl Pool {
         kind: RoomKind,
         account: &Account,
     ) -> Result<Lease, PoolError> {
-        let key = Key { server: server.name().into(), path: path.clone(), kind };
+        let key = Key {
+            server: server.name().into(),
+            path: path.clone(),
+            kind,
+        };
         self.settle(&key);
         // Held before the room is opened, so that its place cannot be taken for an idle one.
         let hold = self.hold(&key, account).await?;
-        let opened = hold.slot.room.get_or_try_init(|| Room::open(Arc::clone(server), path, kind)).await.cloned();
+        let opened = hold
+            .slot
+            .room
+            .get_or_try_init(|| Room::open(Arc::clone(server), path, kind))
+            .await
+            .cloned();
         match opened {
             Ok(room) => {
                 self.watch(server);
@@ -164,7 +185,8 @@ impl Pool {
             }
             Err(error) => {
                 drop(hold);
-                self.slots.remove_if(&key, |_, slot| slot.room.get().is_none() && slot.is_idle());
+                self.slots
+                    .remove_if(&key, |_, slot| slot.room.get().is_none() && slot.is_idle());
                 Err(error.into())
             }
         }
@@ -172,7 +194,11 @@ impl Pool {
 
     /// The room of a document if it is open; never opens one.
     pub fn find(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<OpenRoom> {
-        let key = Key { server: server.into(), path: path.clone(), kind };
+        let key = Key {
+            server: server.into(),
+            path: path.clone(),
+            kind,
+        };
         self.settle(&key);
         let slot = Arc::clone(&*self.slots.get(&key)?);
         self.describe(&key, &slot)
@@ -180,15 +206,25 @@ impl Pool {
 
     /// A lease of a room that is open already.
     pub fn lease_open(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<Lease> {
-        let key = Key { server: server.into(), path: path.clone(), kind };
+        let key = Key {
+            server: server.into(),
+            path: path.clone(),
+            kind,
+        };
         self.settle(&key);
         let slot = Arc::clone(&*self.slots.get(&key)?);
         let room = slot.room.get().filter(|room| room.is_open())?.clone();
-        Some(Lease { room, _hold: Hold::new(&slot, self.started.0) })
+        Some(Lease {
+            room,
+            _hold: Hold::new(&slot, self.started.0),
+        })
     }
 
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
-        self.slots.iter().filter_map(|entry| self.describe(entry.key(), entry.value())).collect()
+        self.slots
+            .iter()
+            .filter_map(|entry| self.describe(entry.key(), entry.value()))
+            .collect()
     }
 
     /// Follows the file events of a server for as long as it has open rooms.
@@ -202,8 +238,12 @@ impl Pool {
     /// Gives rooms their new names after a file or directory was renamed.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
         for key in self.keys_at(server, from) {
-            let Some(path) = moved(&key.path, from, to) else { continue };
-            let Some((_, slot)) = self.slots.remove(&key) else { continue };
+            let Some(path) = moved(&key.path, from, to) else {
+                continue;
+            };
+            let Some((_, slot)) = self.slots.remove(&key) else {
+                continue;
+            };
             if let Some(room) = slot.room.get() {
                 room.set_path(&path);
             }
@@ -232,7 +272,11 @@ impl Pool {
 
     /// Closes a document's room; whether there was one.
     pub async fn end(&self, server: &str, path: &DocPath, kind: RoomKind) -> bool {
-        let key = Key { server: server.into(), path: path.clone(), kind };
+        let key = Key {
+            server: server.into(),
+            path: path.clone(),
+            kind,
+        };
         self.settle(&key);
         match self.slots.remove(&key) {
             Some((_, slot)) => {
@@ -249,14 +293,22 @@ impl Pool {
         let mut interval = tokio::time::interval(every);
         while stop.run_until_cancelled(interval.tick()).await.is_some() {
             let timeout = self.limits.idle_timeout;
-            self.close_where(|slot| slot.is_idle() && slot.idle_for(self.started.0) > timeout).await;
+            self.close_where(|slot| slot.is_idle() && slot.idle_for(self.started.0) > timeout)
+                .await;
         }
         self.close_where(|_| true).await;
     }
 
     async fn close_where(&self, condition: impl Fn(&Slot) -> bool) {
-        let keys: Vec<Key> = self.slots.iter().filter(|entry| condition(entry.value())).map(|entry| entry.key().clone()).collect();
-        let closing = keys.iter().filter_map(|key| self.slots.remove_if(key, |_, slot| condition(slot)));
+        let keys: Vec<Key> = self
+            .slots
+            .iter()
+            .filter(|entry| condition(entry.value()))
+            .map(|entry| entry.key().clone())
+            .collect();
+        let closing = keys
+            .iter()
+            .filter_map(|key| self.slots.remove_if(key, |_, slot| condition(slot)));
         futures::future::join_all(closing.map(|(_, slot)| async move { close(&slot).await })).await;
     }
 
@@ -280,9 +332,18 @@ impl Pool {
     async fn make_room(&self, account: &Account) -> Result<(), PoolError> {
         let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
         let tenant_rooms = self.slots.iter().filter(|entry| of_tenant(entry.value())).count();
-        let full = match (tenant_rooms >= account.max_open_rooms, self.slots.len() >= self.limits.max_open_rooms) {
-            (true, _) => PoolError::Full { limit: account.max_open_rooms, whose: "of your tenant" },
-            (false, true) => PoolError::Full { limit: self.limits.max_open_rooms, whose: "of this gateway" },
+        let full = match (
+            tenant_rooms >= account.max_open_rooms,
+            self.slots.len() >= self.limits.max_open_rooms,
+        ) {
+            (true, _) => PoolError::Full {
+                limit: account.max_open_rooms,
+                whose: "of your tenant",
+            },
+            (false, true) => PoolError::Full {
+                limit: self.limits.max_open_rooms,
+                whose: "of this gateway",
+            },
             (false, false) => return Ok(()),
         };
         let only_tenant = tenant_rooms >= account.max_open_rooms;
@@ -300,14 +361,21 @@ impl Pool {
 
     /// Forgets a room that is over, and moves one whose document was renamed to its new name.
     fn settle(&self, key: &Key) {
-        let Some(slot) = self.slots.get(key).map(|slot| Arc::clone(&slot)) else { return };
+        let Some(slot) = self.slots.get(key).map(|slot| Arc::clone(&slot)) else {
+            return;
+        };
         let Some(room) = slot.room.get() else { return };
         if !room.is_open() {
             self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot));
             return;
         }
         let path = room.info().path;
-        if path != key.path && self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot)).is_some() {
+        if path != key.path
+            && self
+                .slots
+                .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
+                .is_some()
+        {
             self.slots.entry(Key { path, ..key.clone() }).or_insert(slot);
         }
     }
@@ -315,7 +383,11 @@ impl Pool {
     fn describe(&self, key: &Key, slot: &Slot) -> Option<OpenRoom> {
         let info = slot.room.get()?.info();
         let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
-        Some(OpenRoom { server: Arc::clone(&key.server), info, last_activity })
+        Some(OpenRoom {
+            server: Arc::clone(&key.server),
+            info,
+            last_activity,
+        })
     }
 }
 
@@ -332,7 +404,9 @@ async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: Arc<str>) {
         if let Ok(mut feed) = server.feed().await {
             loop {
                 let event = timeout(FEED_PATIENCE, feed.next()).await;
-                let Some(pool) = pool.upgrade().filter(|pool| pool.has_rooms_of(&name)) else { break };
+                let Some(pool) = pool.upgrade().filter(|pool| pool.has_rooms_of(&name)) else {
+                    break;
+                };
                 match event {
                     Ok(Some(FileEvent::Renamed { from, to })) => pool.renamed(&name, &from, &to),
                     Ok(Some(FileEvent::Deleted { path })) => pool.deleted(&name, &path).await,

@@ -18,15 +18,25 @@ pub(crate) struct DocumentSession {
 
 impl JupyterServer {
     /// Asks for a document's room. A file that does not exist gets one too; it fails when entered.
-    pub(super) async fn document_session(&self, path: &DocPath, kind: RoomKind) -> Result<DocumentSession, JupyterError> {
+    pub(super) async fn document_session(
+        &self,
+        path: &DocPath,
+        kind: RoomKind,
+    ) -> Result<DocumentSession, JupyterError> {
         let request = self
-            .request(Method::PUT, &format!("api/collaboration/session/{}", path.to_url_path()))
+            .request(
+                Method::PUT,
+                &format!("api/collaboration/session/{}", path.to_url_path()),
+            )
             .json(&json!({ "format": kind.format(), "type": kind.file_type() }));
         match self.json(request, path.as_str()).await {
             // The address is unknown to a server without the extension, as a page or as JSON.
-            Err(JupyterError::NotFound { server, .. } | JupyterError::NotJupyter { server, status: 404, .. }) => {
-                Err(JupyterError::NoCollaboration { server })
-            }
+            Err(
+                JupyterError::NotFound { server, .. }
+                | JupyterError::NotJupyter {
+                    server, status: 404, ..
+                },
+            ) => Err(JupyterError::NoCollaboration { server }),
             answer => answer,
         }
     }

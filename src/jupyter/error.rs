@@ -26,7 +26,9 @@ pub enum JupyterError {
         "{path:?} already exists on Jupyter server `{server}`; choose another path, or use overwrite_document to replace its content"
     )]
     Exists { server: String, path: String },
-    #[error("Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted")]
+    #[error(
+        "Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted"
+    )]
     NoCollaboration { server: String },
     #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
     Refused {
@@ -39,13 +41,17 @@ pub enum JupyterError {
 impl ClientError for JupyterError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Credentials { .. } | Self::NotJupyter { .. } | Self::NoCollaboration { .. } => {
-                ErrorKind::Upstream
-            }
+            Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Credentials { .. }
+            | Self::NotJupyter { .. }
+            | Self::NoCollaboration { .. } => ErrorKind::Upstream,
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::Conflict,
-            Self::Refused { status, .. } if *status < 500 => ErrorKind::InvalidArgument,
-            Self::Refused { .. } => ErrorKind::Upstream,
+            Self::Refused { status, .. } => match status {
+                0..500 => ErrorKind::InvalidArgument,
+                _ => ErrorKind::Upstream,
+            },
         }
     }
 }

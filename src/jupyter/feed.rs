@@ -53,7 +53,10 @@ fn parse(text: &str) -> Option<FileEvent> {
     }
     let path = DocPath::parse(&event.path?).ok()?;
     match event.action.as_deref()? {
-        "rename" => Some(FileEvent::Renamed { from: DocPath::parse(&event.source_path?).ok()?, to: path }),
+        "rename" => Some(FileEvent::Renamed {
+            from: DocPath::parse(&event.source_path?).ok()?,
+            to: path,
+        }),
         "delete" => Some(FileEvent::Deleted { path }),
         _ => None,
     }
@@ -68,10 +71,16 @@ mod tests {
         let schema = "https://events.jupyter.org/jupyter_server/contents_service/v1";
         let path = |raw| DocPath::parse(raw).expect("a path");
         let event = |rest: &str| parse(&format!(r#"{{"schema_id":"{schema}",{rest}}}"#));
-        assert_eq!(event(r#""action":"delete","path":"/a.ipynb""#), Some(FileEvent::Deleted { path: path("a.ipynb") }));
+        assert_eq!(
+            event(r#""action":"delete","path":"/a.ipynb""#),
+            Some(FileEvent::Deleted { path: path("a.ipynb") })
+        );
         assert_eq!(
             event(r#""action":"rename","path":"b.ipynb","source_path":"a.ipynb""#),
-            Some(FileEvent::Renamed { from: path("a.ipynb"), to: path("b.ipynb") })
+            Some(FileEvent::Renamed {
+                from: path("a.ipynb"),
+                to: path("b.ipynb")
+            })
         );
         assert_eq!(event(r#""action":"get","path":"a.ipynb""#), None);
         assert_eq!(parse("nonsense"), None);

@@ -23,8 +23,12 @@ struct KernelSession {
 impl JupyterServer {
     /// The kernel that runs for a document, if one does. Starts none.
     pub async fn kernel_of(&self, path: &DocPath) -> Result<Option<RunningKernel>, JupyterError> {
-        let sessions: Vec<KernelSession> = self.json(self.request(Method::GET, "api/sessions"), "api/sessions").await?;
-        let session = sessions.into_iter().find(|session| DocPath::parse(&session.path).as_ref() == Ok(path));
+        let sessions: Vec<KernelSession> = self
+            .json(self.request(Method::GET, "api/sessions"), "api/sessions")
+            .await?;
+        let session = sessions
+            .into_iter()
+            .find(|session| DocPath::parse(&session.path).as_ref() == Ok(path));
         Ok(session.and_then(|session| session.kernel))
     }
 }

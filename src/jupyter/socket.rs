@@ -41,7 +41,9 @@ impl JupyterServer {
     async fn connect(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
         let unreachable = |error: &dyn std::error::Error| self.unreachable(error.to_string());
         let (host, port) = self.authority();
-        let tcp = TcpStream::connect((host, port)).await.map_err(|error| unreachable(&error))?;
+        let tcp = TcpStream::connect((host, port))
+            .await
+            .map_err(|error| unreachable(&error))?;
         tcp.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let secure = self.url().scheme() == "https";
         let connection: Box<dyn Connection> = match secure {
@@ -49,8 +51,13 @@ impl JupyterServer {
             false => Box::new(QuickAck(tcp)),
         };
         let scheme = if secure { "wss" } else { "ws" };
-        let url = format!("{scheme}{}{api_path}", self.url().as_str().trim_start_matches(self.url().scheme()));
-        let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| unreachable(&error))?;
+        let url = format!(
+            "{scheme}{}{api_path}",
+            self.url().as_str().trim_start_matches(self.url().scheme())
+        );
+        let uri: Uri = url
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| unreachable(&error))?;
         let mut request = ClientRequestBuilder::new(uri);
         if let Some(authorization) = self.authorization() {
             request = request.with_header(AUTHORIZATION.as_str(), authorization);
@@ -68,11 +75,19 @@ impl JupyterServer {
     fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
         let server = self.name().to_owned();
         match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                JupyterError::Credentials { server, status: status.as_u16() }
-            }
-            StatusCode::NOT_FOUND => JupyterError::NotFound { server, path: subject.to_owned() },
-            _ => JupyterError::Refused { server, status: status.as_u16(), message: "the connection was not upgraded".to_owned() },
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => JupyterError::Credentials {
+                server,
+                status: status.as_u16(),
+            },
+            StatusCode::NOT_FOUND => JupyterError::NotFound {
+                server,
+                path: subject.to_owned(),
+            },
+            _ => JupyterError::Refused {
+                server,
+                status: status.as_u16(),
+                message: "the connection was not upgraded".to_owned(),
+            },
         }
     }
 }
@@ -90,7 +105,11 @@ async fn tls(host: &str, tcp: QuickAck) -> io::Result<tokio_rustls::client::TlsS
 struct QuickAck(TcpStream);
 
 impl AsyncRead for QuickAck {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.0).poll_read(context, buffer);
         // The kernel forgets the setting after a while, so it is renewed with each read.
         #[cfg(target_os = "linux")]

@@ -37,7 +37,11 @@ pub struct GatewayHandler {
 
 impl GatewayHandler {
     pub fn new(catalogue: Arc<Catalogue>, pool: Arc<Pool>, metrics: Metrics) -> Self {
-        Self { catalogue, pool, metrics }
+        Self {
+            catalogue,
+            pool,
+            metrics,
+        }
     }
 
     async fn call(

@@ -76,9 +76,17 @@ impl Call {
     }
 
     /// A document's room on this principal's account.
-    pub(super) async fn room(&self, server: &Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Lease, ToolError> {
+    pub(super) async fn room(
+        &self,
+        server: &Arc<JupyterServer>,
+        path: &DocPath,
+        kind: RoomKind,
+    ) -> Result<Lease, ToolError> {
         let tenant = &self.principal.tenant;
-        let account = Account { tenant: tenant.name.as_str().into(), max_open_rooms: tenant.max_open_rooms };
+        let account = Account {
+            tenant: tenant.name.as_str().into(),
+            max_open_rooms: tenant.max_open_rooms,
+        };
         let room = self.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
         Ok(room)

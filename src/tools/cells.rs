@@ -42,13 +42,29 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Set,
             modify::modify_nb_cells,
         ),
-        ToolDefinition::new(notebook, "insert_nb_cells", "Inserts cells before a position.", Add, insert::insert_nb_cells),
-        ToolDefinition::new(notebook, "delete_nb_cells", "Deletes cells by range or id.", Change, delete::delete_nb_cells),
+        ToolDefinition::new(
+            notebook,
+            "insert_nb_cells",
+            "Inserts cells before a position.",
+            Add,
+            insert::insert_nb_cells,
+        ),
+        ToolDefinition::new(
+            notebook,
+            "delete_nb_cells",
+            "Deletes cells by range or id.",
+            Change,
+            delete::delete_nb_cells,
+        ),
     ]
 }
 
 /// The room of a notebook that a call names.
-async fn notebook(call: &Call, server: Option<&str>, path: &str) -> Result<(Arc<JupyterServer>, DocPath, Lease), ToolError> {
+async fn notebook(
+    call: &Call,
+    server: Option<&str>,
+    path: &str,
+) -> Result<(Arc<JupyterServer>, DocPath, Lease), ToolError> {
     let server = Arc::clone(call.server(server)?);
     let path = call.file(path)?;
     require_notebook_name("path", &path)?;
@@ -59,7 +75,10 @@ async fn notebook(call: &Call, server: Option<&str>, path: &str) -> Result<(Arc<
 /// Running cells is not there yet; saying so beats pretending.
 fn refuse_exec(exec: Option<bool>) -> Result<(), ToolError> {
     if exec == Some(true) {
-        return Err(ToolError::argument("exec", "this version cannot execute cells; leave it out or send false"));
+        return Err(ToolError::argument(
+            "exec",
+            "this version cannot execute cells; leave it out or send false",
+        ));
     }
     Ok(())
 }

@@ -23,7 +23,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Read,
             get_document_content,
         ),
-        ToolDefinition::new(document, "insert_document_text", "Inserts text at a position.", Effect::Add, insert_document_text),
+        ToolDefinition::new(
+            document,
+            "insert_document_text",
+            "Inserts text at a position.",
+            Effect::Add,
+            insert_document_text,
+        ),
         ToolDefinition::new(
             document,
             "delete_document_text",
@@ -62,7 +68,12 @@ async fn get_document_content(call: Call, arguments: ContentArguments) -> Result
     let room = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
     let (revision, text) = room.text();
     let cut = truncate(&text, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT));
-    Ok(DocumentContent { content: cut.text, truncated: cut.truncated, content_length: cut.full_length, revision })
+    Ok(DocumentContent {
+        content: cut.text,
+        truncated: cut.truncated,
+        content_length: cut.full_length,
+        revision,
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,9 +98,19 @@ struct Spliced {
 }
 
 async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<Spliced, ToolError> {
-    let InsertArguments { path, position, text, if_revision, server } = arguments;
+    let InsertArguments {
+        path,
+        position,
+        text,
+        if_revision,
+        server,
+    } = arguments;
     let length = text.chars().count();
-    let splice = Edit::SpliceText { position, delete: 0, insert: text };
+    let splice = Edit::SpliceText {
+        position,
+        delete: 0,
+        insert: text,
+    };
     let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
     let message = format!("Successfully inserted {length} characters at position {position}");
     Ok(spliced(message, position, length, None, edited))
@@ -106,8 +127,18 @@ struct DeleteArguments {
 }
 
 async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<Spliced, ToolError> {
-    let DeleteArguments { path, position, length, if_revision, server } = arguments;
-    let splice = Edit::SpliceText { position, delete: length, insert: String::new() };
+    let DeleteArguments {
+        path,
+        position,
+        length,
+        if_revision,
+        server,
+    } = arguments;
+    let splice = Edit::SpliceText {
+        position,
+        delete: length,
+        insert: String::new(),
+    };
     let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
     let message = format!("Successfully deleted {length} characters from position {position}");
     Ok(spliced(message, position, length, None, edited))
@@ -125,19 +156,44 @@ struct ReplaceArguments {
 }
 
 async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Result<Spliced, ToolError> {
-    let ReplaceArguments { path, position, length, text, if_revision, server } = arguments;
+    let ReplaceArguments {
+        path,
+        position,
+        length,
+        text,
+        if_revision,
+        server,
+    } = arguments;
     let new_length = text.chars().count();
-    let splice = Edit::SpliceText { position, delete: length, insert: text };
+    let splice = Edit::SpliceText {
+        position,
+        delete: length,
+        insert: text,
+    };
     let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
-    let message = format!("Successfully replaced {length} characters with {new_length} new characters at position {position}");
+    let message =
+        format!("Successfully replaced {length} characters with {new_length} new characters at position {position}");
     Ok(spliced(message, position, length, Some(new_length), edited))
 }
 
 fn spliced(message: String, position: usize, length: usize, new_length: Option<usize>, edited: Edited) -> Spliced {
-    Spliced { message, position, length, new_length, revision: edited.revision, acknowledged: edited.acknowledged }
+    Spliced {
+        message,
+        position,
+        length,
+        new_length,
+        revision: edited.revision,
+        acknowledged: edited.acknowledged,
+    }
 }
 
-async fn edit(call: &Call, server: Option<&str>, path: &str, edit: Edit, if_revision: Option<&str>) -> Result<Edited, ToolError> {
+async fn edit(
+    call: &Call,
+    server: Option<&str>,
+    path: &str,
+    edit: Edit,
+    if_revision: Option<&str>,
+) -> Result<Edited, ToolError> {
     let room = text_room(call, server, path).await?;
     let principal = call.principal();
     Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
@@ -148,7 +204,10 @@ async fn text_room(call: &Call, server: Option<&str>, path: &str) -> Result<Leas
     let path = call.file(path)?;
     if path.is_notebook() {
         // As text it would be a second, unsynchronised room on the same file.
-        return Err(ToolError::argument("path", format!("{path:?} is a notebook; use read_nb_cells and the other notebook tools")));
+        return Err(ToolError::argument(
+            "path",
+            format!("{path:?} is a notebook; use read_nb_cells and the other notebook tools"),
+        ));
     }
     call.room(server, &path, RoomKind::Text).await
 }

@@ -9,7 +9,10 @@ use serde_json::Value;
 pub enum Block {
     Text(String),
     /// An image as base64, whole.
-    Image { data: String, mime: String },
+    Image {
+        data: String,
+        mime: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -22,7 +22,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Read,
             query_nb_sessions,
         ),
-        ToolDefinition::new(session, "end_nb_session", "Closes a notebook in this gateway; its file and kernel stay.", Effect::Set, end_nb_session),
+        ToolDefinition::new(
+            session,
+            "end_nb_session",
+            "Closes a notebook in this gateway; its file and kernel stay.",
+            Effect::Set,
+            end_nb_session,
+        ),
         ToolDefinition::new(
             session,
             "query_document_session",
@@ -30,7 +36,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Read,
             query_document_session,
         ),
-        ToolDefinition::new(session, "end_document_session", "Closes a text document in this gateway.", Effect::Set, end_document_session),
+        ToolDefinition::new(
+            session,
+            "end_document_session",
+            "Closes a text document in this gateway.",
+            Effect::Set,
+            end_document_session,
+        ),
     ]
 }
 
@@ -91,13 +103,21 @@ async fn query_nb_sessions(call: Call, arguments: QueryArguments) -> Result<Sess
         .collect();
     sessions.sort_by(|a, b| a.path.cmp(&b.path));
     let active_sessions = sessions.iter().filter(|session| session.status == "connected").count();
-    Ok(Sessions { root_path: root.to_string(), total_sessions: sessions.len(), active_sessions, sessions })
+    Ok(Sessions {
+        root_path: root.to_string(),
+        total_sessions: sessions.len(),
+        active_sessions,
+        sessions,
+    })
 }
 
 async fn query_document_session(call: Call, arguments: PathArguments) -> Result<Session, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
-    Ok(call.pool().find(server.name(), &path, kind_of(&path)).map_or_else(|| not_open(&path), session))
+    Ok(call
+        .pool()
+        .find(server.name(), &path, kind_of(&path))
+        .map_or_else(|| not_open(&path), session))
 }
 
 async fn end_nb_session(call: Call, arguments: PathArguments) -> Result<Ended, ToolError> {
@@ -116,7 +136,11 @@ async fn end(call: &Call, arguments: &PathArguments, kind: RoomKind) -> Result<E
         true => ("disconnected", "RTC session ended successfully"),
         false => ("not_found", "No RTC session is open for this document"),
     };
-    Ok(Ended { path: path.to_string(), status, message })
+    Ok(Ended {
+        path: path.to_string(),
+        status,
+        message,
+    })
 }
 
 fn session(room: OpenRoom) -> Session {
@@ -156,7 +180,11 @@ fn kind_of(path: &DocPath) -> RoomKind {
 }
 
 fn is_below(path: &DocPath, root: &DocPath) -> bool {
-    root.is_root() || path.as_str().strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    root.is_root()
+        || path
+            .as_str()
+            .strip_prefix(root.as_str())
+            .is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn timestamp(time: SystemTime) -> String {

@@ -7,7 +7,6 @@ pub mod jupyter;
 pub mod lab;
 pub mod node;
 pub mod process;
-pub mod room;
 pub mod running;
 pub mod wire;
 

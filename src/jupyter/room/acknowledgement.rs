@@ -46,7 +46,11 @@ impl Acknowledgements {
     /// Registers an edit that is on its way.
     pub(super) fn expect(&mut self, insertions: IdSet, deletions: IdSet) -> Ticket {
         let (sender, ticket) = oneshot::channel();
-        self.pending.push(Pending { insertions, deletions, waiting: sender });
+        self.pending.push(Pending {
+            insertions,
+            deletions,
+            waiting: sender,
+        });
         self.settle();
         ticket
     }
@@ -64,7 +68,9 @@ impl Acknowledgements {
 
     fn raise(&mut self, insertions: &IdSet) {
         for client in insertions.client_ids() {
-            let Some(ranges) = insertions.get(&client) else { continue };
+            let Some(ranges) = insertions.get(&client) else {
+                continue;
+            };
             if let Some(end) = ranges.iter().map(|(range, ())| range.end).max() {
                 self.acked.set_max(client, end);
             }

@@ -16,8 +16,9 @@ const REFRESH_AFTER: Duration = Duration::from_secs(12);
 /// An agent that did nothing for so long has left.
 const AGENT_LEAVES_AFTER: Duration = Duration::from_secs(20);
 /// Colours that are readable on JupyterLab's light and dark themes.
-const COLOURS: [&str; 8] =
-    ["#8844ff", "#d6336c", "#0c8599", "#e8590c", "#2f9e44", "#1971c2", "#9c36b5", "#846358"];
+const COLOURS: [&str; 8] = [
+    "#8844ff", "#d6336c", "#0c8599", "#e8590c", "#2f9e44", "#1971c2", "#9c36b5", "#846358",
+];
 
 #[derive(Debug, Default)]
 pub(super) struct Awareness {
@@ -83,7 +84,9 @@ impl Awareness {
         let mut entries = Vec::new();
         self.agents.retain(|_, agent| {
             let left = now.duration_since(agent.last_active) > AGENT_LEAVES_AFTER;
-            let due = agent.last_sent.is_none_or(|sent| now.duration_since(sent) > REFRESH_AFTER);
+            let due = agent
+                .last_sent
+                .is_none_or(|sent| now.duration_since(sent) > REFRESH_AFTER);
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
@@ -105,7 +108,10 @@ impl Awareness {
 
     /// All agents leave, because the room is being closed.
     pub(super) fn farewell(&mut self) -> Vec<AwarenessEntry> {
-        self.agents.drain().map(|(_, mut agent)| agent.say("null".to_owned())).collect()
+        self.agents
+            .drain()
+            .map(|(_, mut agent)| agent.say("null".to_owned()))
+            .collect()
     }
 
     pub(super) fn forget_others(&mut self) {
@@ -115,7 +121,11 @@ impl Awareness {
     /// Whether people want their documents saved by themselves. The server saves if anybody in the room
     /// does, so an agent must not speak up against a person who switched it off.
     pub(super) fn autosave(&self) -> bool {
-        let mut choices = self.others.values().filter_map(|state| state.get("autosave").and_then(Value::as_bool)).peekable();
+        let mut choices = self
+            .others
+            .values()
+            .filter_map(|state| state.get("autosave").and_then(Value::as_bool))
+            .peekable();
         choices.peek().is_none() || choices.any(|choice| choice)
     }
 }
@@ -123,16 +133,26 @@ impl Awareness {
 impl Agent {
     fn say(&mut self, state: String) -> AwarenessEntry {
         self.clock += 1;
-        AwarenessEntry { client: self.client, clock: self.clock, state }
+        AwarenessEntry {
+            client: self.client,
+            clock: self.clock,
+            state,
+        }
     }
 }
 
 /// The user as JupyterLab shows it. The user panel hides entries with the viewer's own name and merges
 /// equal ones, so the username is the principal's unique id.
 fn user(id: &str, name: &str) -> Value {
-    let initials: String =
-        name.split(|c: char| !c.is_alphanumeric()).filter_map(|word| word.chars().next()).take(2).collect();
-    let colour = id.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % COLOURS.len();
+    let initials: String = name
+        .split(|c: char| !c.is_alphanumeric())
+        .filter_map(|word| word.chars().next())
+        .take(2)
+        .collect();
+    let colour = id
+        .bytes()
+        .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+        % COLOURS.len();
     json!({
         "username": id,
         "name": name,
@@ -148,7 +168,11 @@ mod tests {
     use super::*;
 
     fn entry(client: u64, state: &Value) -> AwarenessEntry {
-        AwarenessEntry { client, clock: 1, state: state.to_string() }
+        AwarenessEntry {
+            client,
+            clock: 1,
+            state: state.to_string(),
+        }
     }
 
     #[test]
@@ -159,7 +183,10 @@ mod tests {
         let due = awareness.due();
         assert_eq!((due.len(), due[0].clock), (1, 1), "clocks start at 1");
         let state: Value = serde_json::from_str(&due[0].state).expect("json");
-        assert_eq!((&state["user"]["initials"], &state["autosave"]), (&json!("AA"), &json!(true)));
+        assert_eq!(
+            (&state["user"]["initials"], &state["autosave"]),
+            (&json!("AA"), &json!(true))
+        );
         assert!(awareness.due().is_empty());
         assert_eq!(awareness.farewell()[0].state, "null");
     }
@@ -167,7 +194,10 @@ mod tests {
     #[test]
     fn a_person_who_switched_autosave_off_is_respected() {
         let mut awareness = Awareness::default();
-        awareness.received(vec![entry(1, &json!({ "user": {}, "autosave": false })), entry(2, &json!({}))]);
+        awareness.received(vec![
+            entry(1, &json!({ "user": {}, "autosave": false })),
+            entry(2, &json!({})),
+        ]);
         assert!(!awareness.autosave());
         awareness.received(vec![entry(3, &json!({ "autosave": true }))]);
         assert!(awareness.autosave());
@@ -180,7 +210,11 @@ mod tests {
         let mut awareness = Awareness::default();
         awareness.show(&"a".into(), "a", None);
         let said = awareness.due().remove(0);
-        awareness.received(vec![AwarenessEntry { state: "null".to_owned(), clock: 9, ..said }]);
+        awareness.received(vec![AwarenessEntry {
+            state: "null".to_owned(),
+            clock: 9,
+            ..said
+        }]);
         assert_eq!(awareness.due()[0].clock, 10);
     }
 }

@@ -23,7 +23,12 @@ pub(super) struct ChangeLog {
 impl ChangeLog {
     pub(super) fn new() -> Self {
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        Self { epoch, revision: 0, cells: HashMap::new(), whole: HashMap::new() }
+        Self {
+            epoch,
+            revision: 0,
+            cells: HashMap::new(),
+            whole: HashMap::new(),
+        }
     }
 
     /// The revision as callers see it.
@@ -33,7 +38,10 @@ impl ChangeLog {
 
     pub(super) fn parse(&self, given: &str) -> Option<u64> {
         let (epoch, number) = given.split_once('-')?;
-        number.parse().ok().filter(|number| epoch == self.epoch && *number <= self.revision)
+        number
+            .parse()
+            .ok()
+            .filter(|number| epoch == self.epoch && *number <= self.revision)
     }
 
     /// Starts a new revision, to which the following notes belong.
@@ -55,11 +63,15 @@ impl ChangeLog {
 
     /// Whether somebody other than `me` changed the cell after `since`.
     pub(super) fn cell_changed_by_others(&self, cell: &str, since: u64, me: &Author) -> bool {
-        self.cells.get(cell).is_some_and(|(revision, author)| *revision > since && author != me)
+        self.cells
+            .get(cell)
+            .is_some_and(|(revision, author)| *revision > since && author != me)
     }
 
     /// Whether somebody other than `me` moved cells, or changed the text, after `since`.
     pub(super) fn whole_changed_by_others(&self, since: u64, me: &Author) -> bool {
-        self.whole.iter().any(|(author, revision)| *revision > since && author != me)
+        self.whole
+            .iter()
+            .any(|(author, revision)| *revision > since && author != me)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use yrs::{
-    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable, OffsetKind, Options, Out, ReadTxn,
-    SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable,
+    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
@@ -81,8 +81,11 @@ impl Document {
         let mut options = Options::with_client_id(ClientID::random());
         options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
-        let (cells, source, state) =
-            (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"), doc.get_or_insert_map("state"));
+        let (cells, source, state) = (
+            doc.get_or_insert_array("cells"),
+            doc.get_or_insert_text("source"),
+            doc.get_or_insert_map("state"),
+        );
         let observed = Arc::default();
         observe(kind, &cells, &source, &observed);
         Self {
@@ -188,7 +191,12 @@ impl Document {
         drop(txn);
         self.note_changes(author);
         let ticket = self.acknowledgements.expect(insertions, deletions);
-        Applied { update, ticket, revision: self.revision(), cursors: self.cursors() }
+        Applied {
+            update,
+            ticket,
+            revision: self.revision(),
+            cursors: self.cursors(),
+        }
     }
 
     fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
@@ -204,12 +212,16 @@ impl Document {
     fn check_one(&self, edit: &Edit) -> Result<(), EditError> {
         let known = |id: &String| match self.position_of(id) {
             Some(_) => Ok(()),
-            None => Err(EditError::UnknownCell { id: id.clone(), count: self.cell_count() }),
+            None => Err(EditError::UnknownCell {
+                id: id.clone(),
+                count: self.cell_count(),
+            }),
         };
         match edit {
-            Edit::InsertCells { at, .. } if *at > self.cell_count() => {
-                Err(EditError::Position { position: *at, length: self.cell_count() })
-            }
+            Edit::InsertCells { at, .. } if *at > self.cell_count() => Err(EditError::Position {
+                position: *at,
+                length: self.cell_count(),
+            }),
             Edit::SetSource { cell, .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
             Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
@@ -223,13 +235,19 @@ impl Document {
             return Err(EditError::Position { position, length });
         }
         if delete > length - position {
-            return Err(EditError::Length { position, length: delete, available: length - position });
+            return Err(EditError::Length {
+                position,
+                length: delete,
+                available: length - position,
+            });
         }
         Ok(())
     }
 
     fn check_revision(&self, given: &str, edits: &[Edit], me: &Author) -> Result<(), EditError> {
-        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision { given: given.to_owned() })?;
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
+            given: given.to_owned(),
+        })?;
         let mut changed: Vec<&str> = Vec::new();
         let mut whole = false;
         for edit in edits {
@@ -239,7 +257,10 @@ impl Document {
                     changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
                 }
                 Edit::SetCells { .. } => {
-                    changed.extend(self.cell_ids().filter(|cell| self.log.cell_changed_by_others(cell, since, me)));
+                    changed.extend(
+                        self.cell_ids()
+                            .filter(|cell| self.log.cell_changed_by_others(cell, since, me)),
+                    );
                     whole |= self.log.whole_changed_by_others(since, me);
                 }
                 Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
@@ -249,11 +270,15 @@ impl Document {
         }
         match (changed.is_empty(), whole) {
             (true, false) => Ok(()),
-            (false, _) => Err(EditError::Stale { what: format!("cells {}", changed.join(", ")) }),
-            (true, true) if self.kind == RoomKind::Notebook => {
-                Err(EditError::Stale { what: "cells were inserted or removed".to_owned() })
-            }
-            (true, true) => Err(EditError::Stale { what: "the text".to_owned() }),
+            (false, _) => Err(EditError::Stale {
+                what: format!("cells {}", changed.join(", ")),
+            }),
+            (true, true) if self.kind == RoomKind::Notebook => Err(EditError::Stale {
+                what: "cells were inserted or removed".to_owned(),
+            }),
+            (true, true) => Err(EditError::Stale {
+                what: "the text".to_owned(),
+            }),
         }
     }
 
@@ -263,7 +288,9 @@ impl Document {
 
     /// Whether cells were inserted or removed by others, so that positions of `since` may mean others now.
     pub(super) fn order_changed_by_others(&self, given: &str, me: &Arc<str>) -> Result<bool, EditError> {
-        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision { given: given.to_owned() })?;
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
+            given: given.to_owned(),
+        })?;
         Ok(self.log.whole_changed_by_others(since, &Author::Local(Arc::clone(me))))
     }
 
@@ -273,7 +300,11 @@ impl Document {
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
             Edit::SetCells { cells } => self.set_cells(txn, cells),
-            Edit::SpliceText { position, delete, insert } => {
+            Edit::SpliceText {
+                position,
+                delete,
+                insert,
+            } => {
                 let old = self.source.get_string(txn);
                 if let Some(splice) = splice::at_code_points(&old, *position, *delete, insert) {
                     self.splice_text(txn, &old, &splice);
@@ -289,10 +320,14 @@ impl Document {
     }
 
     pub(super) fn insert(&mut self, txn: &mut TransactionMut<'_>, at: usize, cells: &[super::NewCell]) {
-        let after = at.checked_sub(1).and_then(|index| self.order.get(index)).map(|entry| entry.id.to_string());
+        let after = at
+            .checked_sub(1)
+            .and_then(|index| self.order.get(index))
+            .map(|entry| entry.id.to_string());
         let before = self.order.get(at).map(|entry| entry.id.to_string());
         for (offset, cell) in cells.iter().enumerate() {
-            self.cells.insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
+            self.cells
+                .insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
         }
         if let Some(last) = cells.last() {
             self.caret = Some((Some(last.id.clone()), splice::utf16_len(&last.source)));
@@ -321,7 +356,10 @@ impl Document {
         positions.dedup();
         for position in positions.iter().rev() {
             let id = self.order[*position].id.to_string();
-            let source = self.map(txn, &id).map(|map| text_of(&map, txn, "source")).unwrap_or_default();
+            let source = self
+                .map(txn, &id)
+                .map(|map| text_of(&map, txn, "source"))
+                .unwrap_or_default();
             self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
             self.journal.deleted(&id, &source);
         }
@@ -329,12 +367,23 @@ impl Document {
 
     /// Keeps the cells at both ends that differ at most in their source, and replaces those between.
     fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[super::NewCell]) {
-        let old: Vec<Cell> = (0..self.order.len()).filter_map(|index| self.read_in(txn, index)).collect();
+        let old: Vec<Cell> = (0..self.order.len())
+            .filter_map(|index| self.read_in(txn, index))
+            .collect();
         let same = |(old, new): &(&Cell, &super::NewCell)| new.differs_only_in_source(old);
         let kept_first = old.iter().zip(cells).take_while(same).count();
-        let kept_last = old[kept_first..].iter().rev().zip(cells[kept_first..].iter().rev()).take_while(same).count();
+        let kept_last = old[kept_first..]
+            .iter()
+            .rev()
+            .zip(cells[kept_first..].iter().rev())
+            .take_while(same)
+            .count();
         let (old_end, new_end) = (old.len() - kept_last, cells.len() - kept_last);
-        for (old, new) in old[..kept_first].iter().zip(cells).chain(old[old_end..].iter().zip(&cells[new_end..])) {
+        for (old, new) in old[..kept_first]
+            .iter()
+            .zip(cells)
+            .chain(old[old_end..].iter().zip(&cells[new_end..]))
+        {
             self.set_source(txn, &old.id, &new.source);
         }
         let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
@@ -497,8 +546,17 @@ fn steps(delta: &[Change], txn: &impl ReadTxn) -> Vec<Step> {
 
 fn entry(value: &Out, txn: &impl ReadTxn) -> CellEntry {
     match value {
-        Out::YMap(cell) => CellEntry { id: text_of(cell, txn, "id").into(), hook: Some(cell.hook()) },
+        Out::YMap(cell) => CellEntry {
+            id: text_of(cell, txn, "id").into(),
+            hook: Some(cell.hook()),
+        },
         // Something that is no cell still takes a place.
-        _ => CellEntry { id: "".into(), hook: None },
+        _ => CellEntry {
+            id: "".into(),
+            hook: None,
+        },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,9 @@ impl CellKind {
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Code, Self::Markdown, Self::Raw].into_iter().find(|kind| kind.as_str() == name)
+        [Self::Code, Self::Markdown, Self::Raw]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 }
 
@@ -62,14 +64,30 @@ impl NewCell {
 /// One change. Several of them are applied in one transaction; positions mean the document before it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    InsertCells { at: usize, cells: Vec<NewCell> },
-    SetSource { cell: String, source: String },
-    DeleteCells { cells: Vec<String> },
+    InsertCells {
+        at: usize,
+        cells: Vec<NewCell>,
+    },
+    SetSource {
+        cell: String,
+        source: String,
+    },
+    DeleteCells {
+        cells: Vec<String>,
+    },
     /// Makes these the notebook's cells, touching only what differs.
-    SetCells { cells: Vec<NewCell> },
+    SetCells {
+        cells: Vec<NewCell>,
+    },
     /// Positions and lengths count code points.
-    SpliceText { position: usize, delete: usize, insert: String },
-    SetText { text: String },
+    SpliceText {
+        position: usize,
+        delete: usize,
+        insert: String,
+    },
+    SetText {
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,8 +97,14 @@ pub enum EditError {
     #[error("position {position} is out of range; allowed: 0 to {length}")]
     Position { position: usize, length: usize },
     #[error("{length} characters from position {position} reach beyond the end; the text has {available} from there")]
-    Length { position: usize, length: usize, available: usize },
-    #[error("somebody else changed it since you read it: {what}; read it again and repeat the edit on what stands there now")]
+    Length {
+        position: usize,
+        length: usize,
+        available: usize,
+    },
+    #[error(
+        "somebody else changed it since you read it: {what}; read it again and repeat the edit on what stands there now"
+    )]
     Stale { what: String },
     #[error("`if_revision` {given:?} is not a revision of this document as it is open now; read it again for one")]
     UnknownRevision { given: String },

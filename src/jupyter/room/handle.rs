@@ -12,11 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Cell, Edit, EditError, RoomKind,
-    acknowledgement::Lost,
-    awareness::Awareness,
-    document::Document,
-    task,
+    Cell, Edit, EditError, RoomKind, acknowledgement::Lost, awareness::Awareness, document::Document, task,
     wire::Message,
 };
 use crate::{
@@ -48,9 +44,13 @@ pub enum RoomError {
     Edit(#[from] EditError),
     #[error("{path:?} was closed in the gateway; try again to open it anew")]
     Closed { path: String },
-    #[error("the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment")]
+    #[error(
+        "the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment"
+    )]
     Reconnecting { server: String, path: String },
-    #[error("Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit")]
+    #[error(
+        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
+    )]
     Lost { server: String, path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
@@ -62,7 +62,9 @@ impl ClientError for RoomError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Jupyter(error) => error.kind(),
-            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => ErrorKind::Conflict,
+            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => {
+                ErrorKind::Conflict
+            }
             Self::Edit(_) => ErrorKind::InvalidArgument,
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
             Self::Busy { .. } => ErrorKind::Limit,
@@ -151,7 +153,11 @@ impl Room {
     /// The ids of the cells at these positions; those beyond the end are left out.
     pub fn ids_at(&self, positions: &[usize]) -> Vec<String> {
         let state = self.0.read();
-        positions.iter().filter_map(|position| state.document.id_at(*position)).map(str::to_owned).collect()
+        positions
+            .iter()
+            .filter_map(|position| state.document.id_at(*position))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Cells by position with the revision they belong to; positions beyond the end are left out.
@@ -191,7 +197,10 @@ impl Room {
         let (ticket, revision) = {
             let mut state = self.0.write();
             if state.outbox_bytes > MAX_OUTBOX_BYTES {
-                return Err(RoomError::Busy { server: self.0.server.name().to_owned(), path: state.path.to_string() });
+                return Err(RoomError::Busy {
+                    server: self.0.server.name().to_owned(),
+                    path: state.path.to_string(),
+                });
             }
             let applied = state.document.apply_local(author, edits, if_revision)?;
             state.awareness.show(author, name, applied.cursors);
@@ -201,9 +210,15 @@ impl Room {
         };
         self.0.bell.notify_one();
         match timeout(ACKNOWLEDGE_PATIENCE, ticket).await {
-            Ok(Ok(Ok(()))) => Ok(Edited { revision, acknowledged: true }),
+            Ok(Ok(Ok(()))) => Ok(Edited {
+                revision,
+                acknowledged: true,
+            }),
             Ok(Ok(Err(Lost))) => Err(self.lost()),
-            Ok(Err(_)) | Err(_) => Ok(Edited { revision, acknowledged: false }),
+            Ok(Err(_)) | Err(_) => Ok(Edited {
+                revision,
+                acknowledged: false,
+            }),
         }
     }
 
@@ -216,7 +231,9 @@ impl Room {
     pub async fn close(&self) {
         self.0.closing.cancel();
         let mut status = self.0.status.subscribe();
-        let _ = status.wait_for(|status| matches!(status, RoomStatus::Disconnected(_))).await;
+        let _ = status
+            .wait_for(|status| matches!(status, RoomStatus::Disconnected(_)))
+            .await;
     }
 
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
@@ -230,12 +247,18 @@ impl Room {
                 RoomStatus::Connected | RoomStatus::Reconnecting => Ok(()),
             },
             Ok(Err(_)) => Err(RoomError::Closed { path: self.0.path() }),
-            Err(_) => Err(RoomError::Reconnecting { server: self.0.server.name().to_owned(), path: self.0.path() }),
+            Err(_) => Err(RoomError::Reconnecting {
+                server: self.0.server.name().to_owned(),
+                path: self.0.path(),
+            }),
         }
     }
 
     fn lost(&self) -> RoomError {
-        RoomError::Lost { server: self.0.server.name().to_owned(), path: self.0.path() }
+        RoomError::Lost {
+            server: self.0.server.name().to_owned(),
+            path: self.0.path(),
+        }
     }
 }
 

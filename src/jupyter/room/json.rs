@@ -16,7 +16,11 @@ pub(super) fn to_json(any: &Any) -> Value {
         // Notebooks hold no binary values; what somebody else put there is shown as its length.
         Any::Buffer(bytes) => Value::from(format!("<{} bytes>", bytes.len())),
         Any::Array(items) => items.iter().map(to_json).collect(),
-        Any::Map(members) => members.iter().map(|(key, value)| (key.clone(), to_json(value))).collect::<Map<_, _>>().into(),
+        Any::Map(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), to_json(value)))
+            .collect::<Map<_, _>>()
+            .into(),
     }
 }
 
@@ -28,9 +32,12 @@ pub(super) fn from_json(value: &Value) -> Any {
         Value::Number(number) => from_number(number),
         Value::String(text) => Any::String(Arc::from(text.as_str())),
         Value::Array(items) => Any::Array(items.iter().map(from_json).collect()),
-        Value::Object(members) => {
-            Any::Map(Arc::new(members.iter().map(|(key, value)| (key.clone(), from_json(value))).collect()))
-        }
+        Value::Object(members) => Any::Map(Arc::new(
+            members
+                .iter()
+                .map(|(key, value)| (key.clone(), from_json(value)))
+                .collect(),
+        )),
     }
 }
 
@@ -39,7 +46,10 @@ pub(super) fn shared_to_json(value: &impl ToJson, txn: &impl yrs::ReadTxn) -> Va
     to_json(&value.to_json(txn))
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within what a float holds exactly")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "checked to be whole and within what a float holds exactly"
+)]
 fn from_float(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -63,7 +73,15 @@ mod tests {
 
     #[test]
     fn json_survives_the_way_there_and_back() {
-        for value in [json!(null), json!(true), json!(3), json!(-2.5), json!("ü🎉"), json!([1, [2]]), json!({ "a": { "b": [] } })] {
+        for value in [
+            json!(null),
+            json!(true),
+            json!(3),
+            json!(-2.5),
+            json!("ü🎉"),
+            json!([1, [2]]),
+            json!({ "a": { "b": [] } }),
+        ] {
             assert_eq!(to_json(&from_json(&value)), value);
         }
         assert_eq!(to_json(&Any::from(4.0)), json!(4));

@@ -28,7 +28,9 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
         cell_type: text_of(cell, txn, "cell_type"),
         source: text_of(cell, txn, "source"),
         metadata: metadata(cell, txn),
-        execution_count: cell.get(txn, "execution_count").map_or(Value::Null, |count| shared_to_json(&count, txn)),
+        execution_count: cell
+            .get(txn, "execution_count")
+            .map_or(Value::Null, |count| shared_to_json(&count, txn)),
         outputs: outputs(cell, txn),
     }
 }
@@ -50,7 +52,9 @@ pub(super) fn source_of(cell: &MapRef, txn: &impl ReadTxn) -> Option<TextRef> {
 }
 
 fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
-    let mut metadata = cell.get(txn, "metadata").map_or(json!({}), |metadata| shared_to_json(&metadata, txn));
+    let mut metadata = cell
+        .get(txn, "metadata")
+        .map_or(json!({}), |metadata| shared_to_json(&metadata, txn));
     if let Value::Object(members) = &mut metadata {
         // Only live documents say whether a cell is trusted; files never do.
         members.remove("trusted");
@@ -78,7 +82,10 @@ pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
     if is_code {
         let outputs: ArrayPrelim = cell.outputs.iter().map(output_prelim).collect();
         members.push(("outputs".to_owned(), In::from(outputs)));
-        members.push(("execution_count".to_owned(), In::Any(cell.execution_count.map_or(Any::Null, Any::from))));
+        members.push((
+            "execution_count".to_owned(),
+            In::Any(cell.execution_count.map_or(Any::Null, Any::from)),
+        ));
     }
     members.into_iter().collect()
 }
@@ -86,7 +93,10 @@ pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
 fn metadata_prelim(metadata: &Value, trusted: bool) -> In {
     let empty = JsonMap::new();
     let members = metadata.as_object().unwrap_or(&empty);
-    let mut prelim: MapPrelim = members.iter().map(|(key, value)| (key.clone(), In::Any(from_json(value)))).collect();
+    let mut prelim: MapPrelim = members
+        .iter()
+        .map(|(key, value)| (key.clone(), In::Any(from_json(value))))
+        .collect();
     if trusted {
         // As in a cell that a person makes; without it JupyterLab never runs scripts of its outputs.
         prelim.insert("trusted".into(), In::Any(Any::Bool(true)));
@@ -96,7 +106,9 @@ fn metadata_prelim(metadata: &Value, trusted: bool) -> In {
 
 /// An output; the text of a stream is shared text, since it grows.
 fn output_prelim(output: &Value) -> In {
-    let Some(members) = output.as_object() else { return In::Any(from_json(output)) };
+    let Some(members) = output.as_object() else {
+        return In::Any(from_json(output));
+    };
     let is_stream = members.get("output_type").is_some_and(|kind| kind == "stream");
     let member = |(key, value): (&String, &Value)| {
         let shared = match value {

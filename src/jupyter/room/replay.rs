@@ -13,10 +13,24 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
 enum Done {
-    Inserted { after: Option<String>, before: Option<String>, cells: Vec<NewCell> },
-    Changed { cell: String, old: String, new: String },
-    Deleted { cell: String, source: String },
-    TextChanged { old: String, new: String },
+    Inserted {
+        after: Option<String>,
+        before: Option<String>,
+        cells: Vec<NewCell>,
+    },
+    Changed {
+        cell: String,
+        old: String,
+        new: String,
+    },
+    Deleted {
+        cell: String,
+        source: String,
+    },
+    TextChanged {
+        old: String,
+        new: String,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -36,19 +50,33 @@ pub(super) struct Outcome {
 
 impl Journal {
     pub(super) fn inserted(&mut self, after: Option<String>, before: Option<String>, cells: &[NewCell]) {
-        self.push(Done::Inserted { after, before, cells: cells.to_vec() });
+        self.push(Done::Inserted {
+            after,
+            before,
+            cells: cells.to_vec(),
+        });
     }
 
     pub(super) fn changed(&mut self, cell: &str, old: &str, new: &str) {
-        self.push(Done::Changed { cell: cell.to_owned(), old: old.to_owned(), new: new.to_owned() });
+        self.push(Done::Changed {
+            cell: cell.to_owned(),
+            old: old.to_owned(),
+            new: new.to_owned(),
+        });
     }
 
     pub(super) fn deleted(&mut self, cell: &str, source: &str) {
-        self.push(Done::Deleted { cell: cell.to_owned(), source: source.to_owned() });
+        self.push(Done::Deleted {
+            cell: cell.to_owned(),
+            source: source.to_owned(),
+        });
     }
 
     pub(super) fn text_changed(&mut self, old: &str, new: &str) {
-        self.push(Done::TextChanged { old: old.to_owned(), new: new.to_owned() });
+        self.push(Done::TextChanged {
+            old: old.to_owned(),
+            new: new.to_owned(),
+        });
     }
 
     /// The place in the journal up to which a save that is asked for now will have everything.
@@ -108,12 +136,18 @@ impl Document {
     fn repeat_one(&mut self, txn: &mut yrs::TransactionMut<'_>, done: &Done) -> Option<bool> {
         match done {
             Done::Inserted { after, before, cells } => {
-                let missing: Vec<NewCell> =
-                    cells.iter().filter(|cell| self.position_of(&cell.id).is_none()).cloned().collect();
+                let missing: Vec<NewCell> = cells
+                    .iter()
+                    .filter(|cell| self.position_of(&cell.id).is_none())
+                    .cloned()
+                    .collect();
                 if missing.is_empty() {
                     return None;
                 }
-                let behind = after.as_ref().and_then(|id| self.position_of(id)).map(|position| position + 1);
+                let behind = after
+                    .as_ref()
+                    .and_then(|id| self.position_of(id))
+                    .map(|position| position + 1);
                 let ahead = before.as_ref().and_then(|id| self.position_of(id));
                 let at = behind.or(ahead).unwrap_or_else(|| self.cell_count());
                 self.insert(txn, at, &missing);

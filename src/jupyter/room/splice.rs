@@ -36,7 +36,11 @@ pub(super) fn at_code_points(text: &str, position: usize, delete: usize, insert:
     let start = byte_of(text, position)?;
     let removed = &text[start..];
     let end = byte_of(removed, delete)?;
-    Some(Splice { at: utf16_len(&text[..start]), delete: utf16_len(&removed[..end]), insert: insert.to_owned() })
+    Some(Splice {
+        at: utf16_len(&text[..start]),
+        delete: utf16_len(&removed[..end]),
+        insert: insert.to_owned(),
+    })
 }
 
 /// The byte at which a code point starts; the end of the text is a valid position too.
@@ -51,7 +55,10 @@ pub(super) fn utf16_len(text: &str) -> u32 {
 
 fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    (0..=same).rev().find(|at| a.is_char_boundary(*at) && b.is_char_boundary(*at)).unwrap_or(0)
+    (0..=same)
+        .rev()
+        .find(|at| a.is_char_boundary(*at) && b.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 fn common_suffix(a: &str, b: &str) -> usize {
@@ -75,7 +82,14 @@ mod tests {
     #[test]
     fn only_what_differs_is_touched() {
         let splice = between("print('a')\nx = 1\n", "print('a')\nx = 12\n").expect("differs");
-        assert_eq!(splice, Splice { at: 16, delete: 0, insert: "2".to_owned() });
+        assert_eq!(
+            splice,
+            Splice {
+                at: 16,
+                delete: 0,
+                insert: "2".to_owned()
+            }
+        );
         assert_eq!(between("same", "same"), None);
         assert_eq!(between("aa", "aaa").expect("differs").insert, "a");
     }
@@ -84,7 +98,14 @@ mod tests {
     fn positions_outside_are_none() {
         assert!(at_code_points("🎉b", 3, 0, "x").is_none());
         assert!(at_code_points("🎉b", 1, 2, "x").is_none());
-        assert_eq!(at_code_points("🎉b", 1, 1, "x"), Some(Splice { at: 2, delete: 1, insert: "x".to_owned() }));
+        assert_eq!(
+            at_code_points("🎉b", 1, 1, "x"),
+            Some(Splice {
+                at: 2,
+                delete: 1,
+                insert: "x".to_owned()
+            })
+        );
         assert_eq!(at_code_points("🎉b", 2, 0, "x").map(|splice| splice.at), Some(3));
     }
 

@@ -37,6 +37,8 @@ const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
 const SILENCE: Duration = Duration::from_secs(20);
 const MAX_UNANSWERED_SAVES: u32 = 10;
+/// The code by which Jupyter says that a document does not exist.
+const GONE: u16 = 4404;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
@@ -106,6 +108,9 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 last_heard = Instant::now();
                 match frame {
                     Some(Ok(Frame::Binary(bytes))) => match guarded(|| hear(shared, &bytes, &mut saving)) {
+                        Ok(()) if std::mem::take(&mut saving.failed) && is_gone(shared).await => {
+                            return End::Closed { code: GONE, reason: "the file was deleted".to_owned() };
+                        }
                         Ok(()) => line.send_waiting(shared).await,
                         Err(end) => return end,
                     },
@@ -130,9 +135,16 @@ struct Saving {
     /// The request under way, and the place in the journal it covers.
     asked: Option<(u64, u64)>,
     unanswered: u32,
+    failed: bool,
     /// The end of the journal at the tick before: the server saves what it has integrated, and a
     /// request may overtake updates that were sent just before it.
     settled: u64,
+}
+
+/// Whether the document's file is not there any more. Jupyter goes on taking edits for it all the same.
+async fn is_gone(shared: &Shared) -> bool {
+    let path = shared.read().path.clone();
+    matches!(shared.server.exists(&path).await, Ok(false))
 }
 
 /// Takes in one frame.
@@ -149,7 +161,10 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
             state.send(&answer);
         }
         Message::SyncStep2(update) | Message::Update(update) => {
-            state.document.apply_remote(&update).map_err(|error| End::Malformed(error.to_string()))?;
+            state
+                .document
+                .apply_remote(&update)
+                .map_err(|error| End::Malformed(error.to_string()))?;
             follow_rename(&mut state);
         }
         Message::Awareness(entries) => {
@@ -184,7 +199,9 @@ fn follow_rename(state: &mut State) {
 
 impl Saving {
     fn answered(&mut self, state: &mut State, response_to: u64, status: SaveStatus) {
-        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else { return };
+        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
+            return;
+        };
         self.unanswered = 0;
         match status {
             SaveStatus::Success => {
@@ -193,7 +210,10 @@ impl Saving {
             }
             // Another save was under way, which may have begun before our last edit.
             SaveStatus::Skipped => {}
-            SaveStatus::Failed => tracing::warn!(path = %state.path, "Jupyter could not save an open document"),
+            SaveStatus::Failed => {
+                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
+                self.failed = true;
+            }
         }
     }
 }
@@ -217,7 +237,10 @@ async fn come_back(shared: &Shared) -> Result<Line, RoomError> {
 }
 
 fn worth_retrying(error: &RoomError) -> bool {
-    !matches!(error, RoomError::Refused { .. } | RoomError::Jupyter(JupyterError::NotFound { .. }))
+    !matches!(
+        error,
+        RoomError::Refused { .. } | RoomError::Jupyter(JupyterError::NotFound { .. })
+    )
 }
 
 /// One attempt: the server's document is taken into a scratch one first. If it has everything that
@@ -235,7 +258,10 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         state.awareness.repeat_all();
         if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
             for update in &received.updates {
-                state.document.apply_remote(update).map_err(|error| to_error(End::Malformed(error.to_string())))?;
+                state
+                    .document
+                    .apply_remote(update)
+                    .map_err(|error| to_error(End::Malformed(error.to_string())))?;
             }
         } else {
             adopt(&mut state, scratch);
@@ -299,14 +325,22 @@ impl Line {
 
     /// Takes the server's document into an empty one, telling the server nothing of ours yet.
     async fn first_sync_silently(&mut self, document: &mut Document) -> Result<Received, End> {
-        self.send(&Message::SyncStep1(encode_vector(&StateVector::default()))).await?;
-        let mut received = Received { server_vector: None, updates: Vec::new() };
+        self.send(&Message::SyncStep1(encode_vector(&StateVector::default())))
+            .await?;
+        let mut received = Received {
+            server_vector: None,
+            updates: Vec::new(),
+        };
         let mut synced = false;
         let deadline = Instant::now() + SYNC_PATIENCE;
         // A notebook always has a cell, so one without is still being loaded, piece by piece.
         let mut partial = false;
         while !synced || partial {
-            let patience = if synced && document.cell_count() > 0 { QUIET } else { deadline - Instant::now() };
+            let patience = if synced && document.cell_count() > 0 {
+                QUIET
+            } else {
+                deadline - Instant::now()
+            };
             let frame = match timeout(patience, self.socket.next()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
@@ -389,7 +423,10 @@ impl Line {
         };
         self.send_frames(frames).await?;
         let ping = Frame::Ping(Vec::new().into());
-        self.socket.send(ping).await.map_err(|error| End::Cut(error.to_string()))
+        self.socket
+            .send(ping)
+            .await
+            .map_err(|error| End::Cut(error.to_string()))
     }
 }
 
@@ -410,7 +447,10 @@ struct CloseReason {
 impl End {
     fn closed(frame: Option<CloseFrame>) -> Self {
         match frame {
-            Some(frame) => Self::Closed { code: frame.code.into(), reason: frame.reason.to_string() },
+            Some(frame) => Self::Closed {
+                code: frame.code.into(),
+                reason: frame.reason.to_string(),
+            },
             None => Self::Cut("the server closed the connection".to_owned()),
         }
     }
@@ -421,7 +461,8 @@ impl End {
             Self::Cut(_) => true,
             Self::Malformed(_) => false,
             Self::Closed { code, reason } => match code {
-                1003 => serde_json::from_str::<CloseReason>(reason).map_or(true, |said| said.reason != "initialization_error"),
+                1003 => serde_json::from_str::<CloseReason>(reason)
+                    .map_or(true, |said| said.reason != "initialization_error"),
                 4400..=4599 => false,
                 _ => true,
             },
@@ -431,19 +472,33 @@ impl End {
     fn into_error(self, server: &JupyterServer, path: &DocPath) -> RoomError {
         let (name, path) = (server.name().to_owned(), path.to_string());
         match self {
-            Self::Closed { code: 4404, .. } => JupyterError::NotFound { server: name, path }.into(),
+            Self::Closed { code: GONE, .. } => JupyterError::NotFound { server: name, path }.into(),
             Self::Closed { code: 4400, .. } => {
-                let why = "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
-                RoomError::Refused { server: name, path, why }
+                let why =
+                    "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
+                RoomError::Refused {
+                    server: name,
+                    path,
+                    why,
+                }
             }
-            Self::Closed { reason, code } => RoomError::Refused { server: name, path, why: format!("{reason} (code {code})") },
+            Self::Closed { reason, code } => RoomError::Refused {
+                server: name,
+                path,
+                why: format!("{reason} (code {code})"),
+            },
             Self::Cut(why) => server.unreachable(why).into(),
-            Self::Malformed(why) => RoomError::Refused { server: name, path, why },
+            Self::Malformed(why) => RoomError::Refused {
+                server: name,
+                path,
+                why,
+            },
         }
     }
 }
 
 /// A defect in decoding what came over the wire must cost one room, not the gateway.
 fn guarded<T>(work: impl FnOnce() -> Result<T, End>) -> Result<T, End> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(End::Malformed("an update could not be applied".to_owned())))
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(End::Malformed("an update could not be applied".to_owned())))
 }

@@ -155,7 +155,10 @@ impl<'a> Reader<'a> {
 
     fn buffer(&mut self) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(self.number()?).map_err(|_| Malformed("a length is too large"))?;
-        let (buffer, rest) = self.0.split_at_checked(length).ok_or(Malformed("a length exceeds the frame"))?;
+        let (buffer, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(Malformed("a length exceeds the frame"))?;
         self.0 = rest;
         Ok(buffer)
     }
@@ -168,7 +171,11 @@ impl<'a> Reader<'a> {
         let count = self.number()?;
         let mut entries = Vec::new();
         for _ in 0..count {
-            entries.push(AwarenessEntry { client: self.number()?, clock: self.number()?, state: self.text()? });
+            entries.push(AwarenessEntry {
+                client: self.number()?,
+                clock: self.number()?,
+                state: self.text()?,
+            });
         }
         Ok(entries)
     }
@@ -184,8 +191,15 @@ mod tests {
         assert_eq!(Message::SyncStep1(vec![0]).encode(), [0, 0, 1, 0]);
         assert_eq!(Message::Update(vec![1, 2]).encode(), [0, 2, 2, 1, 2]);
         assert_eq!(save_request(300), [2, 4, b's', b'a', b'v', b'e', 0xac, 2]);
-        let gone = AwarenessEntry { client: 5, clock: 130, state: "null".to_owned() };
-        assert_eq!(Message::Awareness(vec![gone]).encode(), [1, 9, 1, 5, 0x82, 1, 4, b'n', b'u', b'l', b'l']);
+        let gone = AwarenessEntry {
+            client: 5,
+            clock: 130,
+            state: "null".to_owned(),
+        };
+        assert_eq!(
+            Message::Awareness(vec![gone]).encode(),
+            [1, 9, 1, 5, 0x82, 1, 4, b'n', b'u', b'l', b'l']
+        );
     }
 
     #[test]
@@ -193,7 +207,10 @@ mod tests {
         let read = |text| serde_json::from_str::<JupyterMessage>(text).ok();
         assert_eq!(
             read(r#"{"type":"save","responseTo":7,"status":"success"}"#),
-            Some(JupyterMessage::Save { response_to: 7, status: SaveStatus::Success })
+            Some(JupyterMessage::Save {
+                response_to: 7,
+                status: SaveStatus::Success
+            })
         );
         assert_eq!(read(r#"{"type":"conflict"}"#), Some(JupyterMessage::Conflict));
         assert_eq!(read(r#"{"type":"news"}"#), Some(JupyterMessage::Other));
@@ -201,7 +218,15 @@ mod tests {
 
     #[test]
     fn malformed_frames_are_refused_and_unknown_ones_ignored() {
-        for frame in [&[][..], &[0], &[0, 0], &[0, 0, 5, 1], &[1, 2, 9, 9], &[0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], &[2, 1, 0xff]] {
+        for frame in [
+            &[][..],
+            &[0],
+            &[0, 0],
+            &[0, 0, 5, 1],
+            &[1, 2, 9, 9],
+            &[0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            &[2, 1, 0xff],
+        ] {
             assert!(Message::decode(frame).is_err(), "{frame:?}");
         }
         assert_eq!(Message::decode(&[9, 1, 2]), Ok(None));

@@ -19,7 +19,10 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     exec: Option<bool>,
     #[serde(alias = "maxCellOutputSize")]
-    #[expect(dead_code, reason = "accepted because callers send it; it matters once cells can be executed")]
+    #[expect(
+        dead_code,
+        reason = "accepted because callers send it; it matters once cells can be executed"
+    )]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -59,7 +62,9 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
     let count = cells.len();
     let principal = call.principal();
     let edits = [Edit::InsertCells { at, cells }];
-    let edited = room.edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref()).await?;
+    let edited = room
+        .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
+        .await?;
     Ok(Inserted {
         message: format!("Successfully inserted {count} cells"),
         executed: false,
@@ -76,8 +81,12 @@ fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {
     }
     let new_cell = |(index, cell): (usize, &CellToInsert)| {
         let named = cell.kind.as_deref().unwrap_or("code");
-        let kind = CellKind::parse(named)
-            .ok_or_else(|| ToolError::argument(&format!("cells[{index}].type"), format!("{named:?} is no cell type; allowed: code, markdown, raw")))?;
+        let kind = CellKind::parse(named).ok_or_else(|| {
+            ToolError::argument(
+                &format!("cells[{index}].type"),
+                format!("{named:?} is no cell type; allowed: code, markdown, raw"),
+            )
+        })?;
         Ok(NewCell::new(kind, cell.content.as_str()))
     };
     cells.iter().enumerate().map(new_cell).collect()
@@ -87,7 +96,16 @@ fn resolve(room: &Room, position: &Position) -> Result<usize, ToolError> {
     let count = room.cell_count();
     match position {
         Position::Index(index) if *index <= count => Ok(*index),
-        Position::Index(index) => Err(ToolError::argument("position", format!("{index} is out of range; allowed: 0 to {count}"))),
-        Position::Before { cell_id } => room.position_of(cell_id).ok_or_else(|| EditError::UnknownCell { id: cell_id.clone(), count }.into()),
+        Position::Index(index) => Err(ToolError::argument(
+            "position",
+            format!("{index} is out of range; allowed: 0 to {count}"),
+        )),
+        Position::Before { cell_id } => room.position_of(cell_id).ok_or_else(|| {
+            EditError::UnknownCell {
+                id: cell_id.clone(),
+                count,
+            }
+            .into()
+        }),
     }
 }

@@ -23,7 +23,10 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     exec: Option<bool>,
     #[serde(alias = "maxCellOutputSize")]
-    #[expect(dead_code, reason = "accepted because callers send it; it matters once cells can be executed")]
+    #[expect(
+        dead_code,
+        reason = "accepted because callers send it; it matters once cells can be executed"
+    )]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -54,19 +57,33 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         check_positions(&room, ranges, arguments.if_revision.as_deref(), call.principal())?;
         for cell in room.ids_at(&positions(&room, ranges, "modifications.range")?) {
             if !seen.insert(cell.clone()) {
-                return Err(ToolError::argument(&format!("modifications[{index}]"), format!("cell {cell:?} is modified twice in one call")));
+                return Err(ToolError::argument(
+                    &format!("modifications[{index}]"),
+                    format!("cell {cell:?} is modified twice in one call"),
+                ));
             }
-            edits.push(Edit::SetSource { cell, source: modification.content.clone() });
+            edits.push(Edit::SetSource {
+                cell,
+                source: modification.content.clone(),
+            });
         }
     }
     let principal = call.principal();
-    let edited = room.edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref()).await?;
+    let edited = room
+        .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
+        .await?;
     let modified_ranges = arguments.modifications.len();
     Ok(Modified {
         message: format!("Successfully modified {modified_ranges} cell ranges"),
         modified_ranges,
         executed: false,
-        cell_ids: edits.into_iter().filter_map(|edit| match edit { Edit::SetSource { cell, .. } => Some(cell), _ => None }).collect(),
+        cell_ids: edits
+            .into_iter()
+            .filter_map(|edit| match edit {
+                Edit::SetSource { cell, .. } => Some(cell),
+                _ => None,
+            })
+            .collect(),
         revision: edited.revision,
         acknowledged: edited.acknowledged,
     })

@@ -46,8 +46,10 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Wi
     };
     let (revision, cells) = room.cells(wanted);
     let mut images = Vec::new();
-    let cells: Vec<ShownCell> =
-        cells.into_iter().map(|(index, cell)| show(index, cell, max_cell_data, &mut images)).collect();
+    let cells: Vec<ShownCell> = cells
+        .into_iter()
+        .map(|(index, cell)| show(index, cell, max_cell_data, &mut images))
+        .collect();
     let value = Cells {
         path: path.to_string(),
         revision,

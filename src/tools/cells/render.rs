@@ -41,7 +41,11 @@ impl ShownCell {
 pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>) -> ShownCell {
     let is_code = cell.cell_type == "code";
     let source = truncate(&cell.source, max);
-    let (outputs, cut) = cell.outputs.into_iter().map(|output| show_output(output, max, images)).unzip();
+    let (outputs, cut) = cell
+        .outputs
+        .into_iter()
+        .map(|output| show_output(output, max, images))
+        .unzip();
     ShownCell {
         index,
         id: cell.id,
@@ -50,12 +54,17 @@ pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>
         metadata: cell.metadata,
         execution_count: is_code.then_some(cell.execution_count),
         outputs: is_code.then_some(outputs),
-        truncated: CellTruncation { source: source.truncated, outputs: cut },
+        truncated: CellTruncation {
+            source: source.truncated,
+            outputs: cut,
+        },
     }
 }
 
 fn show_output(output: Value, max: usize, images: &mut Vec<Block>) -> (Value, bool) {
-    let Value::Object(mut output) = output else { return (output, false) };
+    let Value::Object(mut output) = output else {
+        return (output, false);
+    };
     let mut cut = false;
     match output.get("output_type").and_then(Value::as_str) {
         Some("error") => cut |= show_error(&mut output, max),
@@ -77,12 +86,19 @@ fn show_output(output: Value, max: usize, images: &mut Vec<Block>) -> (Value, bo
 
 /// Errors carry the names of both conventions, and a traceback without colour codes.
 fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
-    let lines = output.get("traceback").and_then(Value::as_array).cloned().unwrap_or_default();
+    let lines = output
+        .get("traceback")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     let plain: Vec<String> = lines.iter().filter_map(Value::as_str).map(without_ansi).collect();
     let traceback = truncate(&plain.join("\n"), max);
     output.insert("name".to_owned(), output.get("ename").cloned().unwrap_or_default());
     output.insert("value".to_owned(), output.get("evalue").cloned().unwrap_or_default());
-    output.insert("traceback".to_owned(), traceback.text.split('\n').map(str::to_owned).collect());
+    output.insert(
+        "traceback".to_owned(),
+        traceback.text.split('\n').map(str::to_owned).collect(),
+    );
     traceback.truncated
 }
 
@@ -95,12 +111,18 @@ fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Vec<Block>)
 
 /// An image becomes a block of its own, whole, or is left out; half of one is nothing.
 fn show_image(mime: &str, value: &mut Value, images: &mut Vec<Block>) -> bool {
-    let data: String = joined(value).chars().filter(|character| !character.is_ascii_whitespace()).collect();
+    let data: String = joined(value)
+        .chars()
+        .filter(|character| !character.is_ascii_whitespace())
+        .collect();
     if data.len() > MAX_IMAGE_BASE64 {
         *value = json!(format!("[image of {} bytes left out: too large]", data.len() / 4 * 3));
         return true;
     }
-    images.push(Block::Image { data, mime: mime.to_owned() });
+    images.push(Block::Image {
+        data,
+        mime: mime.to_owned(),
+    });
     *value = json!(format!("[image {} attached]", images.len()));
     false
 }
@@ -156,8 +178,15 @@ mod tests {
 
     #[test]
     fn long_outputs_are_cut_and_say_so() {
-        let (value, cut, _) = shown(json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(100) }), 40);
-        assert!(cut && value["text"].as_str().is_some_and(|text| text.len() == 40 && text.ends_with("TRUNCATED]")));
+        let (value, cut, _) = shown(
+            json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(100) }),
+            40,
+        );
+        assert!(
+            cut && value["text"]
+                .as_str()
+                .is_some_and(|text| text.len() == 40 && text.ends_with("TRUNCATED]"))
+        );
         let (value, cut, _) = shown(json!({ "output_type": "stream", "text": ["a\n", "b"] }), 40);
         assert!(!cut && value["text"] == "a\nb");
     }
@@ -166,7 +195,13 @@ mod tests {
     fn images_are_attached_whole() {
         let output = json!({ "output_type": "display_data", "data": { "image/png": "aGVs\nbG8=", "text/plain": "<Figure>" }, "metadata": {} });
         let (value, cut, images) = shown(output, 4);
-        assert_eq!(images, [Block::Image { data: "aGVsbG8=".to_owned(), mime: "image/png".to_owned() }]);
+        assert_eq!(
+            images,
+            [Block::Image {
+                data: "aGVsbG8=".to_owned(),
+                mime: "image/png".to_owned()
+            }]
+        );
         assert_eq!(value["data"]["image/png"], "[image 1 attached]");
         assert!(cut, "the text was longer than allowed");
     }
@@ -175,7 +210,10 @@ mod tests {
     fn errors_have_both_spellings_and_no_colours() {
         let output = json!({ "output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\u{1b}[0;31mE\u{1b}[0m: v", "x"] });
         let (value, _, _) = shown(output, 100);
-        assert_eq!((&value["name"], &value["value"], &value["ename"]), (&json!("E"), &json!("v"), &json!("E")));
+        assert_eq!(
+            (&value["name"], &value["value"], &value["ename"]),
+            (&json!("E"), &json!("v"), &json!("E"))
+        );
         assert_eq!(value["traceback"], json!(["E: v", "x"]));
     }
 }

@@ -31,7 +31,12 @@ pub(super) fn positions(room: &Room, ranges: &[Range], argument: &str) -> Result
 }
 
 /// Refuses positions that a caller learned at a revision after which others moved cells.
-pub(super) fn check_positions(room: &Room, ranges: &[Range], revision: Option<&str>, principal: &Principal) -> Result<(), ToolError> {
+pub(super) fn check_positions(
+    room: &Room,
+    ranges: &[Range],
+    revision: Option<&str>,
+    principal: &Principal,
+) -> Result<(), ToolError> {
     let by_position = ranges.iter().any(|range| range.cell_id.is_none());
     match revision.filter(|_| by_position) {
         Some(revision) if room.order_changed_by_others(revision, &principal.id)? => {
@@ -48,15 +53,22 @@ impl Range {
         match (self.start, self.end, &self.cell_id) {
             (None, None, Some(id)) => match room.position_of(id) {
                 Some(position) => Ok(position..position + 1),
-                None => Err(format!("no cell {id:?}; the notebook has {count} cells, read_nb_cells shows their ids")),
+                None => Err(format!(
+                    "no cell {id:?}; the notebook has {count} cells, read_nb_cells shows their ids"
+                )),
             },
             (Some(start), end, None) => {
                 let end = end.unwrap_or(start.saturating_add(1));
                 if end <= start {
-                    return Err(format!("`end` {end} must be greater than `start` {start}; it is exclusive"));
+                    return Err(format!(
+                        "`end` {end} must be greater than `start` {start}; it is exclusive"
+                    ));
                 }
                 if end > count {
-                    return Err(format!("{start}..{end} is out of range; the notebook has {count} cells, 0 to {}", count.saturating_sub(1)));
+                    return Err(format!(
+                        "{start}..{end} is out of range; the notebook has {count} cells, 0 to {}",
+                        count.saturating_sub(1)
+                    ));
                 }
                 Ok(start..end)
             }

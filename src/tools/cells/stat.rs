@@ -53,7 +53,11 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
         path: path.to_string(),
         cell_count,
         last_modified,
-        kernel: kernel.map(|kernel| Kernel { name: kernel.name, id: kernel.id, state: kernel.execution_state }),
+        kernel: kernel.map(|kernel| Kernel {
+            name: kernel.name,
+            id: kernel.id,
+            state: kernel.execution_state,
+        }),
         revision,
     })
 }

@@ -123,17 +123,32 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     let content_length = arguments.content.chars().count();
     let kind = server.document(&path).await?.kind;
     let edit = match kind {
-        DocumentKind::Notebook => Edit::SetCells { cells: new_cells(&parse_notebook(&arguments.content)?) },
-        DocumentKind::File => Edit::SetText { text: arguments.content.clone() },
+        DocumentKind::Notebook => Edit::SetCells {
+            cells: new_cells(&parse_notebook(&arguments.content)?),
+        },
+        DocumentKind::File => Edit::SetText {
+            text: arguments.content.clone(),
+        },
         DocumentKind::Directory => {
-            return Err(ToolError::argument("path", format!("{path:?} is a directory and has no content")));
+            return Err(ToolError::argument(
+                "path",
+                format!("{path:?} is a directory and has no content"),
+            ));
         }
     };
-    let room_kind = if kind == DocumentKind::Notebook { RoomKind::Notebook } else { RoomKind::Text };
+    let room_kind = if kind == DocumentKind::Notebook {
+        RoomKind::Notebook
+    } else {
+        RoomKind::Text
+    };
     let acknowledged = match call.room(server, &path, room_kind).await {
         Ok(room) => {
             let principal = call.principal();
-            Some(room.edit(&principal.id, &principal.name, &[edit], None).await?.acknowledged)
+            Some(
+                room.edit(&principal.id, &principal.name, &[edit], None)
+                    .await?
+                    .acknowledged,
+            )
         }
         // Without live documents nobody can be typing in it, so the file itself is replaced.
         Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::NoCollaboration { .. })))) => {
@@ -161,7 +176,10 @@ fn new_cells(notebook: &Value) -> Vec<NewCell> {
         other => other.as_str().unwrap_or_default().to_owned(),
     };
     let new_cell = |cell: &Value| {
-        let kind = cell["cell_type"].as_str().and_then(CellKind::parse).unwrap_or(CellKind::Raw);
+        let kind = cell["cell_type"]
+            .as_str()
+            .and_then(CellKind::parse)
+            .unwrap_or(CellKind::Raw);
         let mut new = NewCell::new(kind, text(&cell["source"]));
         if let Some(id) = cell["id"].as_str() {
             id.clone_into(&mut new.id);
@@ -171,5 +189,8 @@ fn new_cells(notebook: &Value) -> Vec<NewCell> {
         new.execution_count = cell["execution_count"].as_i64();
         new
     };
-    notebook["cells"].as_array().map(|cells| cells.iter().map(new_cell).collect()).unwrap_or_default()
+    notebook["cells"]
+        .as_array()
+        .map(|cells| cells.iter().map(new_cell).collect())
+        .unwrap_or_default()
 }

@@ -1,0 +1,263 @@
+//! Two documents that exchange updates, one of them ours.
+
+use super::*;
+use crate::jupyter::room::{CellKind, NewCell};
+
+fn ana() -> Arc<str> {
+    "ana".into()
+}
+
+fn cell(id: &str, source: &str) -> NewCell {
+    NewCell {
+        id: id.to_owned(),
+        ..NewCell::new(CellKind::Code, source)
+    }
+}
+
+fn insert(at: usize, id: &str, source: &str) -> Edit {
+    Edit::InsertCells {
+        at,
+        cells: vec![cell(id, source)],
+    }
+}
+
+fn set(cell: &str, source: &str) -> Edit {
+    Edit::SetSource {
+        cell: cell.to_owned(),
+        source: source.to_owned(),
+    }
+}
+
+/// A document of ours, and the server's copy of it.
+struct Pair {
+    ours: Document,
+    theirs: Document,
+}
+
+impl Pair {
+    fn with_cells(cells: &[(&str, &str)]) -> Self {
+        let mut theirs = Document::new(RoomKind::Notebook);
+        for (index, (id, source)) in cells.iter().enumerate() {
+            theirs
+                .apply_local(&"server".into(), &[insert(index, id, source)], None)
+                .expect("valid");
+        }
+        let mut ours = Document::new(RoomKind::Notebook);
+        ours.apply_remote(&theirs.diff(&StateVector::default()))
+            .expect("an update");
+        Self { ours, theirs }
+    }
+
+    fn edit(&mut self, edits: &[Edit], if_revision: Option<&str>) -> Result<Applied, EditError> {
+        let applied = self.ours.apply_local(&ana(), edits, if_revision)?;
+        self.theirs.apply_remote(&applied.update).expect("an update");
+        Ok(applied)
+    }
+
+    /// Somebody else edits, and we hear of it.
+    fn others_edit(&mut self, edit: Edit) {
+        let applied = self.theirs.apply_local(&"bob".into(), &[edit], None).expect("valid");
+        self.ours.apply_remote(&applied.update).expect("an update");
+    }
+
+    fn sources(document: &Document) -> Vec<(String, String)> {
+        document
+            .cells(0..document.cell_count())
+            .into_iter()
+            .map(|(_, cell)| (cell.id, cell.source))
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_both(&self, expected: &[(&str, &str)]) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(id, source)| ((*id).to_owned(), (*source).to_owned()))
+            .collect();
+        assert_eq!(Self::sources(&self.ours), expected);
+        assert_eq!(Self::sources(&self.theirs), expected);
+        let order: Vec<&str> = self.ours.cell_ids().collect();
+        assert_eq!(
+            order,
+            expected.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(),
+            "the order is in step"
+        );
+    }
+}
+
+#[test]
+fn cells_are_inserted_changed_and_deleted_on_both_sides() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2")]);
+    pair.edit(&[insert(1, "x", "ü🎉")], None).expect("valid");
+    pair.edit(&[set("b", "22"), set("a", "11")], None).expect("valid");
+    pair.others_edit(insert(0, "y", "0"));
+    pair.assert_both(&[("y", "0"), ("a", "11"), ("x", "ü🎉"), ("b", "22")]);
+    pair.edit(
+        &[Edit::DeleteCells {
+            cells: vec!["b".to_owned(), "y".to_owned()],
+        }],
+        None,
+    )
+    .expect("valid");
+    pair.assert_both(&[("a", "11"), ("x", "ü🎉")]);
+}
+
+#[test]
+fn a_bad_member_of_a_batch_changes_nothing() {
+    let mut pair = Pair::with_cells(&[("a", "1")]);
+    let before = pair.ours.revision();
+    let refused = pair.edit(&[set("a", "2"), set("nowhere", "3")], None).err();
+    assert_eq!(
+        refused,
+        Some(EditError::UnknownCell {
+            id: "nowhere".to_owned(),
+            count: 1
+        })
+    );
+    assert!(pair.edit(&[insert(5, "x", "")], None).is_err());
+    assert!(pair.edit(&[Edit::SetText { text: String::new() }], None).is_err());
+    assert_eq!(pair.ours.revision(), before);
+    pair.assert_both(&[("a", "1")]);
+}
+
+#[test]
+fn an_edit_is_acknowledged_by_its_echo_and_deletions_too() {
+    let mut pair = Pair::with_cells(&[("a", "1")]);
+    let mut inserted = pair.edit(&[insert(0, "x", "1")], None).expect("valid");
+    assert!(inserted.ticket.try_recv().is_err(), "not before the echo");
+    pair.ours.apply_remote(&inserted.update).expect("an update");
+    assert_eq!(inserted.ticket.try_recv(), Ok(Ok(())));
+    let mut deleted = pair
+        .edit(
+            &[Edit::DeleteCells {
+                cells: vec!["a".to_owned()],
+            }],
+            None,
+        )
+        .expect("valid");
+    assert!(deleted.ticket.try_recv().is_err());
+    pair.ours.apply_remote(&deleted.update).expect("an update");
+    assert_eq!(deleted.ticket.try_recv(), Ok(Ok(())));
+    let mut nothing = pair.edit(&[set("x", "1")], None).expect("valid");
+    assert_eq!(
+        nothing.ticket.try_recv(),
+        Ok(Ok(())),
+        "what changes nothing needs no answer"
+    );
+}
+
+#[test]
+fn what_others_changed_since_is_refused_by_name() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2")]);
+    let read = pair.ours.revision();
+    pair.edit(&[set("a", "mine")], Some(&read))
+        .expect("nobody else changed it");
+    pair.edit(&[set("a", "mine again")], Some(&read))
+        .expect("one's own change is no obstacle");
+    pair.others_edit(set("b", "theirs"));
+    pair.edit(&[set("a", "still fine")], Some(&read))
+        .expect("another cell was changed");
+    let stale = pair.edit(&[set("b", "mine")], Some(&read)).err();
+    assert_eq!(
+        stale,
+        Some(EditError::Stale {
+            what: "cells b".to_owned()
+        })
+    );
+    pair.others_edit(insert(0, "new", ""));
+    assert!(
+        pair.edit(&[insert(1, "x", "")], Some(&read)).is_err(),
+        "positions mean others now"
+    );
+    pair.edit(&[set("b", "mine")], None)
+        .expect("without a revision it is set as asked");
+    assert!(matches!(
+        pair.edit(&[set("b", "")], Some("nonsense")).err(),
+        Some(EditError::UnknownRevision { .. })
+    ));
+}
+
+#[test]
+fn a_whole_notebook_is_set_by_touching_only_what_differs() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    pair.edit(
+        &[Edit::SetCells {
+            cells: vec![cell("a", "1"), cell("x", "new"), cell("c", "33")],
+        }],
+        None,
+    )
+    .expect("valid");
+    pair.assert_both(&[("a", "1"), ("x", "new"), ("c", "33")]);
+    pair.edit(&[Edit::SetCells { cells: vec![] }], None).expect("valid");
+    pair.assert_both(&[]);
+}
+
+#[test]
+fn a_rebuilt_document_is_told_from_the_one_we_know() {
+    let mut pair = Pair::with_cells(&[("a", "1")]);
+    let edited = pair.edit(&[set("a", "12")], None).expect("valid");
+    pair.ours.apply_remote(&edited.update).expect("the echo");
+    assert!(pair.ours.acknowledgements.covered_by(&pair.theirs.state_vector()));
+    let rebuilt = Pair::with_cells(&[("a", "1")]);
+    assert!(!pair.ours.acknowledgements.covered_by(&rebuilt.theirs.state_vector()));
+}
+
+#[test]
+fn unsaved_edits_are_repeated_where_they_still_make_sense() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
+    pair.edit(&[insert(1, "x", "new")], None).expect("valid");
+    pair.edit(&[set("x", "newer")], None).expect("valid");
+    pair.edit(&[set("a", "11")], None).expect("valid");
+    pair.edit(&[set("b", "22")], None).expect("valid");
+    pair.edit(
+        &[Edit::DeleteCells {
+            cells: vec!["c".to_owned()],
+        }],
+        None,
+    )
+    .expect("valid");
+    // The server lost all of it, and somebody changed b meanwhile.
+    let mut rebuilt = Pair::with_cells(&[("a", "1"), ("b", "somebody"), ("c", "3"), ("d", "4")]);
+    let (outcome, applied) = rebuilt.ours.repeat(std::mem::take(&mut pair.ours.journal));
+    assert_eq!((outcome.repeated, outcome.conflicting), (4, 1));
+    for edit in applied {
+        rebuilt.theirs.apply_remote(&edit.update).expect("an update");
+    }
+    rebuilt.assert_both(&[("a", "11"), ("x", "newer"), ("b", "somebody"), ("d", "4")]);
+}
+
+#[test]
+fn text_counts_code_points_and_refuses_what_is_outside() {
+    let mut text = Document::new(RoomKind::Text);
+    let mut edit = |edit: Edit| text.apply_local(&ana(), &[edit], None).map(drop);
+    edit(Edit::SetText {
+        text: "a🎉漢".to_owned(),
+    })
+    .expect("valid");
+    edit(Edit::SpliceText {
+        position: 2,
+        delete: 1,
+        insert: "é👩‍💻".to_owned(),
+    })
+    .expect("valid");
+    let beyond = edit(Edit::SpliceText {
+        position: 9,
+        delete: 0,
+        insert: String::new(),
+    });
+    assert_eq!(beyond, Err(EditError::Position { position: 9, length: 6 }));
+    let too_long = edit(Edit::SpliceText {
+        position: 1,
+        delete: 9,
+        insert: String::new(),
+    });
+    assert_eq!(
+        too_long,
+        Err(EditError::Length {
+            position: 1,
+            length: 9,
+            available: 5
+        })
+    );
+    assert_eq!(text.text(), "a🎉é👩‍💻");
+}
