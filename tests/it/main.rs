@@ -16,6 +16,7 @@ mod jupyter_down;
 mod layers;
 mod python_sdk;
 mod resumption;
+mod rooms_concurrency;
 mod sessions;
 mod url_tools;
 mod with_jupyter;

@@ -3,12 +3,16 @@
 pub mod agent;
 pub mod command;
 pub mod gateway;
+pub mod human;
 pub mod lab;
-pub mod room;
+pub mod notebook;
+pub mod own_lab;
+pub mod proxy;
 pub mod wire;
 
 pub use agent::{Agent, Era};
 pub use gateway::{Gateway, TOKEN};
+pub use human::Human;
 pub use lab::lab;
 
 use std::time::{Duration, Instant};
