@@ -63,6 +63,8 @@ impl NewCell {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     InsertCells { at: usize, cells: Vec<NewCell> },
+    /// Before a cell, wherever it is by then.
+    InsertBefore { cell: String, cells: Vec<NewCell> },
     SetSource { cell: String, source: String },
     DeleteCells { cells: Vec<String> },
     /// Makes these the notebook's cells, touching only what differs.

@@ -89,6 +89,39 @@ pub struct RoomInfo {
     pub cell_count: usize,
 }
 
+/// Some cells with their positions, and the revision they belong to.
+pub struct Looked {
+    pub revision: String,
+    pub cells: Vec<(usize, Cell)>,
+    pub cell_count: usize,
+}
+
+/// The cells of one moment, in order.
+pub trait CellOrder {
+    fn count(&self) -> usize;
+    fn position_of(&self, cell: &str) -> Option<usize>;
+}
+
+impl CellOrder for Vec<String> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn position_of(&self, cell: &str) -> Option<usize> {
+        self.iter().position(|id| id == cell)
+    }
+}
+
+impl CellOrder for Document {
+    fn count(&self) -> usize {
+        self.cell_count()
+    }
+
+    fn position_of(&self, cell: &str) -> Option<usize> {
+        Self::position_of(self, cell)
+    }
+}
+
 /// An open document. Clones are the same room.
 #[derive(Clone)]
 pub struct Room(pub(super) Arc<Shared>);
@@ -150,10 +183,11 @@ impl Room {
         self.0.read().document.cell_ids().map(str::to_owned).collect()
     }
 
-    /// Cells by position with the revision they belong to; positions beyond the end are left out.
-    pub fn cells(&self, indices: impl IntoIterator<Item = usize>) -> (String, Vec<(usize, Cell)>) {
-        let state = self.0.read();
-        (state.document.revision(), state.document.cells(indices))
+    /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
+    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
+        let document = &self.0.read().document;
+        let cells = document.cells(choose(document)?);
+        Ok(Looked { revision: document.revision(), cells, cell_count: document.cell_count() })
     }
 
     pub fn cell_count(&self) -> usize {

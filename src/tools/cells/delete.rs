@@ -33,9 +33,9 @@ pub(super) struct Deleted {
 pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
     let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let revision = arguments.if_revision.as_deref();
-    check_positions(&room, &arguments.ranges, revision, call.principal())?;
     let ids = room.cell_ids();
-    let mut wanted = positions(&room, &arguments.ranges, "ranges")?;
+    check_positions(&room, &arguments.ranges, revision, call.principal())?;
+    let mut wanted = positions(&ids, &arguments.ranges, "ranges")?;
     wanted.sort_unstable();
     wanted.dedup();
     let cells: Vec<String> = wanted.into_iter().filter_map(|position| ids.get(position).cloned()).collect();

@@ -53,7 +53,7 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
     for (index, modification) in arguments.modifications.iter().enumerate() {
         let ranges = std::slice::from_ref(&modification.range);
         check_positions(&room, ranges, arguments.if_revision.as_deref(), call.principal())?;
-        for position in positions(&room, ranges, "modifications.range")? {
+        for position in positions(&ids, ranges, "modifications.range")? {
             let Some(cell) = ids.get(position).cloned() else { continue };
             if !seen.insert(cell.clone()) {
                 return Err(ToolError::argument(&format!("modifications[{index}]"), format!("cell {cell:?} is modified twice in one call")));
