@@ -30,4 +30,16 @@ impl JupyterServer {
             answer => answer,
         }
     }
+
+    /// Where the file of a room is now; it keeps its id when it is renamed and loses it when it is deleted.
+    pub(super) async fn path_of_file(&self, file_id: &str, subject: &str) -> Result<DocPath, JupyterError> {
+        let request = self.request(Method::GET, "api/fileid/path").query(&[("id", file_id)]);
+        let found: FilePath = self.json(request, subject).await?;
+        DocPath::parse(&found.path).map_err(|_| JupyterError::NotFound { server: self.name().to_owned(), path: subject.to_owned() })
+    }
+}
+
+#[derive(Deserialize)]
+struct FilePath {
+    path: String,
 }

@@ -17,6 +17,7 @@ mod layers;
 mod python_sdk;
 mod resumption;
 mod rooms_concurrency;
+mod rooms_editing;
 mod sessions;
 mod url_tools;
 mod with_jupyter;

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -29,6 +29,8 @@ use crate::{
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 /// How long an edit waits for the server to acknowledge it before it answers without.
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a document is trusted to be where it was.
+const LOCATION_LASTS: Duration = Duration::from_secs(1);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -146,6 +148,10 @@ pub(super) struct State {
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
+    /// When the document was last known to be where it is.
+    pub(super) located: Instant,
+    /// The path that the document itself names.
+    pub(super) path_inside: Option<String>,
 }
 
 impl Room {
@@ -243,11 +249,40 @@ impl Room {
         self.0.bell.notify_one();
     }
 
+    /// Leaves the room without waiting for it.
+    pub fn begin_closing(&self) {
+        self.0.closing.cancel();
+    }
+
     /// Leaves the room.
     pub async fn close(&self) {
-        self.0.closing.cancel();
+        self.begin_closing();
         let mut status = self.0.status.subscribe();
         let _ = status.wait_for(|status| matches!(status, RoomStatus::Disconnected(_))).await;
+    }
+
+    /// Sees to it, once in a while, that the document is still where it was. Jupyter keeps the room of a
+    /// deleted file open, and acknowledges edits that it can never save.
+    pub async fn look_after_whereabouts(&self) {
+        let (file_id, path) = {
+            let mut state = self.0.write();
+            if *self.0.status.borrow() != RoomStatus::Connected || state.located.elapsed() < LOCATION_LASTS {
+                return;
+            }
+            state.located = Instant::now();
+            (state.file_id.clone(), state.path.clone())
+        };
+        let (server, name) = (&self.0.server, path.as_str());
+        let there = match server.path_of_file(&file_id, name).await {
+            Ok(now) if now == path => server.document(&path).await.map(drop),
+            // The server tells a renamed room of its new path too, but takes its time.
+            Ok(now) => return self.0.write().path = now,
+            Err(error) => Err(error),
+        };
+        if let Err(JupyterError::NotFound { .. }) = there {
+            tracing::info!(%path, "an open document was deleted");
+            self.close().await;
+        }
     }
 
     /// Waits until the room is connected, for as long as a caller may reasonably be kept.
@@ -293,6 +328,8 @@ impl State {
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,
+            located: Instant::now(),
+            path_inside: None,
         }
     }
 

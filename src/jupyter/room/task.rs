@@ -162,9 +162,13 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
 }
 
 fn follow_rename(state: &mut State) {
-    if let Some(path) = state.document.path().and_then(|path| DocPath::parse(&path).ok())
-        && path != state.path
-    {
+    let inside = state.document.path();
+    if inside == state.path_inside {
+        return;
+    }
+    let path = inside.as_deref().and_then(|path| DocPath::parse(path).ok());
+    state.path_inside = inside;
+    if let Some(path) = path.filter(|path| *path != state.path) {
         tracing::info!(from = %state.path, to = %path, "an open document was renamed");
         state.path = path;
     }
@@ -324,6 +328,8 @@ impl Line {
 
     /// Says goodbye for every agent and hangs up.
     async fn leave(&mut self, shared: &Shared) {
+        // An edit may wait for the bell that this closing overtook.
+        let _ = self.send_waiting(shared).await;
         let farewell = shared.write().awareness.farewell();
         if !farewell.is_empty() {
             let _ = self.send(&Message::Awareness(farewell)).await;

@@ -9,7 +9,7 @@ use super::{
     select::{Range, positions},
 };
 use crate::{
-    jupyter::room::{CellOrder, Looked},
+    jupyter::room::Looked,
     tools::{
         Block, Call, ToolError,
         output::{WithBlocks, to_json},

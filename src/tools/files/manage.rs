@@ -31,6 +31,8 @@ pub(super) async fn delete_document(call: Call, arguments: DeleteArguments) -> R
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     server.delete(&path).await?;
+    // Jupyter would go on taking edits for a file that is gone.
+    call.pool().end_below(server.name(), &path).await;
     Ok(Deleted {
         message: format!("Successfully deleted document at '{path}'"),
         path: path.to_string(),
@@ -59,6 +61,8 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
     let new = call.file(&arguments.new_path)?;
     if old != new {
         server.rename(&old, &new).await?;
+        // The next call opens it under its new name; Jupyter tells open rooms of it only later.
+        call.pool().end_below(server.name(), &old).await;
     } else {
         server.document(&old).await?;
     }
