@@ -4,7 +4,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, Weak,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -82,6 +82,8 @@ pub struct Pool {
     slots: DashMap<Key, Arc<Slot>>,
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
+    /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
+    admission: Mutex<()>,
 }
 
 /// The right to use a room; as long as it lives the room is not closed for being idle.
@@ -153,6 +155,7 @@ impl Pool {
             started: (Instant::now(), SystemTime::now()),
             slots: DashMap::new(),
             watched: DashSet::new(),
+            admission: Mutex::new(()),
         }
     }
 
@@ -212,7 +215,7 @@ impl Pool {
             kind,
         };
         self.settle(&key);
-        let slot = Arc::clone(&*self.slots.get(&key)?);
+        let slot = self.slots.get(&key)?;
         let room = slot.room.get().filter(|room| room.is_open())?.clone();
         Some(Lease {
             room,
@@ -314,22 +317,36 @@ impl Pool {
 
     /// Holds the slot of a document, which is made if there is room for it.
     async fn hold(&self, key: &Key, account: &Account) -> Result<Hold, PoolError> {
-        if !self.slots.contains_key(key) {
-            self.make_room(account).await?;
+        let (hold, victim) = self.take_place(key, account)?;
+        if let Some(slot) = victim {
+            close(&slot).await;
         }
-        let entry = self.slots.entry(key.clone()).or_insert_with(|| {
-            Arc::new(Slot {
-                room: OnceCell::new(),
-                tenant: Arc::clone(&account.tenant),
-                leases: AtomicUsize::new(0),
-                last_used: AtomicU64::new(0),
-            })
-        });
-        Ok(Hold::new(&entry, self.started.0))
+        Ok(hold)
     }
 
-    /// At a limit the least used idle room is closed; if all are in use the request is refused.
-    async fn make_room(&self, account: &Account) -> Result<(), PoolError> {
+    fn take_place(&self, key: &Key, account: &Account) -> Result<(Hold, Option<Arc<Slot>>), PoolError> {
+        if let Some(slot) = self.slots.get(key) {
+            return Ok((Hold::new(&slot, self.started.0), None));
+        }
+        let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settle_renamed(key);
+        if let Some(slot) = self.slots.get(key) {
+            return Ok((Hold::new(&slot, self.started.0), None));
+        }
+        let victim = self.make_room(account)?;
+        let slot = Arc::new(Slot {
+            room: OnceCell::new(),
+            tenant: Arc::clone(&account.tenant),
+            leases: AtomicUsize::new(0),
+            last_used: AtomicU64::new(0),
+        });
+        let hold = Hold::new(&slot, self.started.0);
+        self.slots.insert(key.clone(), slot);
+        Ok((hold, victim))
+    }
+
+    /// At a limit the least used idle room gives up its place; if all are in use the request is refused.
+    fn make_room(&self, account: &Account) -> Result<Option<Arc<Slot>>, PoolError> {
         let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
         let tenant_rooms = self.slots.iter().filter(|entry| of_tenant(entry.value())).count();
         let full = match (
@@ -344,19 +361,21 @@ impl Pool {
                 limit: self.limits.max_open_rooms,
                 whose: "of this gateway",
             },
-            (false, false) => return Ok(()),
+            (false, false) => return Ok(None),
         };
         let only_tenant = tenant_rooms >= account.max_open_rooms;
-        let victim = self
+        let mut idle: Vec<(u64, Key)> = self
             .slots
             .iter()
             .filter(|entry| entry.is_idle() && (!only_tenant || of_tenant(entry.value())))
-            .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
-            .map(|entry| entry.key().clone());
-        let removed = victim.and_then(|key| self.slots.remove_if(&key, |_, slot| slot.is_idle()));
-        let (_, slot) = removed.ok_or(full)?;
-        close(&slot).await;
-        Ok(())
+            .map(|entry| (entry.last_used.load(Ordering::Relaxed), entry.key().clone()))
+            .collect();
+        idle.sort_unstable_by_key(|(last_used, _)| *last_used);
+        // One that is taken up at this moment is passed over for the next.
+        let removed = idle
+            .iter()
+            .find_map(|(_, key)| self.slots.remove_if(key, |_, slot| slot.is_idle()));
+        removed.map(|(_, slot)| Some(slot)).ok_or(full)
     }
 
     /// Forgets a room that is over, and moves one whose document was renamed to its new name.
@@ -376,7 +395,37 @@ impl Pool {
                 .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
                 .is_some()
         {
-            self.slots.entry(Key { path, ..key.clone() }).or_insert(slot);
+            let kept = Arc::clone(
+                &*self
+                    .slots
+                    .entry(Key { path, ..key.clone() })
+                    .or_insert(Arc::clone(&slot)),
+            );
+            if !Arc::ptr_eq(&kept, &slot) {
+                // Somebody opened it under its new name already; two rooms on one document are one too many.
+                room.begin_closing();
+            }
+        }
+    }
+
+    /// Moves a room that is open under an earlier name of this document.
+    fn settle_renamed(&self, key: &Key) {
+        let same_document = |old: &Key, slot: &Slot| {
+            old.server == key.server
+                && old.kind == key.kind
+                && old.path != key.path
+                && slot
+                    .room
+                    .get()
+                    .is_some_and(|room| room.is_open() && room.info().path == key.path)
+        };
+        let found = self
+            .slots
+            .iter()
+            .find(|entry| same_document(entry.key(), entry.value()))
+            .map(|entry| entry.key().clone());
+        if let Some(old) = found {
+            self.settle(&old);
         }
     }
 

@@ -20,7 +20,7 @@ mod task;
 mod wire;
 
 pub use edit::{CellKind, Edit, EditError, NewCell};
-pub use handle::{Edited, Room, RoomError, RoomInfo, RoomStatus};
+pub use handle::{CellOrder, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
 pub use notebook::Cell;
 
 /// What a room holds, and how Jupyter names it.

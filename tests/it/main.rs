@@ -18,6 +18,8 @@ mod lab_process;
 mod layers;
 mod python_sdk;
 mod resumption;
+mod rooms_concurrency;
+mod rooms_editing;
 mod serve;
 mod sessions;
 mod url_tools;

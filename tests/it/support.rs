@@ -3,15 +3,20 @@
 pub mod agent;
 pub mod command;
 pub mod gateway;
+pub mod human;
 pub mod jupyter;
 pub mod lab;
 pub mod node;
+pub mod notebook;
+pub mod own_lab;
 pub mod process;
+pub mod proxy;
 pub mod running;
 pub mod wire;
 
 pub use agent::{Agent, Era};
 pub use gateway::{Gateway, TOKEN};
+pub use human::Human;
 pub use lab::lab;
 
 use std::time::{Duration, Instant};

@@ -222,7 +222,7 @@ impl Document {
                 position: *at,
                 length: self.cell_count(),
             }),
-            Edit::SetSource { cell, .. } => known(cell),
+            Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
             Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
             Edit::InsertCells { .. } | Edit::SetCells { .. } | Edit::SetText { .. } => Ok(()),
@@ -252,7 +252,9 @@ impl Document {
         let mut whole = false;
         for edit in edits {
             match edit {
-                Edit::SetSource { cell, .. } => changed.extend(self.changed(cell, since, me)),
+                Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => {
+                    changed.extend(self.changed(cell, since, me))
+                }
                 Edit::DeleteCells { cells } => {
                     changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
                 }
@@ -297,6 +299,10 @@ impl Document {
     fn perform(&mut self, txn: &mut TransactionMut<'_>, edit: &Edit) {
         match edit {
             Edit::InsertCells { at, cells } => self.insert(txn, *at, cells),
+            Edit::InsertBefore { cell, cells } => {
+                let at = self.position_of(cell).unwrap_or_else(|| self.cell_count());
+                self.insert(txn, at, cells);
+            }
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
             Edit::SetCells { cells } => self.set_cells(txn, cells),

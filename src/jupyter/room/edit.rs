@@ -68,6 +68,11 @@ pub enum Edit {
         at: usize,
         cells: Vec<NewCell>,
     },
+    /// Before a cell, wherever it is by then.
+    InsertBefore {
+        cell: String,
+        cells: Vec<NewCell>,
+    },
     SetSource {
         cell: String,
         source: String,

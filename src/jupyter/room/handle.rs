@@ -91,6 +91,29 @@ pub struct RoomInfo {
     pub cell_count: usize,
 }
 
+/// Some cells with their positions, and the revision they belong to.
+pub struct Looked {
+    pub revision: String,
+    pub cells: Vec<(usize, Cell)>,
+    pub cell_count: usize,
+}
+
+/// The cells of one moment, in order.
+pub trait CellOrder {
+    fn count(&self) -> usize;
+    fn position_of(&self, cell: &str) -> Option<usize>;
+}
+
+impl CellOrder for Document {
+    fn count(&self) -> usize {
+        self.cell_count()
+    }
+
+    fn position_of(&self, cell: &str) -> Option<usize> {
+        Self::position_of(self, cell)
+    }
+}
+
 /// An open document. Clones are the same room.
 #[derive(Clone)]
 pub struct Room(pub(super) Arc<Shared>);
@@ -150,20 +173,26 @@ impl Room {
         self.0.read().document.revision()
     }
 
-    /// The ids of the cells at these positions; those beyond the end are left out.
-    pub fn ids_at(&self, positions: &[usize]) -> Vec<String> {
-        let state = self.0.read();
-        positions
-            .iter()
-            .filter_map(|position| state.document.id_at(*position))
+    /// The ids of cells that are chosen by position among those of the same moment.
+    pub fn ids<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Vec<String>, E> {
+        let document = &self.0.read().document;
+        let chosen = choose(document)?;
+        Ok(chosen
+            .into_iter()
+            .filter_map(|position| document.id_at(position))
             .map(str::to_owned)
-            .collect()
+            .collect())
     }
 
-    /// Cells by position with the revision they belong to; positions beyond the end are left out.
-    pub fn cells(&self, indices: impl IntoIterator<Item = usize>) -> (String, Vec<(usize, Cell)>) {
-        let state = self.0.read();
-        (state.document.revision(), state.document.cells(indices))
+    /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
+    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
+        let document = &self.0.read().document;
+        let cells = document.cells(choose(document)?);
+        Ok(Looked {
+            revision: document.revision(),
+            cells,
+            cell_count: document.cell_count(),
+        })
     }
 
     pub fn cell_count(&self) -> usize {
@@ -227,9 +256,14 @@ impl Room {
         self.0.write().path.clone_from(path);
     }
 
+    /// Leaves the room without waiting for it.
+    pub fn begin_closing(&self) {
+        self.0.closing.cancel();
+    }
+
     /// Leaves the room.
     pub async fn close(&self) {
-        self.0.closing.cancel();
+        self.begin_closing();
         let mut status = self.0.status.subscribe();
         let _ = status
             .wait_for(|status| matches!(status, RoomStatus::Disconnected(_)))

@@ -378,6 +378,8 @@ impl Line {
 
     /// Says goodbye for every agent and hangs up.
     async fn leave(&mut self, shared: &Shared) {
+        // An edit may wait for the bell that this closing overtook.
+        let _ = self.send_waiting(shared).await;
         let farewell = shared.write().awareness.farewell();
         if !farewell.is_empty() {
             let _ = self.send(&Message::Awareness(farewell)).await;

@@ -33,11 +33,13 @@ pub(super) struct Deleted {
 pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
     let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let revision = arguments.if_revision.as_deref();
+    let cells = room.ids(|order| {
+        let mut wanted = positions(order, &arguments.ranges, "ranges")?;
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok::<_, ToolError>(wanted)
+    })?;
     check_positions(&room, &arguments.ranges, revision, call.principal())?;
-    let mut wanted = positions(&room, &arguments.ranges, "ranges")?;
-    wanted.sort_unstable();
-    wanted.dedup();
-    let cells = room.ids_at(&wanted);
     let principal = call.principal();
     let edits = [Edit::DeleteCells { cells: cells.clone() }];
     let edited = room.edit(&principal.id, &principal.name, &edits, revision).await?;

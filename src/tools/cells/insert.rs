@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{notebook, refuse_exec};
 use crate::{
-    jupyter::room::{CellKind, Edit, EditError, NewCell, Room},
+    jupyter::room::{CellKind, Edit, NewCell, Room},
     tools::{Call, ToolError},
 };
 
@@ -57,19 +57,18 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
     refuse_exec(arguments.exec)?;
     let cells = new_cells(&arguments.cells)?;
     let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let at = resolve(&room, &arguments.position)?;
-    let cell_ids = cells.iter().map(|cell| cell.id.clone()).collect();
+    let cell_ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
     let count = cells.len();
     let principal = call.principal();
-    let edits = [Edit::InsertCells { at, cells }];
+    let edits = [edit(&room, arguments.position, cells)?];
     let edited = room
         .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
         .await?;
     Ok(Inserted {
         message: format!("Successfully inserted {count} cells"),
         executed: false,
+        position: cell_ids.first().and_then(|id| room.position_of(id)).unwrap_or_default(),
         cell_ids,
-        position: at,
         revision: edited.revision,
         acknowledged: edited.acknowledged,
     })
@@ -92,20 +91,14 @@ fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {
     cells.iter().enumerate().map(new_cell).collect()
 }
 
-fn resolve(room: &Room, position: &Position) -> Result<usize, ToolError> {
+fn edit(room: &Room, position: Position, cells: Vec<NewCell>) -> Result<Edit, ToolError> {
     let count = room.cell_count();
     match position {
-        Position::Index(index) if *index <= count => Ok(*index),
+        Position::Index(at) if at <= count => Ok(Edit::InsertCells { at, cells }),
         Position::Index(index) => Err(ToolError::argument(
             "position",
             format!("{index} is out of range; allowed: 0 to {count}"),
         )),
-        Position::Before { cell_id } => room.position_of(cell_id).ok_or_else(|| {
-            EditError::UnknownCell {
-                id: cell_id.clone(),
-                count,
-            }
-            .into()
-        }),
+        Position::Before { cell_id } => Ok(Edit::InsertBefore { cell: cell_id, cells }),
     }
 }

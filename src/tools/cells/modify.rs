@@ -1,6 +1,6 @@
 //! `modify_nb_cells`.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, slice};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::{
     select::{Range, check_positions, positions},
 };
 use crate::{
-    jupyter::room::Edit,
+    jupyter::room::{Edit, Room},
     tools::{Call, ToolError},
 };
 
@@ -51,23 +51,13 @@ pub(super) struct Modified {
 pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<Modified, ToolError> {
     refuse_exec(arguments.exec)?;
     let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let (mut edits, mut seen) = (Vec::new(), HashSet::new());
-    for (index, modification) in arguments.modifications.iter().enumerate() {
-        let ranges = std::slice::from_ref(&modification.range);
-        check_positions(&room, ranges, arguments.if_revision.as_deref(), call.principal())?;
-        for cell in room.ids_at(&positions(&room, ranges, "modifications.range")?) {
-            if !seen.insert(cell.clone()) {
-                return Err(ToolError::argument(
-                    &format!("modifications[{index}]"),
-                    format!("cell {cell:?} is modified twice in one call"),
-                ));
-            }
-            edits.push(Edit::SetSource {
-                cell,
-                source: modification.content.clone(),
-            });
-        }
-    }
+    let edits = edits(&room, &arguments.modifications)?;
+    let ranges: Vec<Range> = arguments
+        .modifications
+        .iter()
+        .map(|modification| modification.range.clone())
+        .collect();
+    check_positions(&room, &ranges, arguments.if_revision.as_deref(), call.principal())?;
     let principal = call.principal();
     let edited = room
         .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
@@ -87,4 +77,30 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         revision: edited.revision,
         acknowledged: edited.acknowledged,
     })
+}
+
+/// One edit for each cell that is meant, all chosen at the same moment.
+fn edits(room: &Room, modifications: &[Modification]) -> Result<Vec<Edit>, ToolError> {
+    let mut contents = Vec::new();
+    let cells = room.ids(|order| {
+        let mut all = Vec::new();
+        for (index, modification) in modifications.iter().enumerate() {
+            let found = positions(order, slice::from_ref(&modification.range), "modifications.range")?;
+            contents.extend(std::iter::repeat_n((index, &modification.content), found.len()));
+            all.extend(found);
+        }
+        Ok::<_, ToolError>(all)
+    })?;
+    let mut seen = HashSet::new();
+    let edit = |(cell, (index, source)): (String, (usize, &String))| {
+        if !seen.insert(cell.clone()) {
+            let why = format!("cell {cell:?} is modified twice in one call");
+            return Err(ToolError::argument(&format!("modifications[{index}]"), why));
+        }
+        Ok(Edit::SetSource {
+            cell,
+            source: source.clone(),
+        })
+    };
+    cells.into_iter().zip(contents).map(edit).collect()
 }

@@ -8,9 +8,12 @@ use super::{
     render::{ShownCell, show},
     select::{Range, positions},
 };
-use crate::tools::{
-    Block, Call, ToolError,
-    output::{WithBlocks, to_json},
+use crate::{
+    jupyter::room::Looked,
+    tools::{
+        Block, Call, ToolError,
+        output::{WithBlocks, to_json},
+    },
 };
 
 const DEFAULT_MAX_CELL_DATA: usize = 2048;
@@ -40,11 +43,14 @@ pub(super) struct Cells {
 pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<WithBlocks<Cells>, ToolError> {
     let (_, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
-    let wanted = match &arguments.ranges {
-        Some(ranges) => positions(&room, ranges, "ranges")?,
-        None => (0..room.cell_count()).collect(),
-    };
-    let (revision, cells) = room.cells(wanted);
+    let Looked {
+        revision,
+        cells,
+        cell_count,
+    } = room.cells(|order| match &arguments.ranges {
+        Some(ranges) => positions(order, ranges, "ranges"),
+        None => Ok((0..order.count()).collect()),
+    })?;
     let mut images = Vec::new();
     let cells: Vec<ShownCell> = cells
         .into_iter()
@@ -55,7 +61,7 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Wi
         revision,
         truncated: cells.iter().any(ShownCell::is_truncated),
         cells,
-        cell_count: room.cell_count(),
+        cell_count,
         max_cell_data,
     };
     let mut blocks = vec![Block::Text(to_json(&value).to_string())];

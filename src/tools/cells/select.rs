@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     auth::Principal,
-    jupyter::room::{EditError, Room},
+    jupyter::room::{CellOrder, EditError, Room},
     tools::ToolError,
 };
 
@@ -20,12 +20,17 @@ pub(super) struct Range {
     cell_id: Option<String>,
 }
 
-/// The positions of all ranges, in the order given.
-pub(super) fn positions(room: &Room, ranges: &[Range], argument: &str) -> Result<Vec<usize>, ToolError> {
+/// The positions of all ranges in the order given, among the cells of one moment: cells move at any
+/// time, so a position of one moment must not be looked up in another.
+pub(super) fn positions(
+    cells: &(impl CellOrder + ?Sized),
+    ranges: &[Range],
+    argument: &str,
+) -> Result<Vec<usize>, ToolError> {
     let mut found = Vec::new();
     for (index, range) in ranges.iter().enumerate() {
         let named = |why: String| ToolError::argument(&format!("{argument}[{index}]"), why);
-        found.extend(range.resolve(room).map_err(named)?);
+        found.extend(range.resolve(cells).map_err(named)?);
     }
     Ok(found)
 }
@@ -48,10 +53,10 @@ pub(super) fn check_positions(
 }
 
 impl Range {
-    fn resolve(&self, room: &Room) -> Result<std::ops::Range<usize>, String> {
-        let count = room.cell_count();
+    fn resolve(&self, cells: &(impl CellOrder + ?Sized)) -> Result<std::ops::Range<usize>, String> {
+        let count = cells.count();
         match (self.start, self.end, &self.cell_id) {
-            (None, None, Some(id)) => match room.position_of(id) {
+            (None, None, Some(id)) => match cells.position_of(id) {
                 Some(position) => Ok(position..position + 1),
                 None => Err(format!(
                     "no cell {id:?}; the notebook has {count} cells, read_nb_cells shows their ids"

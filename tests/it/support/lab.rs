@@ -54,6 +54,11 @@ impl SharedLab {
         self.lab.url()
     }
 
+    /// Host and port.
+    pub fn address(&self) -> &str {
+        self.url().trim_start_matches("http://").trim_end_matches('/')
+    }
+
     pub fn token(&self) -> &str {
         self.lab.token()
     }

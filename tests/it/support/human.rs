@@ -1,0 +1,367 @@
+//! A person with a document open: a second client of Jupyter's rooms that shares no code with the
+//! gateway, so that a mistake cannot hide by being made on both sides.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_tungstenite::{
+    connect_async_with_config,
+    tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
+};
+use yrs::{
+    Any, Array, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn, StateVector, Text,
+    TextPrelim, TextRef, Transact, TransactionMut, Update,
+    updates::{decoder::Decode, encoder::Encode},
+};
+
+use super::{eventually, lab, notebook::CellView};
+
+pub struct Human {
+    page: Arc<Mutex<Page>>,
+    client: u64,
+    out: mpsc::UnboundedSender<Vec<u8>>,
+    task: JoinHandle<()>,
+}
+
+/// What the person's browser has in memory.
+struct Page {
+    doc: Doc,
+    cells: ArrayRef,
+    source: TextRef,
+    synced: bool,
+    presence: Value,
+    clock: u64,
+    others: HashMap<u64, Value>,
+}
+
+impl Human {
+    /// Opens a document of the shared JupyterLab.
+    pub async fn join(path: &str) -> Self {
+        Self::join_at(lab().url(), lab().token(), path).await
+    }
+
+    /// Opens a document of any server and waits until it is there.
+    pub async fn join_at(url: &str, token: &str, path: &str) -> Self {
+        let kind = if path.ends_with(".ipynb") {
+            "json:notebook"
+        } else {
+            "text:file"
+        };
+        let (format, file_type) = kind.split_once(':').expect("a kind");
+        let authorization = format!("token {token}");
+        let session: Value = reqwest::Client::new()
+            .put(format!("{url}api/collaboration/session/{path}"))
+            .header("authorization", &authorization)
+            .json(&json!({ "format": format, "type": file_type }))
+            .send()
+            .await
+            .expect("an answer")
+            .json()
+            .await
+            .expect("a session");
+        let id = |name: &str| session[name].as_str().expect("an id").to_owned();
+        let base = url.replace("http://", "ws://");
+        let address = format!(
+            "{base}api/collaboration/room/{kind}:{}?sessionId={}",
+            id("fileId"),
+            id("sessionId")
+        );
+        let mut request = address.into_client_request().expect("a url");
+        request
+            .headers_mut()
+            .insert("authorization", authorization.parse().expect("a header"));
+        let limits = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let (socket, _) = connect_async_with_config(request, Some(limits), true)
+            .await
+            .expect("the room opens");
+
+        let mut options = Options::default();
+        options.offset_kind = OffsetKind::Utf16;
+        let doc = Doc::with_options(options);
+        let client = doc.client_id().get();
+        let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
+        let page = Arc::new(Mutex::new(Page {
+            doc,
+            cells,
+            source,
+            synced: false,
+            presence: Value::Null,
+            clock: 0,
+            others: HashMap::new(),
+        }));
+        let (out, mut waiting) = mpsc::unbounded_channel::<Vec<u8>>();
+        let shared = Arc::clone(&page);
+        let task = tokio::spawn(async move {
+            let (mut write, mut read) = socket.split();
+            loop {
+                let frames = tokio::select! {
+                    frame = waiting.recv() => match frame {
+                        Some(frame) => vec![frame],
+                        None => break,
+                    },
+                    message = read.next() => match message {
+                        Some(Ok(Message::Binary(bytes))) => hear(&shared, client, &bytes),
+                        Some(Ok(_)) => Vec::new(),
+                        Some(Err(_)) | None => break,
+                    },
+                };
+                for frame in frames {
+                    if write.send(Message::Binary(frame.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            let _ = timeout(Duration::from_secs(1), write.close()).await;
+        });
+        let human = Self {
+            page,
+            client,
+            out,
+            task,
+        };
+        human.send(sync(0, &StateVector::default().encode_v1()));
+        human
+            .wait_for("the document arrives", |human| human.page().synced)
+            .await;
+        human
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.page.lock().expect("no panic inside")
+    }
+
+    fn send(&self, frame: Vec<u8>) {
+        let _ = self.out.send(frame);
+    }
+
+    pub fn cells(&self) -> Vec<CellView> {
+        let page = self.page();
+        let txn = page.doc.transact();
+        let cell = |value: Out| match value {
+            Out::YMap(cell) => CellView {
+                id: string(&cell, &txn, "id"),
+                cell_type: string(&cell, &txn, "cell_type"),
+                source: string(&cell, &txn, "source"),
+            },
+            other => panic!("not a cell: {other:?}"),
+        };
+        page.cells.iter(&txn).map(cell).collect()
+    }
+
+    pub fn sources(&self) -> Vec<String> {
+        self.cells().into_iter().map(|cell| cell.source).collect()
+    }
+
+    pub fn text(&self) -> String {
+        let page = self.page();
+        page.source.get_string(&page.doc.transact())
+    }
+
+    /// Types into a cell, one character per update, waiting `pause` after each.
+    pub async fn type_into(&self, cell: usize, offset: u32, text: &str, pause: Duration) {
+        // The cursor stays in the cell wherever others move it.
+        let id = self.cells()[cell].id.clone();
+        let mut at = offset;
+        for character in text.chars() {
+            self.splice_cell(&id, at, 0, &character.to_string());
+            at += u32::try_from(character.len_utf16()).expect("1 or 2");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Replaces part of a cell; positions count UTF-16 units, as in a browser.
+    pub fn splice_cell(&self, id: &str, at: u32, delete: u32, insert: &str) {
+        self.change(|page, txn| {
+            let source = find(page, txn, id);
+            splice(&source, txn, at, delete, insert);
+        });
+    }
+
+    pub fn splice_text(&self, at: u32, delete: u32, insert: &str) {
+        self.change(|page, txn| splice(&page.source.clone(), txn, at, delete, insert));
+    }
+
+    pub fn insert_cell(&self, at: u32, id: &str, source: &str) {
+        let cell = MapPrelim::from([
+            ("id".to_owned(), yrs::In::Any(Any::from(id))),
+            ("cell_type".to_owned(), yrs::In::Any(Any::from("markdown"))),
+            ("metadata".to_owned(), MapPrelim::default().into()),
+            ("source".to_owned(), TextPrelim::new(source).into()),
+        ]);
+        self.change(|page, txn| {
+            page.cells.insert(txn, at, cell);
+        });
+    }
+
+    pub fn delete_cell(&self, at: u32) {
+        self.change(|page, txn| page.cells.remove(txn, at));
+    }
+
+    fn change(&self, change: impl FnOnce(&Page, &mut TransactionMut<'_>)) {
+        let page = self.page();
+        let mut txn = page.doc.transact_mut();
+        change(&page, &mut txn);
+        let update = txn.encode_update_v1();
+        drop(txn);
+        self.send(sync(2, &update));
+    }
+
+    pub async fn wait_for(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        eventually(what, async || condition(self).then_some(())).await;
+    }
+
+    /// Says who this person is, and whether they want their work saved by itself.
+    pub fn publish(&self, name: &str, autosave: bool) {
+        let state = json!({
+            "user": { "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" },
+            "autosave": autosave,
+            "cursors": [],
+        });
+        self.say(state);
+    }
+
+    fn say(&self, state: Value) {
+        let mut page = self.page();
+        page.presence = state;
+        page.clock += 1;
+        let frame = presence(self.client, page.clock, &page.presence);
+        drop(page);
+        self.send(frame);
+    }
+
+    /// What the others say of themselves.
+    pub fn others(&self) -> Vec<Value> {
+        self.page()
+            .others
+            .values()
+            .filter(|state| state.get("user").is_some())
+            .cloned()
+            .collect()
+    }
+
+    pub fn sees(&self, name: &str) -> bool {
+        self.others().iter().any(|state| state["user"]["name"] == name)
+    }
+
+    /// Closes the document.
+    pub async fn leave(self) {
+        self.say(Value::Null);
+        let Self { out, task, .. } = self;
+        drop(out);
+        let _ = task.await;
+    }
+}
+
+/// Takes in one frame and returns what to answer.
+fn hear(page: &Mutex<Page>, me: u64, frame: &[u8]) -> Vec<Vec<u8>> {
+    let mut page = page.lock().expect("no panic inside");
+    let mut rest = frame;
+    match (number(&mut rest), rest) {
+        (0, mut rest) => match (number(&mut rest), buffer(&mut rest)) {
+            (0, vector) => {
+                let vector = StateVector::decode_v1(vector).expect("a state vector");
+                vec![sync(1, &page.doc.transact().encode_diff_v1(&vector))]
+            }
+            (step, update) => {
+                let update = Update::decode_v1(update).expect("an update");
+                page.doc.transact_mut().apply_update(update).expect("it fits");
+                page.synced |= step == 1;
+                Vec::new()
+            }
+        },
+        (1, mut rest) => {
+            let mut inner = buffer(&mut rest);
+            for _ in 0..number(&mut inner) {
+                let (client, _clock) = (number(&mut inner), number(&mut inner));
+                let state: Value = serde_json::from_slice(buffer(&mut inner)).expect("a state");
+                match state {
+                    _ if client == me => {}
+                    Value::Null => drop(page.others.remove(&client)),
+                    state => drop(page.others.insert(client, state)),
+                }
+            }
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn find(page: &Page, txn: &impl ReadTxn, id: &str) -> TextRef {
+    let cells = page.cells.iter(txn).filter_map(|value| value.cast::<MapRef>().ok());
+    let cell = cells
+        .into_iter()
+        .find(|cell| string(cell, txn, "id") == id)
+        .expect("the cell");
+    cell.get(txn, "source")
+        .and_then(|source| source.cast().ok())
+        .expect("a source")
+}
+
+fn splice(text: &TextRef, txn: &mut TransactionMut<'_>, at: u32, delete: u32, insert: &str) {
+    if delete > 0 {
+        text.remove_range(txn, at, delete);
+    }
+    if !insert.is_empty() {
+        text.insert(txn, at, insert);
+    }
+}
+
+fn string(cell: &MapRef, txn: &impl ReadTxn, key: &str) -> String {
+    cell.get(txn, key).map(|value| value.to_string(txn)).unwrap_or_default()
+}
+
+fn sync(step: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0, step];
+    put(&mut frame, payload.len() as u64);
+    frame.extend(payload);
+    frame
+}
+
+fn presence(client: u64, clock: u64, state: &Value) -> Vec<u8> {
+    let (mut inner, state) = (vec![1], state.to_string());
+    for value in [client, clock, state.len() as u64] {
+        put(&mut inner, value);
+    }
+    inner.extend(state.bytes());
+    let mut frame = vec![1];
+    put(&mut frame, inner.len() as u64);
+    frame.extend(inner);
+    frame
+}
+
+fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = u8::try_from(value & 0x7f).expect("7 bits");
+        value >>= 7;
+        bytes.push(if value > 0 { low | 0x80 } else { low });
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+fn number(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first().expect("a whole number");
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            break;
+        }
+    }
+    value
+}
+
+fn buffer<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
+    let length = usize::try_from(number(bytes)).expect("a length");
+    let (buffer, rest) = bytes.split_at(length);
+    *bytes = rest;
+    buffer
+}
