@@ -2,16 +2,19 @@
 
 NOTEBOOKS ?= notebooks
 
-.PHONY: help run test lint fmt bench
+.PHONY: help run test test-compat lint fmt bench
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start the gateway with a JupyterLab of its own on ./notebooks
 	cargo run --release --locked -- serve --with-jupyter $(NOTEBOOKS)
 
 test: lint ## Run every check that CI runs, set-up included
 	cargo test --locked
+
+test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
+	for version in 4.4 3.1; do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
 
 lint: ## Check formatting, lints and docs
 	cargo fmt --check

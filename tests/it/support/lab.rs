@@ -19,12 +19,19 @@ pub struct SharedLab {
     _sweeper: Child,
 }
 
-/// The environment of the tests: that of `--with-jupyter` and what the tests add.
+/// The environment of the tests: that of `--with-jupyter` and what the tests add, or one with an
+/// older jupyter-collaboration.
 pub fn venv() -> Venv {
     static VENV: LazyLock<Venv> = LazyLock::new(|| {
         let mut spec = VenvSpec::lab();
         spec.name = "test";
         spec.requirements = format!("{}\n{}", spec.requirements, include_str!("../../requirements.txt"));
+        if let Ok(version) = std::env::var("JMG_TEST_COLLABORATION") {
+            let file = format!("{}/tests/compat/{version}.txt", env!("CARGO_MANIFEST_DIR"));
+            spec.name = "compat";
+            spec.requirements = std::fs::read_to_string(&file).expect("a version that is listed there");
+            spec.constraints = String::new();
+        }
         Venv::ensure(&spec, &mut |line| println!("{line}")).expect("the test environment")
     });
     VENV.clone()
