@@ -112,7 +112,7 @@ async fn a_killed_gateway_takes_jupyterlab_and_its_kernels_along() {
     let killed = Instant::now();
     assert_eq!(gateway.ended().await.code, None);
     // Not even its environment has to be there any more.
-    drop(home);
+    home.remove_environment();
     eventually("JupyterLab and its kernels are gone", async || {
         [server, kernel, stopped]
             .into_iter()
