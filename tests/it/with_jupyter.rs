@@ -111,8 +111,6 @@ async fn a_killed_gateway_takes_jupyterlab_and_its_kernels_along() {
     gateway.signal("-KILL");
     let killed = Instant::now();
     assert_eq!(gateway.ended().await.code, None);
-    // Not even its environment has to be there any more.
-    drop(home);
     eventually("JupyterLab and its kernels are gone", async || {
         [server, kernel, stopped]
             .into_iter()
@@ -121,6 +119,16 @@ async fn a_killed_gateway_takes_jupyterlab_and_its_kernels_along() {
     })
     .await;
     assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+}
+
+#[tokio::test]
+async fn an_orphan_without_its_environment_leaves_too() {
+    let home = Home::new();
+    let gateway = Running::start(home.serve_with_jupyter()).await;
+    let server = server_process(&gateway);
+    home.remove_environment();
+    gateway.signal("-KILL");
+    eventually("JupyterLab is gone", async || (!is_alive(server)).then_some(())).await;
 }
 
 #[test]

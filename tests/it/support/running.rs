@@ -36,6 +36,7 @@ const LAST_LINE: &str = "asyncio.run(main())";
 /// `--with-jupyter` is there already.
 pub struct Home {
     dir: tempfile::TempDir,
+    environment: PathBuf,
     python: PathBuf,
 }
 
@@ -45,10 +46,11 @@ impl Home {
         let dir = tempfile::tempdir().expect("a home");
         let cache = dir.path().join("cache");
         std::fs::create_dir_all(&cache).expect("a cache");
-        let link = cache.join(venv.dir().file_name().expect("a name"));
-        std::os::unix::fs::symlink(venv.dir(), link).expect("a link to the environment");
+        let environment = cache.join(venv.dir().file_name().expect("a name"));
+        std::os::unix::fs::symlink(venv.dir(), &environment).expect("a link to the environment");
         Self {
             dir,
+            environment,
             python: venv.python(),
         }
     }
@@ -58,6 +60,11 @@ impl Home {
         let path = self.dir.path().join(inner);
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("folders");
         path
+    }
+
+    /// As if somebody had emptied the cache.
+    pub fn remove_environment(&self) {
+        std::fs::remove_file(&self.environment).expect("the link");
     }
 
     /// `serve` on a free port, without a network for pip.
