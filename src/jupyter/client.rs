@@ -11,7 +11,7 @@ use reqwest::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use url::Url;
+use url::{Host, Url};
 
 use super::JupyterError;
 use crate::{
@@ -36,7 +36,12 @@ impl JupyterServer {
     pub fn new(config: &ServerConfig, token: &Secret, metrics: Metrics) -> Result<Self, reqwest::Error> {
         let authorization = authorization(token);
         let headers = HeaderMap::from_iter(authorization.clone().map(|value| (AUTHORIZATION, value)));
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder();
+        if is_loopback(&config.url) {
+            // A proxy of the environment is for other machines.
+            http = http.no_proxy();
+        }
+        let http = http
             .default_headers(headers)
             // Without a cookie jar every request would be a new anonymous user to Jupyter.
             .cookie_store(true)
@@ -206,6 +211,15 @@ impl fmt::Debug for JupyterServer {
             .field("name", &self.name)
             .field("url", &self.url.as_str())
             .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

@@ -23,6 +23,8 @@ pub use edit::{CellKind, Edit, EditError, NewCell};
 pub use handle::{CellOrder, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
 pub use notebook::Cell;
 
+use crate::types::DocPath;
+
 /// What a room holds, and how Jupyter names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RoomKind {
@@ -31,6 +33,14 @@ pub enum RoomKind {
 }
 
 impl RoomKind {
+    /// The kind of room that a file has.
+    pub fn of(path: &DocPath) -> Self {
+        match path.is_notebook() {
+            true => Self::Notebook,
+            false => Self::Text,
+        }
+    }
+
     pub(super) fn format(self) -> &'static str {
         match self {
             Self::Notebook => "json",

@@ -1,9 +1,9 @@
 //! From a URL that a person copied out of the browser to the notebook it shows. Does no I/O.
 
 use percent_encoding::percent_decode_str;
-use url::{Host, Url};
+use url::Url;
 
-use super::JupyterServer;
+use super::{JupyterServer, client::is_loopback};
 use crate::types::{DocPath, PathError};
 
 /// The views behind which Jupyter's front ends put a path, longest first where one contains another.
@@ -88,14 +88,6 @@ fn path_below<'a>(url: &'a Url, base: &Url) -> Option<&'a str> {
 
 /// Hosts are compared by name, and all names of this machine's loopback are one.
 fn same_host(a: &Url, b: &Url) -> bool {
-    fn is_loopback(url: &Url) -> bool {
-        match url.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
-    }
     a.host_str() == b.host_str() || is_loopback(a) && is_loopback(b)
 }
 

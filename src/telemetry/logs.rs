@@ -56,7 +56,7 @@ pub fn init(config: &TelemetryConfig) -> Result<(Metrics, TelemetryGuard), Telem
             .with_tracer(tracer.tracer("jupyter-mcp-gateway"))
             .with_filter(EnvFilter::new("info"))
     });
-    // rmcp logs every session's id, which is a secret of its client; its warnings are enough unless asked for more.
+    // rmcp tells of every session's start and end; its warnings are enough unless more is asked for.
     let filter = EnvFilter::try_new(format!("rmcp=warn,{}", config.log_level))?;
     let logs = log_layer(config.log_format).with_filter(filter);
     tracing_subscriber::registry().with(logs).with(traces).try_init()?;

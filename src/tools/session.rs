@@ -116,7 +116,7 @@ async fn query_document_session(call: Call, arguments: PathArguments) -> Result<
     let path = call.file(&arguments.path)?;
     Ok(call
         .pool()
-        .find(server.name(), &path, kind_of(&path))
+        .find(server.name(), &path, RoomKind::of(&path))
         .map_or_else(|| not_open(&path), session))
 }
 
@@ -125,7 +125,7 @@ async fn end_nb_session(call: Call, arguments: PathArguments) -> Result<Ended, T
 }
 
 async fn end_document_session(call: Call, arguments: PathArguments) -> Result<Ended, ToolError> {
-    let kind = kind_of(&call.file(&arguments.path)?);
+    let kind = RoomKind::of(&call.file(&arguments.path)?);
     end(&call, &arguments, kind).await
 }
 
@@ -169,13 +169,6 @@ fn not_open(path: &DocPath) -> Session {
         cell_count: None,
         last_activity: None,
         message: "No RTC session is open for this document",
-    }
-}
-
-fn kind_of(path: &DocPath) -> RoomKind {
-    match path.is_notebook() {
-        true => RoomKind::Notebook,
-        false => RoomKind::Text,
     }
 }
 

@@ -17,7 +17,8 @@ use super::{
     acknowledgement::{Acknowledgements, Ticket},
     change_log::{Author, ChangeLog},
     edit::Edit,
-    notebook::{prelim, read_cell, source_of, text_of},
+    json::shared_to_json,
+    notebook::{file_cell, prelim, read_cell, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -38,6 +39,7 @@ pub(super) struct Document {
     cells: ArrayRef,
     source: TextRef,
     state: MapRef,
+    meta: MapRef,
     order: Vec<CellEntry>,
     log: ChangeLog,
     pub(super) acknowledgements: Acknowledgements,
@@ -81,11 +83,8 @@ impl Document {
         let mut options = Options::with_client_id(ClientID::random());
         options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
-        let (cells, source, state) = (
-            doc.get_or_insert_array("cells"),
-            doc.get_or_insert_text("source"),
-            doc.get_or_insert_map("state"),
-        );
+        let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
+        let (state, meta) = (doc.get_or_insert_map("state"), doc.get_or_insert_map("meta"));
         let observed = Arc::default();
         observe(kind, &cells, &source, &observed);
         Self {
@@ -94,6 +93,7 @@ impl Document {
             cells,
             source,
             state,
+            meta,
             order: Vec::new(),
             log: ChangeLog::new(),
             acknowledgements: Acknowledgements::default(),
@@ -151,6 +151,23 @@ impl Document {
 
     pub(super) fn text(&self) -> String {
         self.source.get_string(&self.doc.transact())
+    }
+
+    /// The whole notebook in the form of its file.
+    pub(super) fn notebook(&self) -> Value {
+        let txn = self.doc.transact();
+        let meta = shared_to_json(&self.meta, &txn);
+        let minor = meta.get("nbformat_minor").and_then(Value::as_i64).unwrap_or(5);
+        let cells: Vec<Value> = (0..self.order.len())
+            .filter_map(|index| self.order[index].hook.as_ref()?.get(&txn))
+            .map(|cell| file_cell(&cell, &txn, minor >= 5))
+            .collect();
+        json!({
+            "cells": cells,
+            "metadata": meta.get("metadata").cloned().unwrap_or_else(|| json!({})),
+            "nbformat": meta.get("nbformat").cloned().unwrap_or_else(|| json!(4)),
+            "nbformat_minor": minor,
+        })
     }
 
     /// Takes in what the server sent.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{ClientError, ErrorKind},
-    jupyter::{JupyterError, JupyterServer},
+    jupyter::{JupyterError, JupyterServer, NewDocument},
     types::DocPath,
 };
 
@@ -207,6 +207,15 @@ impl Room {
     pub fn text(&self) -> (String, String) {
         let state = self.0.read();
         (state.document.revision(), state.document.text())
+    }
+
+    /// The whole document in the form of its file, what is not saved yet included.
+    pub fn content(&self) -> NewDocument {
+        let state = self.0.read();
+        match self.0.kind {
+            RoomKind::Notebook => NewDocument::Notebook(state.document.notebook()),
+            RoomKind::Text => NewDocument::Text(state.document.text()),
+        }
     }
 
     /// Whether cells moved since a revision, so that positions the caller knows may mean others now.

@@ -35,6 +35,27 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
     }
 }
 
+/// A cell in the form of a notebook's file.
+pub(super) fn file_cell(cell: &MapRef, txn: &impl ReadTxn, with_id: bool) -> Value {
+    let read = read_cell(cell, txn);
+    let is_code = read.cell_type == "code";
+    let mut members = JsonMap::new();
+    members.insert("cell_type".to_owned(), read.cell_type.into());
+    if with_id {
+        members.insert("id".to_owned(), read.id.into());
+    }
+    members.insert("metadata".to_owned(), read.metadata);
+    members.insert("source".to_owned(), read.source.into());
+    if is_code {
+        members.insert("execution_count".to_owned(), read.execution_count);
+        members.insert("outputs".to_owned(), read.outputs.into());
+    }
+    if let Some(attachments) = cell.get(txn, "attachments") {
+        members.insert("attachments".to_owned(), shared_to_json(&attachments, txn));
+    }
+    members.into()
+}
+
 /// A text member, whether it is shared text or, as some clients write it, a plain string.
 pub(super) fn text_of(cell: &MapRef, txn: &impl ReadTxn, key: &str) -> String {
     match cell.get(txn, key) {

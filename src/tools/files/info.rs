@@ -1,12 +1,12 @@
 //! `get_document_info`: metadata in a first message; on request the content's length in a second
-//! and the content itself in a third.
+//! and the content itself in a third. An open room has newer content than the file; none is opened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document_url;
 use crate::{
-    jupyter::{Content, Document, DocumentKind, JupyterServer},
+    jupyter::{Content, Document, DocumentKind, JupyterServer, NewDocument, room::RoomKind},
     tools::{
         Block, Call, ToolError,
         output::{WithBlocks, to_json},
@@ -76,13 +76,17 @@ pub(super) async fn get_document_info(
             blocks,
         });
     }
-    let document = server.document_with_content(&path).await?;
+    let (document, content) = match call.pool().lease_open(server.name(), &path, RoomKind::of(&path)) {
+        Some(room) => (server.document(&path).await?, Some(room.content())),
+        None => (server.document_with_content(&path).await?, None),
+    };
     let info = info(server, &document);
-    let (content, content_info) = shown(
-        &call,
-        document.into_content(),
-        arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT),
-    );
+    let content = match content {
+        Some(NewDocument::Notebook(notebook)) => Content::Notebook(notebook),
+        Some(NewDocument::Text(text)) => Content::Text(text),
+        Some(NewDocument::Base64(_) | NewDocument::Directory) | None => document.into_content(),
+    };
+    let (content, content_info) = shown(&call, content, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT));
     let blocks = vec![
         Block::Text(to_json(&info).to_string()),
         Block::Text(to_json(&content_info).to_string()),

@@ -91,7 +91,14 @@ pub(super) async fn copy_document(call: Call, arguments: CopyArguments) -> Resul
     let server = call.server(arguments.server.as_deref())?;
     let original = call.file(&arguments.path)?;
     let copy = call.file(&arguments.copy_path)?;
-    server.copy(&original, &copy).await?;
+    match call
+        .pool()
+        .lease_open(server.name(), &original, RoomKind::of(&original))
+    {
+        // What people and agents typed last is in the room and not yet in the file.
+        Some(room) => server.create(&copy, room.content()).await.map(drop)?,
+        None => server.copy(&original, &copy).await?,
+    }
     Ok(Copied {
         message: format!("Successfully copied document from '{original}' to '{copy}'"),
         original_path: original.to_string(),

@@ -45,6 +45,8 @@ async def main():
         session = Session(client)
         await look_around(session)
         await work_with_notebooks(session)
+        await work_with_cells(session)
+        await work_with_text(session)
         await work_with_documents(session)
         missed = {tool.name for tool in tools} - session.called
         assert not missed, f"extend this session, it never calls {sorted(missed)}"
@@ -76,6 +78,41 @@ async def work_with_notebooks(session):
     content = json.loads(info["content"])
     assert info["type"] == "notebook" and content["cells"] == [], info
     assert content["metadata"]["kernelspec"]["name"] == "python3", content
+
+
+async def work_with_cells(session):
+    path = f"{FOLDER}/cells ü.ipynb"
+    await session.call("create_notebook", path=path)
+    cells = [{"content": "x = '🎉'"}, {"type": "markdown", "content": "# title"}]
+    inserted = await session.call("insert_nb_cells", path=path, position=0, cells=cells)
+    assert inserted["acknowledged"] and len(inserted["cell_ids"]) == 2, inserted
+    code, title = inserted["cell_ids"]
+    change = [{"range": {"cell_id": code}, "content": "x = '🎉🎉'"}]
+    modified = await session.call("modify_nb_cells", path=path, modifications=change, if_revision=inserted["revision"])
+    assert modified["modified_ranges"] == 1 and modified["executed"] is False, modified
+    deleted = await session.call("delete_nb_cells", path=path, ranges=[{"start": 1, "end": 3}])
+    assert deleted["deleted_cells"] == 2 and title in deleted["cell_ids"], deleted
+    [cell] = (await session.call("read_nb_cells", path=path))["cells"]
+    assert (cell["id"], cell["source"], cell["outputs"]) == (code, "x = '🎉🎉'", []), cell
+    stat = await session.call("get_nb_stat", path=path)
+    assert stat["cell_count"] == 1 and stat["kernel"] is None, stat
+    sessions = await session.call("query_nb_sessions", root_path=FOLDER)
+    assert sessions["active_sessions"] == 1, sessions
+    assert (await session.call("end_nb_session", path=path))["status"] == "disconnected"
+    await session.call("delete_document", path=path)
+
+
+async def work_with_text(session):
+    path = f"{FOLDER}/text ü.txt"
+    await session.call("create_document", path=path, content="é🎉漢")
+    await session.call("insert_document_text", path=path, position=2, text="|")
+    await session.call("replace_document_text", path=path, position=0, length=1, text="ee")
+    await session.call("delete_document_text", path=path, position=3, length=1)
+    content = await session.call("get_document_content", path=path)
+    assert content["content"] == "ee🎉漢" and content["content_length"] == 4, content
+    assert (await session.call("query_document_session", path=path))["status"] == "connected"
+    assert (await session.call("end_document_session", path=path))["status"] == "disconnected"
+    await session.call("delete_document", path=path)
 
 
 async def work_with_documents(session):
