@@ -32,6 +32,8 @@ use crate::{
 const SYNC_PATIENCE: Duration = Duration::from_secs(120);
 /// A document that is loaded piece by piece is complete when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(400);
+/// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
+const EMPTY_QUIET: Duration = Duration::from_secs(2);
 /// How often presences, saving and the liveness of the line are looked after.
 const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
@@ -268,7 +270,12 @@ struct Received {
 
 impl Line {
     async fn join(server: &JupyterServer, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
-        let session = server.document_session(path, kind).await?;
+        // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
+        let (file, session) = tokio::join!(server.document(path), server.document_session(path, kind));
+        if let Err(gone @ JupyterError::NotFound { .. }) = file {
+            return Err(gone.into());
+        }
+        let session = session?;
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = format!("{}:{}:{}", kind.format(), kind.file_type(), session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
@@ -288,15 +295,19 @@ impl Line {
         let mut received = Received { server_vector: StateVector::default(), updates: Vec::new() };
         let mut synced = false;
         let deadline = Instant::now() + SYNC_PATIENCE;
-        // A notebook always has a cell, so one without is still being loaded, piece by piece.
+        // Jupyter gives every notebook a cell, so one without is probably being loaded, piece by piece.
         let mut partial = false;
         while !synced || partial {
-            let patience = if synced && document.cell_count() > 0 { QUIET } else { deadline - Instant::now() };
+            let patience = match (synced, document.cell_count()) {
+                (false, _) => deadline - Instant::now(),
+                (true, 0) => EMPTY_QUIET,
+                (true, _) => QUIET,
+            };
             let frame = match timeout(patience, self.socket.next()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
                 Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
-                Err(_) if synced && document.cell_count() > 0 => break,
+                Err(_) if synced => break,
                 Err(_) => return Err(End::Cut("the server did not send the document in time".to_owned())),
             };
             let bytes = match frame {
