@@ -82,9 +82,12 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
         eventually("the victim's socket is closed", async || (proxy.rooms_open() == 3).then_some(())).await;
 
         // An edit whose echo is held up keeps its room in use.
+        let busy = [&paths[0], &paths[2], &paths[3]];
+        let people = join_all(busy.map(|path| Human::join(path))).await;
+        join_all(busy.map(|path| read(&agent, path))).await;
         proxy.hold(true);
-        let editors = join_all([0, 2, 3].map(|index| {
-            let (url, path) = (gateway.url("/mcp"), paths[index].clone());
+        let editors = join_all(busy.map(|path| {
+            let url = gateway.url("/mcp");
             async move {
                 let agent = Agent::connect_to(&url, TOKEN, Era::Modern).await;
                 let insert = json!({ "path": path, "position": 0, "cells": [{ "content": "held" }] });
@@ -92,12 +95,10 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
             }
         }));
         let refused = async {
-            let error = eventually("all rooms are in use", async || {
-                let cut_short = tokio::time::timeout(Duration::from_millis(300), agent.call("read_nb_cells", json!({ "path": paths[4] }))).await;
-                cut_short.ok().filter(|answer| answer.is_error)
-            })
-            .await
-            .error();
+            for person in &people {
+                person.wait_for("the edit is made", |person| person.sources()[0] == "held").await;
+            }
+            let error = agent.call("read_nb_cells", json!({ "path": paths[4] })).await.error();
             proxy.hold(false);
             error
         };
