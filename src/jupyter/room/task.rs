@@ -345,7 +345,12 @@ impl Line {
         if !farewell.is_empty() {
             let _ = self.send(&Message::Awareness(farewell)).await;
         }
-        let _ = timeout(CLOSE_PATIENCE, self.socket.close(None)).await;
+        // Hanging up with something unread resets the connection, and the server would lose the farewell.
+        let closing = async {
+            let _ = self.socket.close(None).await;
+            while let Some(Ok(_)) = self.socket.next().await {}
+        };
+        let _ = timeout(CLOSE_PATIENCE, closing).await;
     }
 
     async fn send(&mut self, message: &Message) -> Result<(), End> {
