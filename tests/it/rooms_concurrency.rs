@@ -31,7 +31,13 @@ async fn twenty_agents_insert_while_a_person_types() {
             let mut ids = Vec::new();
             for turn in 0..10 {
                 let cells = json!([{ "content": format!("agent {number} turn {turn}") }]);
-                let inserted = agent.call("insert_nb_cells", json!({ "path": path, "position": turn % 2, "cells": cells })).await.ok();
+                let inserted = agent
+                    .call(
+                        "insert_nb_cells",
+                        json!({ "path": path, "position": turn % 2, "cells": cells }),
+                    )
+                    .await
+                    .ok();
                 assert_eq!(inserted["acknowledged"], true, "{inserted}");
                 ids.push(inserted["cell_ids"][0].as_str().unwrap().to_owned());
             }
@@ -42,22 +48,46 @@ async fn twenty_agents_insert_while_a_person_types() {
     let ids: HashSet<String> = ids.into_iter().flatten().collect();
     assert_eq!(ids.len(), 200);
 
-    human.wait_for("all cells reach the person", |human| human.cells().len() == 202).await;
+    human
+        .wait_for("all cells reach the person", |human| human.cells().len() == 202)
+        .await;
     let cells = human.cells();
-    let by_id: HashMap<&str, &str> = cells.iter().map(|cell| (cell.id.as_str(), cell.source.as_str())).collect();
+    let by_id: HashMap<&str, &str> = cells
+        .iter()
+        .map(|cell| (cell.id.as_str(), cell.source.as_str()))
+        .collect();
     assert_eq!(by_id.len(), 202, "every id once");
-    assert!(ids.iter().all(|id| by_id.contains_key(id.as_str())), "every acknowledged cell is there");
+    assert!(
+        ids.iter().all(|id| by_id.contains_key(id.as_str())),
+        "every acknowledged cell is there"
+    );
     assert_eq!(by_id["c0"], SENTENCE);
     let sources: HashSet<&str> = by_id.values().copied().collect();
     for (number, turn) in (0..20).flat_map(|number| (0..10).map(move |turn| (number, turn))) {
         assert!(sources.contains(format!("agent {number} turn {turn}").as_str()));
     }
     let read = agents[0].call("read_nb_cells", json!({ "path": path })).await.ok();
-    let shown: Vec<&str> = read["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap()).collect();
-    assert_eq!(shown, cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>(), "both see the same order");
+    let shown: Vec<&str> = read["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        shown,
+        cells.iter().map(|cell| cell.id.as_str()).collect::<Vec<_>>(),
+        "both see the same order"
+    );
     let quiet = Instant::now();
-    eventually("the file is what the room is", async || (cells_on_disk(&folder.disk.join("busy.ipynb"))? == cells).then_some(())).await;
-    assert!(quiet.elapsed() < Duration::from_secs(8), "saved after {:?}", quiet.elapsed());
+    eventually("the file is what the room is", async || {
+        (cells_on_disk(&folder.disk.join("busy.ipynb"))? == cells).then_some(())
+    })
+    .await;
+    assert!(
+        quiet.elapsed() < Duration::from_secs(8),
+        "saved after {:?}",
+        quiet.elapsed()
+    );
     human.leave().await;
 }
 
@@ -67,24 +97,48 @@ async fn an_edit_by_id_never_hits_a_neighbour_while_cells_move() {
     let folder = lab().folder();
     let path = folder.write("moving.ipynb", &notebook(&["target", "keep", "keep", "keep"]));
     let human = Human::join(&path).await;
-    let (editor, mover) = (Agent::connect(&gateway, Era::Modern).await, Agent::connect(&gateway, Era::Modern).await);
+    let (editor, mover) = (
+        Agent::connect(&gateway, Era::Modern).await,
+        Agent::connect(&gateway, Era::Modern).await,
+    );
     let moving = async {
         for turn in 0..60 {
             let cells = json!([{ "content": format!("moved {turn}") }]);
-            mover.call("insert_nb_cells", json!({ "path": path, "position": 0, "cells": cells })).await.ok();
+            mover
+                .call(
+                    "insert_nb_cells",
+                    json!({ "path": path, "position": 0, "cells": cells }),
+                )
+                .await
+                .ok();
             human.insert_cell(0, &format!("human-{turn}"), "by hand");
-            mover.call("delete_nb_cells", json!({ "path": path, "ranges": [{ "cell_id": format!("human-{turn}") }] })).await;
+            mover
+                .call(
+                    "delete_nb_cells",
+                    json!({ "path": path, "ranges": [{ "cell_id": format!("human-{turn}") }] }),
+                )
+                .await;
         }
     };
     let editing = async {
         for turn in 0..120 {
             let modifications = json!([{ "range": { "cell_id": "c0" }, "content": format!("target {turn}") }]);
-            let edited = editor.call("modify_nb_cells", json!({ "path": path, "modifications": modifications })).await.ok();
+            let edited = editor
+                .call(
+                    "modify_nb_cells",
+                    json!({ "path": path, "modifications": modifications }),
+                )
+                .await
+                .ok();
             assert_eq!(edited["cell_ids"], json!(["c0"]));
         }
     };
     tokio::join!(moving, editing);
-    human.wait_for("the last edit", |human| human.sources().contains(&"target 119".to_owned())).await;
+    human
+        .wait_for("the last edit", |human| {
+            human.sources().contains(&"target 119".to_owned())
+        })
+        .await;
     let cells = human.cells();
     for cell in &cells {
         let expected = match cell.id.as_str() {
@@ -103,7 +157,12 @@ async fn an_edit_by_id_never_hits_a_neighbour_while_cells_move() {
 #[tokio::test]
 async fn an_agent_and_a_person_edit_one_cell_at_the_same_moment() {
     let proxy = Proxy::to(lab().address()).await;
-    let gateway = Gateway::configured(&format!("{}{}", server("lab", &proxy.url(), lab().token()), everything())).await;
+    let gateway = Gateway::configured(&format!(
+        "{}{}",
+        server("lab", &proxy.url(), lab().token()),
+        everything()
+    ))
+    .await;
     let folder = lab().folder();
     let path = folder.write("splice.ipynb", &notebook(&["alpha beta gamma 🎉 delta"]));
     let human = Human::join(&path).await;
@@ -111,13 +170,25 @@ async fn an_agent_and_a_person_edit_one_cell_at_the_same_moment() {
     agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     for (agent_writes, human_splices, merged) in [
         // The agent in the middle, the person at both ends.
-        ("alpha beta' gamma 🎉 delta", vec![(0, 0, "<"), (26, 0, ">")], "<alpha beta' gamma 🎉 delta>"),
+        (
+            "alpha beta' gamma 🎉 delta",
+            vec![(0, 0, "<"), (26, 0, ">")],
+            "<alpha beta' gamma 🎉 delta>",
+        ),
         // The agent replaces an emoji by another, the person types a character away on both sides.
-        ("<alpha beta' gamma 🎈 delta>", vec![(18, 0, "👩‍💻"), (27, 0, "漢")], "<alpha beta' gamma👩‍💻 🎈 漢delta>"),
+        (
+            "<alpha beta' gamma 🎈 delta>",
+            vec![(18, 0, "👩‍💻"), (27, 0, "漢")],
+            "<alpha beta' gamma👩‍💻 🎈 漢delta>",
+        ),
         // The agent deletes a word, the person deletes another one.
         ("<alpha gamma👩‍💻 🎈 漢delta>", vec![(1, 6, "")], "<gamma👩‍💻 🎈 漢delta>"),
         // The agent appends a line, the person changes the first characters.
-        ("<gamma👩‍💻 🎈 漢delta>\nnew", vec![(0, 1, "["), (1, 1, "G")], "[Gamma👩‍💻 🎈 漢delta>\nnew"),
+        (
+            "<gamma👩‍💻 🎈 漢delta>\nnew",
+            vec![(0, 1, "["), (1, 1, "G")],
+            "[Gamma👩‍💻 🎈 漢delta>\nnew",
+        ),
     ] {
         let before = human.cells()[0].source.clone();
         eventually("the gateway is up to date", async || {
@@ -130,9 +201,16 @@ async fn an_agent_and_a_person_edit_one_cell_at_the_same_moment() {
             human.splice_cell("c0", at, delete, insert);
         }
         let modifications = json!([{ "range": { "start": 0 }, "content": agent_writes }]);
-        let editing = agent.call("modify_nb_cells", json!({ "path": path, "modifications": modifications }));
+        let editing = agent.call(
+            "modify_nb_cells",
+            json!({ "path": path, "modifications": modifications }),
+        );
         let releasing = async {
-            human.wait_for("the agent's edit arrives, though not its echo", |human| human.cells()[0].source == merged).await;
+            human
+                .wait_for("the agent's edit arrives, though not its echo", |human| {
+                    human.cells()[0].source == merged
+                })
+                .await;
             proxy.hold(false);
         };
         let (answer, ()) = tokio::join!(editing, releasing);

@@ -20,10 +20,19 @@ struct Scene {
 async fn scene() -> Scene {
     let gateway = Gateway::start().await;
     let folder = lab().folder();
-    let path = folder.write("ten.ipynb", &notebook(&["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]));
+    let path = folder.write(
+        "ten.ipynb",
+        &notebook(&["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+    );
     let human = Human::join(&path).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
-    Scene { agent, human, folder, path, _gateway: gateway }
+    Scene {
+        agent,
+        human,
+        folder,
+        path,
+        _gateway: gateway,
+    }
 }
 
 impl Scene {
@@ -39,7 +48,12 @@ impl Scene {
     async fn gateway_has(&self, source: &str) {
         eventually(&format!("the gateway has {source:?}"), async || {
             let read = self.call("read_nb_cells", json!({})).await.ok();
-            read["cells"].as_array().unwrap().iter().any(|cell| cell["source"] == source).then_some(())
+            read["cells"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|cell| cell["source"] == source)
+                .then_some(())
         })
         .await;
     }
@@ -52,9 +66,17 @@ async fn deletes_take_ranges_and_ids_in_any_order() {
     let deleted = scene.call("delete_nb_cells", json!({ "ranges": ranges })).await.ok();
     assert_eq!(deleted["deleted_cells"], 5);
     assert_eq!(deleted["cell_ids"], json!(["c1", "c3", "c6", "c7", "c8"]));
-    scene.human.wait_for("the person sees what is left", |human| human.sources() == ["0", "2", "4", "5", "9"]).await;
+    scene
+        .human
+        .wait_for("the person sees what is left", |human| {
+            human.sources() == ["0", "2", "4", "5", "9"]
+        })
+        .await;
     let file = scene.folder.disk.join("ten.ipynb");
-    eventually("the file too", async || (cells_on_disk(&file)?.len() == 5).then_some(())).await;
+    eventually("the file too", async || {
+        (cells_on_disk(&file)?.len() == 5).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -75,7 +97,12 @@ async fn what_cannot_be_done_whole_is_not_done_at_all() {
         (json!({ "start": 1_u64 << 40 }), "out of range"),
     ] {
         for ranges in [json!([bad]), json!([fine, bad]), json!([bad, fine])] {
-            let modifications: Vec<Value> = ranges.as_array().unwrap().iter().map(|range| json!({ "range": range, "content": "x" })).collect();
+            let modifications: Vec<Value> = ranges
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|range| json!({ "range": range, "content": "x" }))
+                .collect();
             for (tool, arguments) in [
                 ("delete_nb_cells", json!({ "ranges": ranges })),
                 ("modify_nb_cells", json!({ "modifications": modifications })),
@@ -89,19 +116,46 @@ async fn what_cannot_be_done_whole_is_not_done_at_all() {
     let cells = json!([{ "content": "new" }]);
     for (tool, arguments, hint) in [
         ("insert_nb_cells", json!({ "position": 11, "cells": cells }), "0 to 10"),
-        ("insert_nb_cells", json!({ "position": { "cell_id": "nobody" }, "cells": cells }), "nobody"),
+        (
+            "insert_nb_cells",
+            json!({ "position": { "cell_id": "nobody" }, "cells": cells }),
+            "nobody",
+        ),
         ("insert_nb_cells", json!({ "position": 0, "cells": [] }), "at least one"),
-        ("insert_nb_cells", json!({ "position": 0, "cells": [{ "content": "a" }, { "type": "poem", "content": "b" }] }), "cells[1].type"),
-        ("insert_nb_cells", json!({ "position": 0, "cells": cells, "if_revision": "0-0" }), "read it again"),
-        ("delete_nb_cells", json!({ "ranges": [fine], "if_revision": "nonsense" }), "read it again"),
-        ("modify_nb_cells", json!({ "modifications": [{ "range": fine, "content": "x" }, { "range": { "cell_id": "c1" }, "content": "y" }] }), "twice"),
-        ("modify_nb_cells", json!({ "modifications": [{ "range": { "cell_id": "c1" }, "content": "x" }], "if_revision": "" }), "read it again"),
+        (
+            "insert_nb_cells",
+            json!({ "position": 0, "cells": [{ "content": "a" }, { "type": "poem", "content": "b" }] }),
+            "cells[1].type",
+        ),
+        (
+            "insert_nb_cells",
+            json!({ "position": 0, "cells": cells, "if_revision": "0-0" }),
+            "read it again",
+        ),
+        (
+            "delete_nb_cells",
+            json!({ "ranges": [fine], "if_revision": "nonsense" }),
+            "read it again",
+        ),
+        (
+            "modify_nb_cells",
+            json!({ "modifications": [{ "range": fine, "content": "x" }, { "range": { "cell_id": "c1" }, "content": "y" }] }),
+            "twice",
+        ),
+        (
+            "modify_nb_cells",
+            json!({ "modifications": [{ "range": { "cell_id": "c1" }, "content": "x" }], "if_revision": "" }),
+            "read it again",
+        ),
     ] {
         let error = scene.call(tool, arguments.clone()).await.error();
         assert!(error.contains(hint), "{tool} {arguments}: {error}");
     }
     let future = format!("{}99", revision.as_str().unwrap());
-    let error = scene.call("delete_nb_cells", json!({ "ranges": [fine], "if_revision": future })).await.error();
+    let error = scene
+        .call("delete_nb_cells", json!({ "ranges": [fine], "if_revision": future }))
+        .await
+        .error();
     assert!(error.contains("not a revision"), "{error}");
     assert_eq!(scene.revision().await, revision, "nothing changed");
     assert_eq!(scene.human.cells(), before);
@@ -111,9 +165,7 @@ async fn what_cannot_be_done_whole_is_not_done_at_all() {
 async fn an_edit_of_what_a_person_changed_meanwhile_is_refused() {
     let scene = scene().await;
     let revision = scene.revision().await;
-    let modify = |cell: &str, revision: &Value| {
-        json!({ "modifications": [{ "range": { "cell_id": cell }, "content": format!("agent's {cell}") }], "if_revision": revision })
-    };
+    let modify = |cell: &str, revision: &Value| json!({ "modifications": [{ "range": { "cell_id": cell }, "content": format!("agent's {cell}") }], "if_revision": revision });
     scene.call("modify_nb_cells", modify("c1", &revision)).await.ok();
     scene.call("modify_nb_cells", json!({ "modifications": [{ "range": { "cell_id": "c1" }, "content": "own edits do not count" }], "if_revision": revision })).await.ok();
 
@@ -121,7 +173,13 @@ async fn an_edit_of_what_a_person_changed_meanwhile_is_refused() {
     scene.gateway_has("2 by hand").await;
     let error = scene.call("modify_nb_cells", modify("c2", &revision)).await.error();
     assert!(error.contains("c2") && !error.contains("c1"), "{error}");
-    let error = scene.call("delete_nb_cells", json!({ "ranges": [{ "start": 1, "end": 4 }], "if_revision": revision })).await.error();
+    let error = scene
+        .call(
+            "delete_nb_cells",
+            json!({ "ranges": [{ "start": 1, "end": 4 }], "if_revision": revision }),
+        )
+        .await
+        .error();
     assert!(error.contains("c2"), "{error}");
     let both = json!({ "modifications": [
         { "range": { "cell_id": "c4" }, "content": "not this either" }, { "range": { "cell_id": "c2" }, "content": "x" }], "if_revision": revision });
@@ -139,23 +197,65 @@ async fn an_edit_of_what_a_person_changed_meanwhile_is_refused() {
         assert!(error.contains("positions"), "{error}");
     }
     let cells = json!([{ "content": "new" }]);
-    let error = scene.call("insert_nb_cells", json!({ "position": 5, "cells": cells, "if_revision": revision })).await.error();
+    let error = scene
+        .call(
+            "insert_nb_cells",
+            json!({ "position": 5, "cells": cells, "if_revision": revision }),
+        )
+        .await
+        .error();
     assert!(error.contains("inserted or removed"), "{error}");
-    let error = scene.call("delete_nb_cells", json!({ "ranges": [{ "start": 5 }], "if_revision": revision })).await.error();
+    let error = scene
+        .call(
+            "delete_nb_cells",
+            json!({ "ranges": [{ "start": 5 }], "if_revision": revision }),
+        )
+        .await
+        .error();
     assert!(error.contains("positions"), "{error}");
     // By id it does not matter where the cell is, and without a revision nothing is refused.
     scene.call("modify_nb_cells", modify("c5", &revision)).await.ok();
-    let inserted = scene.call("insert_nb_cells", json!({ "position": { "cell_id": "c5" }, "cells": cells, "if_revision": scene.revision().await })).await.ok();
+    let inserted = scene
+        .call(
+            "insert_nb_cells",
+            json!({ "position": { "cell_id": "c5" }, "cells": cells, "if_revision": scene.revision().await }),
+        )
+        .await
+        .ok();
     assert_eq!(inserted["position"], 6);
-    scene.call("modify_nb_cells", json!({ "modifications": [{ "range": { "start": 3 }, "content": "as asked" }] })).await.ok();
-    let expected = ["from above", "0", "own edits do not count", "as asked", "agent's c3", "4", "new", "agent's c5", "6", "7", "8", "9"];
-    scene.human.wait_for("the person sees it all", |human| human.sources() == expected).await;
+    scene
+        .call(
+            "modify_nb_cells",
+            json!({ "modifications": [{ "range": { "start": 3 }, "content": "as asked" }] }),
+        )
+        .await
+        .ok();
+    let expected = [
+        "from above",
+        "0",
+        "own edits do not count",
+        "as asked",
+        "agent's c3",
+        "4",
+        "new",
+        "agent's c5",
+        "6",
+        "7",
+        "8",
+        "9",
+    ];
+    scene
+        .human
+        .wait_for("the person sees it all", |human| human.sources() == expected)
+        .await;
 }
 
 #[tokio::test]
 async fn another_connection_of_the_same_agent_is_no_stranger_but_another_agent_is() {
     let token = "token-of-bob";
-    let bob = format!("[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{token}\"\npermissions = [\"read\", \"write\"]\n");
+    let bob = format!(
+        "[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{token}\"\npermissions = [\"read\", \"write\"]\n"
+    );
     let gateway = Gateway::with(&bob).await;
     let folder = lab().folder();
     let path = folder.write("two.ipynb", &notebook(&["0"]));
@@ -164,14 +264,19 @@ async fn another_connection_of_the_same_agent_is_no_stranger_but_another_agent_i
     let bob = Agent::with_token(&gateway, token, Era::Legacy).await;
     let revision = ana.call("read_nb_cells", json!({ "path": path })).await.ok()["revision"].take();
     let edit = |content: &str| json!({ "path": path, "modifications": [{ "range": { "start": 0 }, "content": content }], "if_revision": revision });
-    again.call("modify_nb_cells", edit("ana's second connection")).await.ok();
+    again
+        .call("modify_nb_cells", edit("ana's second connection"))
+        .await
+        .ok();
     ana.call("modify_nb_cells", edit("ana's first connection")).await.ok();
     let error = bob.call("modify_nb_cells", edit("bob's")).await.error();
     assert!(error.contains("c0"), "{error}");
 }
 
 /// Characters of one to four bytes, one and two UTF-16 units, and such that join.
-const ALPHABET: [char; 12] = ['a', '\n', 'é', 'ß', '漢', '字', '🎉', '👩', '\u{200d}', '💻', '\u{301}', '\u{fe0f}'];
+const ALPHABET: [char; 12] = [
+    'a', '\n', 'é', 'ß', '漢', '字', '🎉', '👩', '\u{200d}', '💻', '\u{301}', '\u{fe0f}',
+];
 
 /// A fixed sequence of numbers that looks random (splitmix64).
 struct Dice(u64);
@@ -185,7 +290,9 @@ impl Dice {
     }
 
     fn text(&mut self, up_to: usize) -> String {
-        (0..self.roll(up_to + 1)).map(|_| ALPHABET[self.roll(ALPHABET.len())]).collect()
+        (0..self.roll(up_to + 1))
+            .map(|_| ALPHABET[self.roll(ALPHABET.len())])
+            .collect()
     }
 }
 
@@ -200,7 +307,13 @@ async fn text_positions_count_code_points_at_every_offset() {
     let mut model: Vec<char> = start.chars().collect();
     for offset in 0..=start.chars().count() {
         let at = offset * 2;
-        agent.call("insert_document_text", json!({ "path": path, "position": at, "text": "|" })).await.ok();
+        agent
+            .call(
+                "insert_document_text",
+                json!({ "path": path, "position": at, "text": "|" }),
+            )
+            .await
+            .ok();
         model.insert(at, '|');
     }
     let mut dice = Dice(7);
@@ -210,11 +323,23 @@ async fn text_positions_count_code_points_at_every_offset() {
         let text = dice.text(5);
         match dice.roll(3) {
             0 => {
-                agent.call("insert_document_text", json!({ "path": path, "position": position, "text": text })).await.ok();
+                agent
+                    .call(
+                        "insert_document_text",
+                        json!({ "path": path, "position": position, "text": text }),
+                    )
+                    .await
+                    .ok();
                 model.splice(position..position, text.chars());
             }
             1 => {
-                agent.call("delete_document_text", json!({ "path": path, "position": position, "length": length })).await.ok();
+                agent
+                    .call(
+                        "delete_document_text",
+                        json!({ "path": path, "position": position, "length": length }),
+                    )
+                    .await
+                    .ok();
                 model.drain(position..position + length);
             }
             _ => {
@@ -229,15 +354,29 @@ async fn text_positions_count_code_points_at_every_offset() {
     }
     let end = model.len();
     for (tool, arguments) in [
-        ("insert_document_text", json!({ "path": path, "position": end + 1, "text": "x" })),
-        ("delete_document_text", json!({ "path": path, "position": end, "length": 1 })),
-        ("replace_document_text", json!({ "path": path, "position": 0, "length": end + 1, "text": "x" })),
+        (
+            "insert_document_text",
+            json!({ "path": path, "position": end + 1, "text": "x" }),
+        ),
+        (
+            "delete_document_text",
+            json!({ "path": path, "position": end, "length": 1 }),
+        ),
+        (
+            "replace_document_text",
+            json!({ "path": path, "position": 0, "length": end + 1, "text": "x" }),
+        ),
     ] {
         agent.call(tool, arguments).await.error();
     }
     let expected: String = model.iter().collect();
-    human.wait_for("the person sees the same", |human| human.text() == expected).await;
-    eventually("so does the file", async || (folder.read("text.md") == expected).then_some(())).await;
+    human
+        .wait_for("the person sees the same", |human| human.text() == expected)
+        .await;
+    eventually("so does the file", async || {
+        (folder.read("text.md") == expected).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -249,15 +388,31 @@ async fn cells_of_any_script_are_spliced_between_whole_characters() {
         let characters: Vec<char> = model.chars().collect();
         let from = dice.roll(characters.len() + 1);
         let to = from + dice.roll((characters.len() - from).min(4) + 1);
-        model = characters[..from].iter().chain(&dice.text(4).chars().collect::<Vec<_>>()).chain(&characters[to..]).collect();
+        model = characters[..from]
+            .iter()
+            .chain(&dice.text(4).chars().collect::<Vec<_>>())
+            .chain(&characters[to..])
+            .collect();
         let modifications = json!([{ "range": { "cell_id": "c0" }, "content": model }]);
-        scene.call("modify_nb_cells", json!({ "modifications": modifications })).await.ok();
-        let read = scene.call("read_nb_cells", json!({ "ranges": [{ "cell_id": "c0" }] })).await.ok();
+        scene
+            .call("modify_nb_cells", json!({ "modifications": modifications }))
+            .await
+            .ok();
+        let read = scene
+            .call("read_nb_cells", json!({ "ranges": [{ "cell_id": "c0" }] }))
+            .await
+            .ok();
         assert_eq!(read["cells"][0]["source"], model);
-        scene.human.wait_for("the person sees the same", |human| human.sources()[0] == model).await;
+        scene
+            .human
+            .wait_for("the person sees the same", |human| human.sources()[0] == model)
+            .await;
     }
     let file = scene.folder.disk.join("ten.ipynb");
-    eventually("so does the file", async || (cells_on_disk(&file)?[0].source == model).then_some(())).await;
+    eventually("so does the file", async || {
+        (cells_on_disk(&file)?[0].source == model).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -268,10 +423,13 @@ async fn a_text_edit_after_somebody_elses_is_refused() {
     let human = Human::join(&path).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     let revision = agent.call("get_document_content", json!({ "path": path })).await.ok()["revision"].take();
-    let insert = |at: usize, revision: &Value| json!({ "path": path, "position": at, "text": "!", "if_revision": revision });
+    let insert =
+        |at: usize, revision: &Value| json!({ "path": path, "position": at, "text": "!", "if_revision": revision });
     let own = agent.call("insert_document_text", insert(7, &revision)).await.ok();
     agent.call("insert_document_text", insert(8, &revision)).await.ok();
-    human.wait_for("the agent's words", |human| human.text() == "one two!!").await;
+    human
+        .wait_for("the agent's words", |human| human.text() == "one two!!")
+        .await;
     human.splice_text(0, 3, "1");
     let moved = eventually("the gateway has the person's words", async || {
         let read = agent.call("get_document_content", json!({ "path": path })).await.ok();
@@ -283,5 +441,7 @@ async fn a_text_edit_after_somebody_elses_is_refused() {
         assert!(error.contains("changed it since"), "{error}");
     }
     agent.call("insert_document_text", insert(7, &moved)).await.ok();
-    human.wait_for("only that one", |human| human.text() == "1 two!!!").await;
+    human
+        .wait_for("only that one", |human| human.text() == "1 two!!!")
+        .await;
 }

@@ -36,12 +36,23 @@ fn modify(path: &str, content: &str) -> Value {
 
 async fn settled(folder: &Folder, name: &str, first: &str) {
     let file = folder.disk.join(name);
-    eventually(&format!("{name} holds {first:?}"), async || (cells_on_disk(&file)?.first()?.source == first).then_some(())).await;
+    eventually(&format!("{name} holds {first:?}"), async || {
+        (cells_on_disk(&file)?.first()?.source == first).then_some(())
+    })
+    .await;
 }
 
 async fn sessions(agent: &Agent, folder: &Folder) -> Vec<String> {
-    let listed = agent.call("query_nb_sessions", json!({ "root_path": folder.name })).await.ok();
-    listed["sessions"].as_array().unwrap().iter().map(|session| session["path"].as_str().unwrap().to_owned()).collect()
+    let listed = agent
+        .call("query_nb_sessions", json!({ "root_path": folder.name }))
+        .await
+        .ok();
+    listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["path"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -50,11 +61,21 @@ async fn an_agents_rename_is_followed_at_once() {
     let human = Human::join(&path).await;
     agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
     let renamed = folder.path("b.ipynb");
-    agent.call("rename_document", json!({ "path": path, "new_path": renamed })).await.ok();
+    agent
+        .call("rename_document", json!({ "path": path, "new_path": renamed }))
+        .await
+        .ok();
     let read = agent.call("read_nb_cells", json!({ "path": renamed })).await.ok();
-    assert_eq!((&read["cells"][0]["source"], &read["cell_count"]), (&json!("before"), &json!(2)));
+    assert_eq!(
+        (&read["cells"][0]["source"], &read["cell_count"]),
+        (&json!("before"), &json!(2))
+    );
     agent.call("modify_nb_cells", modify(&renamed, "after")).await.ok();
-    human.wait_for("the person is in the same room", |human| human.sources() == ["after", "one"]).await;
+    human
+        .wait_for("the person is in the same room", |human| {
+            human.sources() == ["after", "one"]
+        })
+        .await;
     settled(&folder, "b.ipynb", "after").await;
     let error = agent.call("modify_nb_cells", modify(&path, "ghost")).await.error();
     assert!(error.contains("does not exist"), "{error}");
@@ -84,7 +105,11 @@ async fn anothers_rename_is_followed_under_either_name() {
         agent.call("modify_nb_cells", modify(&renamed, "after all")).await.ok();
         settled(&folder, "b.ipynb", "after all").await;
         assert!(!folder.has("a.ipynb"));
-        assert_eq!(sessions(&agent, &folder).await, [renamed], "one room, under its new name");
+        assert_eq!(
+            sessions(&agent, &folder).await,
+            [renamed],
+            "one room, under its new name"
+        );
     }
 }
 
@@ -105,7 +130,13 @@ async fn a_deleted_document_is_said_to_be_gone_and_stays_gone() {
     // A new document of the same name is a new one.
     agent.call("create_notebook", json!({ "path": path })).await.ok();
     let cells = json!([{ "content": "new life" }]);
-    agent.call("insert_nb_cells", json!({ "path": path, "position": 0, "cells": cells })).await.ok();
+    agent
+        .call(
+            "insert_nb_cells",
+            json!({ "path": path, "position": 0, "cells": cells }),
+        )
+        .await
+        .ok();
     let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     assert!(!read.to_string().contains("before"), "{read}");
     settled(&folder, "a.ipynb", "new life").await;
@@ -144,7 +175,12 @@ async fn what_others_write_to_the_file_comes_into_the_room() {
         let write = async || match through_jupyter {
             true => {
                 let content: Value = serde_json::from_str(&other).unwrap();
-                contents(Method::PUT, &path, json!({ "type": "notebook", "format": "json", "content": content })).await;
+                contents(
+                    Method::PUT,
+                    &path,
+                    json!({ "type": "notebook", "format": "json", "content": content }),
+                )
+                .await;
             }
             false => drop(folder.write("a.ipynb", &other)),
         };
@@ -170,7 +206,13 @@ async fn what_others_write_to_the_file_comes_into_the_room() {
 #[tokio::test]
 async fn a_notebook_without_cells_can_be_opened_again() {
     let (gateway, agent, _folder, path) = scene().await;
-    agent.call("delete_nb_cells", json!({ "path": path, "ranges": [{ "start": 0, "end": 2 }] })).await.ok();
+    agent
+        .call(
+            "delete_nb_cells",
+            json!({ "path": path, "ranges": [{ "start": 0, "end": 2 }] }),
+        )
+        .await
+        .ok();
     agent.call("end_nb_session", json!({ "path": path })).await.ok();
     let agent = Agent::connect(&gateway, Era::Modern).await;
     let started = std::time::Instant::now();
@@ -178,5 +220,48 @@ async fn a_notebook_without_cells_can_be_opened_again() {
     assert_eq!(read["cell_count"], 0);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     let cells = json!([{ "content": "first" }]);
-    agent.call("insert_nb_cells", json!({ "path": path, "position": 0, "cells": cells })).await.ok();
+    agent
+        .call(
+            "insert_nb_cells",
+            json!({ "path": path, "position": 0, "cells": cells }),
+        )
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn overwriting_touches_only_what_differs_and_refuses_what_is_no_notebook() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    let overwrite = |content: &str| json!({ "path": path, "content": content });
+    for (bad, hint) in [
+        (notebook(&["a", "b"]).replace("\"c1\"", "\"c0\""), "same `id`"),
+        (notebook(&["a"]).replace("\"c0\"", "\"not an id\""), "`id` must be"),
+        (notebook(&["a"]).replace("\"c0\"", "7"), "`id` must be"),
+        ("[]".to_owned(), "`cells` is missing"),
+    ] {
+        let error = agent.call("overwrite_document", overwrite(&bad)).await.error();
+        assert!(error.contains(hint), "{error}");
+    }
+    assert_eq!(human.sources(), ["zero", "one"]);
+    agent
+        .call("overwrite_document", overwrite(&notebook(&["zero!", "one", "two"])))
+        .await
+        .ok();
+    human
+        .wait_for("the new content", |human| human.sources() == ["zero!", "one", "two"])
+        .await;
+    // A cell that stays is the same to those who have their cursor in it.
+    human.splice_cell("c1", 3, 0, " by hand");
+    eventually("the gateway has it", async || {
+        let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (read["cells"][1]["source"] == "one by hand").then_some(())
+    })
+    .await;
+    let file = folder.disk.join("a.ipynb");
+    eventually("so has the file", async || {
+        (cells_on_disk(&file)? == human.cells()).then_some(())
+    })
+    .await;
+    human.leave().await;
 }

@@ -87,7 +87,10 @@ async fn a_person_who_saves_by_hand_is_left_to_do_so() {
     assert_eq!(on_disk(&folder).unwrap(), "zero");
     other.publish("Otto", true);
     agent.call("modify_nb_cells", modify(&path, "now")).await.ok();
-    eventually("one who wants it is enough", async || (on_disk(&folder)? == "now").then_some(())).await;
+    eventually("one who wants it is enough", async || {
+        (on_disk(&folder)? == "now").then_some(())
+    })
+    .await;
     human.leave().await;
     other.leave().await;
 }
@@ -109,11 +112,17 @@ async fn what_changes_all_the_time_is_saved_in_between() {
     let (mut seen, mut turn) = (Vec::<String>::new(), 0);
     while started.elapsed() < Duration::from_secs(8) {
         turn += 1;
-        agent.call("modify_nb_cells", modify(&path, &format!("turn {turn}"))).await.ok();
+        agent
+            .call("modify_nb_cells", modify(&path, &format!("turn {turn}")))
+            .await
+            .ok();
         tokio::time::sleep(Duration::from_millis(200)).await;
         let now = on_disk(&folder).filter(|now| now != "zero" && seen.last() != Some(now));
         seen.extend(now);
     }
     assert!(!seen.is_empty(), "never saved in 8 s of edits");
-    eventually("the last one too", async || (on_disk(&folder)? == format!("turn {turn}")).then_some(())).await;
+    eventually("the last one too", async || {
+        (on_disk(&folder)? == format!("turn {turn}")).then_some(())
+    })
+    .await;
 }

@@ -82,6 +82,8 @@ async fn keep(shared: Arc<Shared>, mut line: Line) {
         shared.bell.notify_one();
     };
     shared.status.send_replace(RoomStatus::Disconnected(ended));
+    // No acknowledgement can come any more; who waits for one need not wait longer.
+    drop(shared.write().document.acknowledgements.take_waiting());
 }
 
 /// Handles one connection until it ends.

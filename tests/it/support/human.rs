@@ -48,7 +48,11 @@ impl Human {
 
     /// Opens a document of any server and waits until it is there.
     pub async fn join_at(url: &str, token: &str, path: &str) -> Self {
-        let kind = if path.ends_with(".ipynb") { "json:notebook" } else { "text:file" };
+        let kind = if path.ends_with(".ipynb") {
+            "json:notebook"
+        } else {
+            "text:file"
+        };
         let (format, file_type) = kind.split_once(':').expect("a kind");
         let authorization = format!("token {token}");
         let session: Value = reqwest::Client::new()
@@ -63,11 +67,19 @@ impl Human {
             .expect("a session");
         let id = |name: &str| session[name].as_str().expect("an id").to_owned();
         let base = url.replace("http://", "ws://");
-        let address = format!("{base}api/collaboration/room/{kind}:{}?sessionId={}", id("fileId"), id("sessionId"));
+        let address = format!(
+            "{base}api/collaboration/room/{kind}:{}?sessionId={}",
+            id("fileId"),
+            id("sessionId")
+        );
         let mut request = address.into_client_request().expect("a url");
-        request.headers_mut().insert("authorization", authorization.parse().expect("a header"));
+        request
+            .headers_mut()
+            .insert("authorization", authorization.parse().expect("a header"));
         let limits = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        let (socket, _) = connect_async_with_config(request, Some(limits), true).await.expect("the room opens");
+        let (socket, _) = connect_async_with_config(request, Some(limits), true)
+            .await
+            .expect("the room opens");
 
         let mut options = Options::default();
         options.offset_kind = OffsetKind::Utf16;
@@ -107,9 +119,16 @@ impl Human {
             }
             let _ = timeout(Duration::from_secs(1), write.close()).await;
         });
-        let human = Self { page, client, out, task };
+        let human = Self {
+            page,
+            client,
+            out,
+            task,
+        };
         human.send(sync(0, &StateVector::default().encode_v1()));
-        human.wait_for("the document arrives", |human| human.page().synced).await;
+        human
+            .wait_for("the document arrives", |human| human.page().synced)
+            .await;
         human
     }
 
@@ -218,7 +237,12 @@ impl Human {
 
     /// What the others say of themselves.
     pub fn others(&self) -> Vec<Value> {
-        self.page().others.values().filter(|state| state.get("user").is_some()).cloned().collect()
+        self.page()
+            .others
+            .values()
+            .filter(|state| state.get("user").is_some())
+            .cloned()
+            .collect()
     }
 
     pub fn sees(&self, name: &str) -> bool {
@@ -270,8 +294,13 @@ fn hear(page: &Mutex<Page>, me: u64, frame: &[u8]) -> Vec<Vec<u8>> {
 
 fn find(page: &Page, txn: &impl ReadTxn, id: &str) -> TextRef {
     let cells = page.cells.iter(txn).filter_map(|value| value.cast::<MapRef>().ok());
-    let cell = cells.into_iter().find(|cell| string(cell, txn, "id") == id).expect("the cell");
-    cell.get(txn, "source").and_then(|source| source.cast().ok()).expect("a source")
+    let cell = cells
+        .into_iter()
+        .find(|cell| string(cell, txn, "id") == id)
+        .expect("the cell");
+    cell.get(txn, "source")
+        .and_then(|source| source.cast().ok())
+        .expect("a source")
 }
 
 fn splice(text: &TextRef, txn: &mut TransactionMut<'_>, at: u32, delete: u32, insert: &str) {

@@ -13,9 +13,7 @@ pub struct CellView {
 
 /// A notebook of code cells with the ids `c0`, `c1`, ...
 pub fn notebook(sources: &[&str]) -> String {
-    let cell = |(index, source): (usize, &&str)| {
-        json!({ "id": format!("c{index}"), "cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null })
-    };
+    let cell = |(index, source): (usize, &&str)| json!({ "id": format!("c{index}"), "cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null });
     let cells: Vec<Value> = sources.iter().enumerate().map(cell).collect();
     json!({ "cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5 }).to_string()
 }
@@ -24,7 +22,12 @@ pub fn notebook(sources: &[&str]) -> String {
 pub fn cells_on_disk(file: &Path) -> Option<Vec<CellView>> {
     let notebook: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
     assert_eq!(notebook["nbformat"], 4);
-    let cells: Vec<CellView> = notebook["cells"].as_array().expect("cells").iter().map(valid_cell).collect();
+    let cells: Vec<CellView> = notebook["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .map(valid_cell)
+        .collect();
     let ids: HashSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
     assert_eq!(ids.len(), cells.len(), "every cell is there once");
     Some(cells)
@@ -39,10 +42,21 @@ fn valid_cell(cell: &Value) -> CellView {
     let mut keys: Vec<&str> = cell.as_object().expect("a cell").keys().map(String::as_str).collect();
     keys.sort_unstable();
     let code = ["cell_type", "execution_count", "id", "metadata", "outputs", "source"];
-    let expected: &[&str] = if cell_type == "code" { &code } else { &["cell_type", "id", "metadata", "source"] };
+    let expected: &[&str] = if cell_type == "code" {
+        &code
+    } else {
+        &["cell_type", "id", "metadata", "source"]
+    };
     assert_eq!(keys, expected, "nothing is missing and nothing leaked into the file");
     let id = text(&cell["id"]);
     let is_id_character = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-    assert!((1..=64).contains(&id.len()) && id.chars().all(is_id_character), "{id:?}");
-    CellView { id, cell_type, source: text(&cell["source"]) }
+    assert!(
+        (1..=64).contains(&id.len()) && id.chars().all(is_id_character),
+        "{id:?}"
+    );
+    CellView {
+        id,
+        cell_type,
+        source: text(&cell["source"]),
+    }
 }

@@ -50,7 +50,9 @@ impl Proxy {
                 }
                 let (line, target) = (Arc::clone(&shared), target.clone());
                 tokio::spawn(async move {
-                    let Ok(server) = TcpStream::connect(&target).await else { return };
+                    let Ok(server) = TcpStream::connect(&target).await else {
+                        return;
+                    };
                     let mut cuts = line.cuts.subscribe();
                     tokio::select! {
                         _ = cuts.changed() => {}
@@ -59,7 +61,11 @@ impl Proxy {
                 });
             }
         });
-        Self { address, line, _task: AbortOnDropHandle::new(task) }
+        Self {
+            address,
+            line,
+            _task: AbortOnDropHandle::new(task),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -89,7 +95,10 @@ impl Proxy {
 
     /// Says this before the next word of Jupyter in any room.
     pub fn inject(&self, payload: &[u8]) {
-        let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126).expect("a short frame");
+        let length = u8::try_from(payload.len())
+            .ok()
+            .filter(|length| *length < 126)
+            .expect("a short frame");
         *self.line.inject.lock().expect("no panic") = Some([&[0x82, length], payload].concat());
     }
 
@@ -111,7 +120,9 @@ async fn carry(line: &Arc<Line>, client: TcpStream, server: TcpStream) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((mut from_client, to_client), (from_server, mut to_server)) = (client.into_split(), server.into_split());
     let mut request = vec![0; 65536];
-    let Ok(read) = from_client.read(&mut request).await else { return };
+    let Ok(read) = from_client.read(&mut request).await else {
+        return;
+    };
     request.truncate(read);
     let is_room = request.starts_with(b"GET /api/collaboration/room/");
     let _counted = is_room.then(|| Counted::new(Arc::clone(line)));
@@ -144,18 +155,28 @@ impl Drop for Counted {
 async fn back(line: &Line, is_room: bool, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     let (mut pending, mut chunk, mut in_frames) = (Vec::new(), vec![0; 65536], false);
     loop {
-        let Ok(read @ 1..) = from.read(&mut chunk).await else { return };
+        let Ok(read @ 1..) = from.read(&mut chunk).await else {
+            return;
+        };
         let _ = line.held.subscribe().wait_for(|held| !held).await;
         pending.extend_from_slice(&chunk[..read]);
         while let Some(length) = part(&pending, is_room, in_frames) {
             let frame: Vec<u8> = pending.drain(..length).collect();
-            let limit = line.cut_in_frame_over.lock().expect("no panic").take_if(|limit| in_frames && length > *limit);
+            let limit = line
+                .cut_in_frame_over
+                .lock()
+                .expect("no panic")
+                .take_if(|limit| in_frames && length > *limit);
             if limit.is_some() {
                 let _ = to.write_all(&frame[..length / 2]).await;
                 return;
             }
             let injected = line.inject.lock().expect("no panic").take_if(|_| in_frames);
-            if to.write_all(&[injected.unwrap_or_default(), frame].concat()).await.is_err() {
+            if to
+                .write_all(&[injected.unwrap_or_default(), frame].concat())
+                .await
+                .is_err()
+            {
                 return;
             }
             in_frames |= is_room;
