@@ -1,7 +1,10 @@
 //! The shared document with what the gateway must know beside it: the order of cells, revisions, and
 //! what the server has acknowledged. Does no I/O.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use yrs::{
     Array, ArrayRef, DeepObservable, Doc, GetString, Hook, Map, MapRef, Observable, OffsetKind, Options, Out, ReadTxn,
@@ -43,6 +46,8 @@ pub(super) struct Document {
     pub(super) journal: Journal,
     /// What the observers saw in the transaction that just ended.
     observed: Arc<Mutex<Vec<Observed>>>,
+    /// How often the server noted in the document that it wrote it to disk.
+    saves: Arc<AtomicU64>,
 }
 
 /// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
@@ -80,6 +85,13 @@ impl Document {
             (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"), doc.get_or_insert_map("state"));
         let observed = Arc::default();
         observe(kind, &cells, &source, &observed);
+        let saves = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&saves);
+        state.observe(OBSERVER, move |txn, event| {
+            if event.keys(txn).contains_key("hash") {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
         Self {
             kind,
             doc,
@@ -91,7 +103,12 @@ impl Document {
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             observed,
+            saves,
         }
+    }
+
+    pub(super) fn saves(&self) -> u64 {
+        self.saves.load(Ordering::Relaxed)
     }
 
     pub(super) fn kind(&self) -> RoomKind {

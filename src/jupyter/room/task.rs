@@ -125,13 +125,19 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     }
 }
 
-/// When to ask the server to write to disk. It does so by itself after a second without changes, but
-/// never while changes keep coming.
+/// When to ask the server to write to disk, and what is known to be there. It saves by itself after a
+/// second without changes, but never while changes keep coming.
+///
+/// Its "success" alone proves nothing: a save that another change overtook is given up and answered so
+/// too. What does is the hash it then notes in the document; any noted after the answer is of a save
+/// that began after the request.
 #[derive(Default)]
 struct Saving {
     next_request: u64,
-    /// The request under way, and the place in the journal it covers.
+    /// The request under way, and the place in the journal up to which the server had everything then.
     asked: Option<(u64, u64)>,
+    /// The place in the journal that the next save must cover.
+    answered: Option<u64>,
 }
 
 /// Takes in one frame.
@@ -148,7 +154,11 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
             state.send(&answer);
         }
         Message::SyncStep2(update) | Message::Update(update) => {
+            let saves = state.document.saves();
             state.document.apply_remote(&update).map_err(|error| End::Malformed(error.to_string()))?;
+            if state.document.saves() > saves {
+                saving.noted(&mut state);
+            }
             follow_rename(&mut state);
         }
         Message::Awareness(entries) => {
@@ -158,7 +168,7 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
         }
         Message::Jupyter(text) => {
             if let Ok(JupyterMessage::Save { response_to, status }) = serde_json::from_str(&text) {
-                saving.answered(&mut state, response_to, status);
+                saving.answered(&state, response_to, status);
             }
         }
     }
@@ -179,15 +189,31 @@ fn follow_rename(state: &mut State) {
 }
 
 impl Saving {
-    fn answered(&mut self, state: &mut State, response_to: u64, status: SaveStatus) {
+    /// The next request, unless one is under way: another would make the server give that one up.
+    fn request(&mut self, state: &State) -> Option<Vec<u8>> {
+        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
+            return None;
+        }
+        // Requests overtake edits on the server, so only what it has already is covered.
+        let covered = if state.document.acknowledgements.is_settled() { state.document.journal.mark() } else { 0 };
+        self.next_request += 1;
+        self.asked = Some((self.next_request, covered));
+        Some(save_request(self.next_request))
+    }
+
+    fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
         let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else { return };
         match status {
-            SaveStatus::Success => {
-                state.document.journal.saved_up_to(mark);
-                state.unsaved = state.document.journal.mark() > mark;
-            }
+            SaveStatus::Success => self.answered = Some(mark),
             SaveStatus::Skipped => {}
             SaveStatus::Failed => tracing::warn!(path = %state.path, "Jupyter could not save an open document"),
+        }
+    }
+
+    fn noted(&mut self, state: &mut State) {
+        if let Some(mark) = self.answered.take() {
+            state.document.journal.saved_up_to(mark);
+            state.unsaved = state.document.journal.mark() > mark;
         }
     }
 }
@@ -381,11 +407,7 @@ impl Line {
         let frames = {
             let mut state = shared.write();
             let mut frames = state.take_outbox();
-            if state.unsaved && state.awareness.autosave() {
-                saving.next_request += 1;
-                saving.asked = Some((saving.next_request, state.document.journal.mark()));
-                frames.push(save_request(saving.next_request));
-            }
+            frames.extend(saving.request(&state));
             frames
         };
         self.send_frames(frames).await?;
