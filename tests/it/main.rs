@@ -23,6 +23,7 @@ mod rooms_outside;
 mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
+mod rooms_text;
 mod sessions;
 mod url_tools;
 mod with_jupyter;

@@ -424,6 +424,9 @@ impl Document {
                     let end = (at + count).min(self.order.len());
                     for entry in self.order.drain(at.min(end)..end) {
                         self.log.cell_removed(&entry.id);
+                        if *author == Author::Others {
+                            self.journal.forget(&entry.id);
+                        }
                     }
                 }
                 Step::Add(entries) => {

@@ -144,6 +144,8 @@ pub(super) struct State {
     pub(super) awareness: Awareness,
     pub(super) path: DocPath,
     pub(super) file_id: String,
+    /// Names the server's process; another one after a reconnection means that it was restarted.
+    pub(super) server_session: String,
     outbox: Vec<Vec<u8>>,
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
@@ -319,12 +321,13 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn new(document: Document, path: DocPath, file_id: String) -> Self {
+    pub(super) fn new(document: Document, path: DocPath, file_id: String, server_session: String) -> Self {
         Self {
             document,
             awareness: Awareness::default(),
             path,
             file_id,
+            server_session,
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,

@@ -20,7 +20,7 @@ use super::{
     Room, RoomError, RoomKind, RoomStatus,
     document::{Document, decode_vector, encode_vector},
     handle::{Shared, State},
-    replay::Outcome,
+    replay::{Journal, Outcome},
     wire::{JupyterMessage, Message, SaveStatus, save_request},
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
     let mut document = Document::new(kind);
     let received = line.first_sync(&mut document).await;
     received.map_err(|end| end.into_error(&server, path))?;
-    let state = State::new(document, path.clone(), line.session.file_id.clone());
+    let state = State::new(document, path.clone(), line.session.file_id.clone(), line.session.session_id.clone());
     let shared = Arc::new(Shared {
         server,
         kind,
@@ -254,12 +254,21 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         state.awareness.forget_others();
         state.awareness.repeat_all();
         if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
+            let restarted = state.server_session != line.session.session_id;
+            // A server that was restarted resets its document to the file, unsaved edits or not.
+            let unsaved = if restarted { std::mem::take(&mut state.document.journal) } else { Journal::default() };
             for update in &received.updates {
                 state.document.apply_remote(update).map_err(|error| to_error(End::Malformed(error.to_string())))?;
+            }
+            // They go out with the answer below.
+            if restarted {
+                let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
+                tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
             }
         } else {
             adopt(&mut state, scratch);
         }
+        state.server_session.clone_from(&line.session.session_id);
         let vector = received.server_vector;
         let answer = Message::SyncStep2(state.document.diff(&vector));
         state.send(&answer);
