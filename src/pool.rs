@@ -173,6 +173,10 @@ impl Pool {
             kind,
         };
         self.settle(&key);
+        if let Some(lease) = self.lease_open(server.name(), path, kind) {
+            lease.look_after_whereabouts().await;
+            self.settle(&key);
+        }
         // Held before the room is opened, so that its place cannot be taken for an idle one.
         let hold = self.hold(&key, account).await?;
         let opened = hold

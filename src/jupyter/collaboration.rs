@@ -40,4 +40,24 @@ impl JupyterServer {
             answer => answer,
         }
     }
+
+    /// Where the file of a room is now; it keeps its id when it is renamed and loses it when it is deleted.
+    pub(super) async fn path_of_file(&self, file_id: &str, subject: &str) -> Result<DocPath, JupyterError> {
+        let request = self.request(Method::GET, "api/fileid/path").query(&[("id", file_id)]);
+        let gone = || JupyterError::NotFound {
+            server: self.name().to_owned(),
+            path: subject.to_owned(),
+        };
+        match self.json::<FilePath>(request, subject).await {
+            Ok(found) => DocPath::parse(&found.path).map_err(|_| gone()),
+            // This part of Jupyter says so on a web page.
+            Err(JupyterError::NotJupyter { status: 404, .. }) => Err(gone()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FilePath {
+    path: String,
 }

@@ -55,6 +55,11 @@ impl Acknowledgements {
         ticket
     }
 
+    /// Whether nothing is on its way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Whether a document has all that the server ever acknowledged. If not, the server has made a
     /// new document, and merging the old one into it would duplicate cells.
     pub(super) fn covered_by(&self, vector: &StateVector) -> bool {

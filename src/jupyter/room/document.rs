@@ -1,7 +1,10 @@
 //! The shared document with what the gateway must know beside it: the order of cells, revisions, and
 //! what the server has acknowledged. Does no I/O.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use serde_json::{Value, json};
 use yrs::{
@@ -48,6 +51,8 @@ pub(super) struct Document {
     observed: Arc<Mutex<Vec<Observed>>>,
     /// Where our last edit ended: the cell, if it is a notebook, and the offset in its text.
     caret: Option<(Option<String>, u32)>,
+    /// How often the server noted in the document that it wrote it to disk.
+    saves: Arc<AtomicU64>,
 }
 
 /// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
@@ -87,6 +92,13 @@ impl Document {
         let (state, meta) = (doc.get_or_insert_map("state"), doc.get_or_insert_map("meta"));
         let observed = Arc::default();
         observe(kind, &cells, &source, &observed);
+        let saves = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&saves);
+        state.observe(OBSERVER, move |txn, event| {
+            if event.keys(txn).contains_key("hash") {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
         Self {
             kind,
             doc,
@@ -100,7 +112,12 @@ impl Document {
             journal: Journal::default(),
             observed,
             caret: None,
+            saves,
         }
+    }
+
+    pub(super) fn saves(&self) -> u64 {
+        self.saves.load(Ordering::Relaxed)
     }
 
     pub(super) fn kind(&self) -> RoomKind {
@@ -507,6 +524,9 @@ impl Document {
                     let end = (at + count).min(self.order.len());
                     for entry in self.order.drain(at.min(end)..end) {
                         self.log.cell_removed(&entry.id);
+                        if *author == Author::Others {
+                            self.journal.forget(&entry.id);
+                        }
                     }
                 }
                 Step::Add(entries) => {

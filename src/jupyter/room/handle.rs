@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -25,6 +25,8 @@ use crate::{
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 /// How long an edit waits for the server to acknowledge it before it answers without.
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a document is trusted to be where it was.
+const LOCATION_LASTS: Duration = Duration::from_secs(1);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -136,10 +138,14 @@ pub(super) struct State {
     /// The path that the document itself named last.
     pub(super) said_path: Option<String>,
     pub(super) file_id: String,
+    /// Names the server's process; another one after a reconnection means that it was restarted.
+    pub(super) server_session: String,
     outbox: Vec<Vec<u8>>,
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
+    /// When the document was last known to be where it is.
+    pub(super) located: Instant,
 }
 
 impl Room {
@@ -279,6 +285,30 @@ impl Room {
             .await;
     }
 
+    /// Sees to it, once in a while, that the document is still where it was. Jupyter keeps the room of a
+    /// deleted file open, and acknowledges edits that it can never save.
+    pub async fn look_after_whereabouts(&self) {
+        let (file_id, path) = {
+            let mut state = self.0.write();
+            if *self.0.status.borrow() != RoomStatus::Connected || state.located.elapsed() < LOCATION_LASTS {
+                return;
+            }
+            state.located = Instant::now();
+            (state.file_id.clone(), state.path.clone())
+        };
+        let (server, name) = (&self.0.server, path.as_str());
+        let there = match server.path_of_file(&file_id, name).await {
+            Ok(now) if now == path => server.document(&path).await.map(drop),
+            // The server tells a renamed room of its new path too, but takes its time.
+            Ok(now) => return self.0.write().path = now,
+            Err(error) => Err(error),
+        };
+        if let Err(JupyterError::NotFound { .. }) = there {
+            tracing::info!(%path, "an open document was deleted");
+            self.close().await;
+        }
+    }
+
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
     /// memory while the line is down may be old.
     pub async fn connected(&self) -> Result<(), RoomError> {
@@ -320,16 +350,18 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn new(document: Document, path: DocPath, file_id: String) -> Self {
+    pub(super) fn new(document: Document, path: DocPath, file_id: String, server_session: String) -> Self {
         Self {
             said_path: document.path(),
             document,
             awareness: Awareness::default(),
             path,
             file_id,
+            server_session,
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,
+            located: Instant::now(),
         }
     }
 

@@ -92,6 +92,22 @@ impl Journal {
         }
     }
 
+    /// Drops what is about a cell that somebody else removed: it must not come back.
+    pub(super) fn forget(&mut self, removed: &str) {
+        for (_, done) in &mut self.done {
+            let before = done.size();
+            match done {
+                Done::Inserted { cells, .. } => cells.retain(|cell| cell.id != removed),
+                Done::Changed { cell, old, new } if cell == removed => {
+                    old.clear();
+                    new.clear();
+                }
+                Done::Changed { .. } | Done::Deleted { .. } | Done::TextChanged { .. } => {}
+            }
+            self.bytes -= before - done.size();
+        }
+    }
+
     fn push(&mut self, done: Done) {
         self.bytes += done.size();
         self.done.push_back((self.next, done));
@@ -126,7 +142,8 @@ impl Document {
             match fared {
                 Some(true) => outcome.repeated += 1,
                 Some(false) => outcome.conflicting += 1,
-                None => {}
+                // Here, but perhaps not on disk yet.
+                None => self.journal.push(done),
             }
         }
         (outcome, applied)

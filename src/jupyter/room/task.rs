@@ -20,7 +20,7 @@ use super::{
     Room, RoomError, RoomKind, RoomStatus,
     document::{Document, decode_vector, encode_vector},
     handle::{Shared, State},
-    replay::Outcome,
+    replay::{Journal, Outcome},
     wire::{JupyterMessage, Message, SaveStatus, save_request},
 };
 use crate::{
@@ -32,11 +32,12 @@ use crate::{
 const SYNC_PATIENCE: Duration = Duration::from_secs(120);
 /// A document that is loaded piece by piece is complete when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(400);
+/// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
+const EMPTY_QUIET: Duration = Duration::from_secs(2);
 /// How often presences, saving and the liveness of the line are looked after.
 const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
 const SILENCE: Duration = Duration::from_secs(20);
-const MAX_UNANSWERED_SAVES: u32 = 10;
 /// The code by which Jupyter says that a document does not exist.
 const GONE: u16 = 4404;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
@@ -49,7 +50,12 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
     let mut document = Document::new(kind);
     let received = line.first_sync(&mut document).await;
     received.map_err(|end| end.into_error(&server, path))?;
-    let state = State::new(document, path.clone(), line.session.file_id.clone());
+    let state = State::new(
+        document,
+        path.clone(),
+        line.session.file_id.clone(),
+        line.session.session_id.clone(),
+    );
     let shared = Arc::new(Shared {
         server,
         kind,
@@ -83,6 +89,8 @@ async fn keep(shared: Arc<Shared>, mut line: Line) {
         shared.bell.notify_one();
     };
     shared.status.send_replace(RoomStatus::Disconnected(ended));
+    // No acknowledgement can come any more; who waits for one need not wait longer.
+    drop(shared.write().document.acknowledgements.take_waiting());
 }
 
 /// Handles one connection until it ends.
@@ -127,18 +135,20 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     }
 }
 
-/// When to ask the server to write to disk. It does so by itself after a second without changes, but
-/// never while changes keep coming.
+/// When to ask the server to write to disk, and what is known to be there. It saves by itself after a
+/// second without changes, but never while changes keep coming.
+///
+/// Its "success" alone proves nothing: a save that another change overtook is given up and answered so
+/// too. What does is the hash it then notes in the document; any noted after the answer is of a save
+/// that began after the request.
 #[derive(Default)]
 struct Saving {
     next_request: u64,
-    /// The request under way, and the place in the journal it covers.
+    /// The request under way, and the place in the journal up to which the server had everything then.
     asked: Option<(u64, u64)>,
-    unanswered: u32,
+    /// The place in the journal that the next save must cover.
+    answered: Option<u64>,
     failed: bool,
-    /// The end of the journal at the tick before: the server saves what it has integrated, and a
-    /// request may overtake updates that were sent just before it.
-    settled: u64,
 }
 
 /// Whether the document's file is not there any more. Jupyter goes on taking edits for it all the same.
@@ -161,10 +171,14 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
             state.send(&answer);
         }
         Message::SyncStep2(update) | Message::Update(update) => {
+            let saves = state.document.saves();
             state
                 .document
                 .apply_remote(&update)
                 .map_err(|error| End::Malformed(error.to_string()))?;
+            if state.document.saves() > saves {
+                saving.noted(&mut state);
+            }
             follow_rename(&mut state);
         }
         Message::Awareness(entries) => {
@@ -174,7 +188,7 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
         }
         Message::Jupyter(text) => {
             if let Ok(JupyterMessage::Save { response_to, status }) = serde_json::from_str(&text) {
-                saving.answered(&mut state, response_to, status);
+                saving.answered(&state, response_to, status);
             }
         }
     }
@@ -198,22 +212,40 @@ fn follow_rename(state: &mut State) {
 }
 
 impl Saving {
-    fn answered(&mut self, state: &mut State, response_to: u64, status: SaveStatus) {
+    /// The next request, unless one is under way: another would make the server give that one up.
+    fn request(&mut self, state: &State) -> Option<Vec<u8>> {
+        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
+            return None;
+        }
+        // Requests overtake edits on the server, so only what it has already is covered.
+        let covered = if state.document.acknowledgements.is_settled() {
+            state.document.journal.mark()
+        } else {
+            0
+        };
+        self.next_request += 1;
+        self.asked = Some((self.next_request, covered));
+        Some(save_request(self.next_request))
+    }
+
+    fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
         let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
             return;
         };
-        self.unanswered = 0;
         match status {
-            SaveStatus::Success => {
-                state.document.journal.saved_up_to(mark);
-                state.unsaved = state.document.journal.mark() > mark;
-            }
-            // Another save was under way, which may have begun before our last edit.
+            SaveStatus::Success => self.answered = Some(mark),
             SaveStatus::Skipped => {}
             SaveStatus::Failed => {
                 tracing::warn!(path = %state.path, "Jupyter could not save an open document");
                 self.failed = true;
             }
+        }
+    }
+
+    fn noted(&mut self, state: &mut State) {
+        if let Some(mark) = self.answered.take() {
+            state.document.journal.saved_up_to(mark);
+            state.unsaved = state.document.journal.mark() > mark;
         }
     }
 }
@@ -257,15 +289,28 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         state.awareness.forget_others();
         state.awareness.repeat_all();
         if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
+            let restarted = state.server_session != line.session.session_id;
+            // A server that was restarted resets its document to the file, unsaved edits or not.
+            let unsaved = if restarted {
+                std::mem::take(&mut state.document.journal)
+            } else {
+                Journal::default()
+            };
             for update in &received.updates {
                 state
                     .document
                     .apply_remote(update)
                     .map_err(|error| to_error(End::Malformed(error.to_string())))?;
             }
+            // They go out with the answer below.
+            if restarted {
+                let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
+                tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+            }
         } else {
             adopt(&mut state, scratch);
         }
+        state.server_session.clone_from(&line.session.session_id);
         if let Some(vector) = received.server_vector {
             let answer = Message::SyncStep2(state.document.diff(&vector));
             state.send(&answer);
@@ -306,7 +351,12 @@ struct Received {
 
 impl Line {
     async fn join(server: &JupyterServer, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
-        let session = server.document_session(path, kind).await?;
+        // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
+        let (file, session) = tokio::join!(server.document(path), server.document_session(path, kind));
+        if let Err(gone @ JupyterError::NotFound { .. }) = file {
+            return Err(gone.into());
+        }
+        let session = session?;
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = format!("{}:{}:{}", kind.format(), kind.file_type(), session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
@@ -333,19 +383,19 @@ impl Line {
         };
         let mut synced = false;
         let deadline = Instant::now() + SYNC_PATIENCE;
-        // A notebook always has a cell, so one without is still being loaded, piece by piece.
+        // Jupyter gives every notebook a cell, so one without is probably being loaded, piece by piece.
         let mut partial = false;
         while !synced || partial {
-            let patience = if synced && document.cell_count() > 0 {
-                QUIET
-            } else {
-                deadline - Instant::now()
+            let patience = match (synced, document.cell_count()) {
+                (false, _) => deadline - Instant::now(),
+                (true, 0) => EMPTY_QUIET,
+                (true, _) => QUIET,
             };
             let frame = match timeout(patience, self.socket.next()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
                 Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
-                Err(_) if synced && document.cell_count() > 0 => break,
+                Err(_) if synced => break,
                 Err(_) => return Err(End::Cut("the server did not send the document in time".to_owned())),
             };
             let bytes = match frame {
@@ -384,7 +434,12 @@ impl Line {
         if !farewell.is_empty() {
             let _ = self.send(&Message::Awareness(farewell)).await;
         }
-        let _ = timeout(CLOSE_PATIENCE, self.socket.close(None)).await;
+        // Hanging up with something unread resets the connection, and the server would lose the farewell.
+        let closing = async {
+            let _ = self.socket.close(None).await;
+            while let Some(Ok(_)) = self.socket.next().await {}
+        };
+        let _ = timeout(CLOSE_PATIENCE, closing).await;
     }
 
     async fn send(&mut self, message: &Message) -> Result<(), End> {
@@ -413,14 +468,7 @@ impl Line {
         let frames = {
             let mut state = shared.write();
             let mut frames = state.take_outbox();
-            // Older servers do not know the message and stay silent; they save when changes pause.
-            if state.unsaved && state.awareness.autosave() && saving.unanswered < MAX_UNANSWERED_SAVES {
-                saving.unanswered += 1;
-                saving.next_request += 1;
-                saving.asked = Some((saving.next_request, saving.settled));
-                frames.push(save_request(saving.next_request));
-            }
-            saving.settled = state.document.journal.mark();
+            frames.extend(saving.request(&state));
             frames
         };
         self.send_frames(frames).await?;

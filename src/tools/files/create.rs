@@ -1,5 +1,7 @@
 //! `create_document`: a notebook, a text file or a directory where nothing was.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -124,8 +126,12 @@ pub(super) fn parse_notebook(content: &str) -> Result<Value, ToolError> {
     if !notebook.get("nbformat_minor").is_some_and(Value::is_u64) {
         return Err(invalid("`nbformat_minor` is missing"));
     }
+    let mut ids = HashSet::new();
     for (index, cell) in cells.iter().enumerate() {
         check_cell(cell).map_err(|why| invalid(&format!("cells[{index}]: {why}")))?;
+        if cell.get("id").is_some_and(|id| !ids.insert(id.as_str())) {
+            return Err(invalid(&format!("cells[{index}]: another cell has the same `id`")));
+        }
     }
     Ok(notebook)
 }
@@ -145,5 +151,14 @@ fn check_cell(cell: &Value) -> Result<(), &'static str> {
     if !cell.get("metadata").is_some_and(Value::is_object) {
         return Err("`metadata` is missing");
     }
+    if cell.get("id").is_some_and(|id| !id.as_str().is_some_and(is_cell_id)) {
+        return Err("`id` must be 1 to 64 letters, digits, `-` or `_`");
+    }
     Ok(())
+}
+
+/// As nbformat has it. Jupyter writes any id to the file, which other programs then refuse.
+fn is_cell_id(id: &str) -> bool {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    (1..=64).contains(&id.len()) && id.chars().all(allowed)
 }

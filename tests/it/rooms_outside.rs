@@ -1,0 +1,267 @@
+//! What happens to an open document from outside of its room: renamed, deleted, overwritten.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, Human, eventually, lab,
+    lab::Folder,
+    notebook::{cells_on_disk, notebook},
+};
+
+async fn scene() -> (Gateway, Agent, Folder, String) {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let path = folder.write("a.ipynb", &notebook(&["zero", "one"]));
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    (gateway, agent, folder, path)
+}
+
+/// Another client of Jupyter's contents.
+async fn contents(method: Method, path: &str, body: Value) {
+    let request = reqwest::Client::new()
+        .request(method, format!("{}api/contents/{path}", lab().url()))
+        .header("authorization", format!("token {}", lab().token()))
+        .json(&body);
+    let answer = request.send().await.expect("an answer");
+    assert!(answer.status().is_success(), "{answer:?}");
+}
+
+fn modify(path: &str, content: &str) -> Value {
+    json!({ "path": path, "modifications": [{ "range": { "start": 0 }, "content": content }] })
+}
+
+async fn settled(folder: &Folder, name: &str, first: &str) {
+    let file = folder.disk.join(name);
+    eventually(&format!("{name} holds {first:?}"), async || {
+        (cells_on_disk(&file)?.first()?.source == first).then_some(())
+    })
+    .await;
+}
+
+async fn sessions(agent: &Agent, folder: &Folder) -> Vec<String> {
+    let listed = agent
+        .call("query_nb_sessions", json!({ "root_path": folder.name }))
+        .await
+        .ok();
+    listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["path"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn an_agents_rename_is_followed_at_once() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+    let renamed = folder.path("b.ipynb");
+    agent
+        .call("rename_document", json!({ "path": path, "new_path": renamed }))
+        .await
+        .ok();
+    let read = agent.call("read_nb_cells", json!({ "path": renamed })).await.ok();
+    assert_eq!(
+        (&read["cells"][0]["source"], &read["cell_count"]),
+        (&json!("before"), &json!(2))
+    );
+    agent.call("modify_nb_cells", modify(&renamed, "after")).await.ok();
+    human
+        .wait_for("the person is in the same room", |human| {
+            human.sources() == ["after", "one"]
+        })
+        .await;
+    settled(&folder, "b.ipynb", "after").await;
+    let error = agent.call("modify_nb_cells", modify(&path, "ghost")).await.error();
+    assert!(error.contains("does not exist"), "{error}");
+    assert!(!folder.has("a.ipynb"), "the old name stays gone");
+    assert_eq!(sessions(&agent, &folder).await, [renamed]);
+    human.leave().await;
+}
+
+#[tokio::test]
+async fn anothers_rename_is_followed_under_either_name() {
+    for new_name_first in [true, false] {
+        let (_gateway, agent, folder, path) = scene().await;
+        agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+        settled(&folder, "a.ipynb", "before").await;
+        let renamed = folder.path("b.ipynb");
+        contents(Method::PATCH, &path, json!({ "path": renamed })).await;
+        if new_name_first {
+            agent.call("modify_nb_cells", modify(&renamed, "after")).await.ok();
+        }
+        eventually("the old name is said not to exist", async || {
+            let answer = agent.call("read_nb_cells", json!({ "path": path })).await;
+            (answer.is_error && answer.text().contains("does not exist")).then_some(())
+        })
+        .await;
+        let read = agent.call("read_nb_cells", json!({ "path": renamed })).await.ok();
+        assert_eq!(read["cell_count"], 2);
+        agent.call("modify_nb_cells", modify(&renamed, "after all")).await.ok();
+        settled(&folder, "b.ipynb", "after all").await;
+        assert!(!folder.has("a.ipynb"));
+        assert_eq!(
+            sessions(&agent, &folder).await,
+            [renamed],
+            "one room, under its new name"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_document_is_said_to_be_gone_and_stays_gone() {
+    let (_gateway, agent, folder, path) = scene().await;
+    agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+    agent.call("delete_document", json!({ "path": path })).await.ok();
+    for (tool, arguments) in [
+        ("read_nb_cells", json!({ "path": path })),
+        ("modify_nb_cells", modify(&path, "ghost")),
+        ("get_nb_stat", json!({ "path": path })),
+    ] {
+        let error = agent.call(tool, arguments).await.error();
+        assert!(error.contains("does not exist"), "{tool}: {error}");
+    }
+    assert!(sessions(&agent, &folder).await.is_empty());
+    // A new document of the same name is a new one.
+    agent.call("create_notebook", json!({ "path": path })).await.ok();
+    let cells = json!([{ "content": "new life" }]);
+    agent
+        .call(
+            "insert_nb_cells",
+            json!({ "path": path, "position": 0, "cells": cells }),
+        )
+        .await
+        .ok();
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert!(!read.to_string().contains("before"), "{read}");
+    settled(&folder, "a.ipynb", "new life").await;
+}
+
+#[tokio::test]
+async fn anothers_deletion_is_noticed_by_the_next_call() {
+    for through_jupyter in [true, false] {
+        let (_gateway, agent, folder, path) = scene().await;
+        agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+        settled(&folder, "a.ipynb", "before").await;
+        // A document is trusted to be where it was for a second.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        match through_jupyter {
+            true => contents(Method::DELETE, &path, json!({})).await,
+            false => std::fs::remove_file(folder.disk.join("a.ipynb")).unwrap(),
+        }
+        let error = agent.call("modify_nb_cells", modify(&path, "ghost")).await.error();
+        assert!(error.contains("does not exist"), "{error}");
+        let error = agent.call("read_nb_cells", json!({ "path": path })).await.error();
+        assert!(error.contains("does not exist"), "{error}");
+        // Longer than Jupyter's and the gateway's saving.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!folder.has("a.ipynb"), "nobody brings it back");
+    }
+}
+
+#[tokio::test]
+async fn what_others_write_to_the_file_comes_into_the_room() {
+    for through_jupyter in [true, false] {
+        let (_gateway, agent, folder, path) = scene().await;
+        agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+        settled(&folder, "a.ipynb", "before").await;
+        let revision = agent.call("read_nb_cells", json!({ "path": path })).await.ok()["revision"].take();
+        let other = notebook(&["from outside", "one", "two"]);
+        let write = async || match through_jupyter {
+            true => {
+                let content: Value = serde_json::from_str(&other).unwrap();
+                contents(
+                    Method::PUT,
+                    &path,
+                    json!({ "type": "notebook", "format": "json", "content": content }),
+                )
+                .await;
+            }
+            false => drop(folder.write("a.ipynb", &other)),
+        };
+        // Jupyter misses a change that is made while it saves, so it is made again until it is noticed.
+        eventually("the agent reads it", async || {
+            write().await;
+            let reading = eventually("the agent reads it", async || {
+                let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+                (read["cells"][0]["source"] == "from outside" && read["cell_count"] == 3).then_some(())
+            });
+            tokio::time::timeout(Duration::from_secs(3), reading).await.ok()
+        })
+        .await;
+        let mut stale = modify(&path, "stale");
+        stale["if_revision"] = revision;
+        agent.call("modify_nb_cells", stale).await.error();
+        agent.call("modify_nb_cells", modify(&path, "after")).await.ok();
+        settled(&folder, "a.ipynb", "after").await;
+        assert_eq!(cells_on_disk(&folder.disk.join("a.ipynb")).unwrap().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_notebook_without_cells_can_be_opened_again() {
+    let (gateway, agent, _folder, path) = scene().await;
+    agent
+        .call(
+            "delete_nb_cells",
+            json!({ "path": path, "ranges": [{ "start": 0, "end": 2 }] }),
+        )
+        .await
+        .ok();
+    agent.call("end_nb_session", json!({ "path": path })).await.ok();
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let started = std::time::Instant::now();
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert_eq!(read["cell_count"], 0);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let cells = json!([{ "content": "first" }]);
+    agent
+        .call(
+            "insert_nb_cells",
+            json!({ "path": path, "position": 0, "cells": cells }),
+        )
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn overwriting_touches_only_what_differs_and_refuses_what_is_no_notebook() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    let overwrite = |content: &str| json!({ "path": path, "content": content });
+    for (bad, hint) in [
+        (notebook(&["a", "b"]).replace("\"c1\"", "\"c0\""), "same `id`"),
+        (notebook(&["a"]).replace("\"c0\"", "\"not an id\""), "`id` must be"),
+        (notebook(&["a"]).replace("\"c0\"", "7"), "`id` must be"),
+        ("[]".to_owned(), "`cells` is missing"),
+    ] {
+        let error = agent.call("overwrite_document", overwrite(&bad)).await.error();
+        assert!(error.contains(hint), "{error}");
+    }
+    assert_eq!(human.sources(), ["zero", "one"]);
+    agent
+        .call("overwrite_document", overwrite(&notebook(&["zero!", "one", "two"])))
+        .await
+        .ok();
+    human
+        .wait_for("the new content", |human| human.sources() == ["zero!", "one", "two"])
+        .await;
+    // A cell that stays is the same to those who have their cursor in it.
+    human.splice_cell("c1", 3, 0, " by hand");
+    eventually("the gateway has it", async || {
+        let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (read["cells"][1]["source"] == "one by hand").then_some(())
+    })
+    .await;
+    let file = folder.disk.join("a.ipynb");
+    eventually("so has the file", async || {
+        (cells_on_disk(&file)? == human.cells()).then_some(())
+    })
+    .await;
+    human.leave().await;
+}

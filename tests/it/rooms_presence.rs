@@ -1,0 +1,128 @@
+//! What people see of agents, and when their file is written.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, Human, eventually, lab,
+    lab::Folder,
+    notebook::{cells_on_disk, notebook},
+};
+
+async fn scene() -> (Gateway, Agent, Folder, String) {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let path = folder.write("a.ipynb", &notebook(&["zero", "one"]));
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    (gateway, agent, folder, path)
+}
+
+fn modify(path: &str, content: &str) -> Value {
+    json!({ "path": path, "modifications": [{ "range": { "start": 0 }, "content": content }] })
+}
+
+fn on_disk(folder: &Folder) -> Option<String> {
+    Some(cells_on_disk(&folder.disk.join("a.ipynb"))?.first()?.source.clone())
+}
+
+#[tokio::test]
+async fn an_agent_is_seen_by_its_name_from_its_first_edit_until_it_leaves() {
+    let (_gateway, agent, _folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    let states = human.others();
+    let user = &states.iter().find(|state| state["user"]["name"] == "ana").unwrap()["user"];
+    assert_eq!(user["display_name"], "ana");
+    for key in ["username", "initials", "color"] {
+        assert!(user[key].as_str().is_some_and(|value| !value.is_empty()), "{user}");
+    }
+    // Somebody who comes later is told too, because the agent greets newcomers.
+    let late = Human::join(&path).await;
+    late.publish("Late", true);
+    late.wait_for("the agent is here", |human| human.sees("ana")).await;
+    agent.call("end_nb_session", json!({ "path": path })).await.ok();
+    human.wait_for("the agent is gone", |human| !human.sees("ana")).await;
+    late.wait_for("for everybody", |human| !human.sees("ana")).await;
+    agent.call("modify_nb_cells", modify(&path, "again")).await.ok();
+    human.wait_for("the agent is back", |human| human.sees("ana")).await;
+    human.leave().await;
+    late.leave().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_drains_says_goodbye() {
+    let (gateway, agent, _folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    drop(agent);
+    gateway.drain().start();
+    gateway.gone().await;
+    human.wait_for("the agent is gone", |human| !human.sees("ana")).await;
+    assert_eq!(human.sources()[0], "edited");
+    human.leave().await;
+}
+
+/// The person must be known to the gateway: Jupyter shows a newcomer nobody until they speak again,
+/// which JupyterLab does every 15 s.
+#[tokio::test]
+async fn a_person_who_saves_by_hand_is_left_to_do_so() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    human.publish("Hanna", false);
+    let other = Human::join(&path).await;
+    other.publish("Otto", false);
+    human.wait_for("they see each other", |human| human.sees("Otto")).await;
+    agent.call("modify_nb_cells", modify(&path, "not yet")).await.ok();
+    human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    let states = human.others();
+    assert!(states.iter().all(|state| state["autosave"] == false), "{states:?}");
+    // Longer than Jupyter's and the gateway's saving.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(on_disk(&folder).unwrap(), "zero");
+    other.publish("Otto", true);
+    agent.call("modify_nb_cells", modify(&path, "now")).await.ok();
+    eventually("one who wants it is enough", async || {
+        (on_disk(&folder)? == "now").then_some(())
+    })
+    .await;
+    human.leave().await;
+    other.leave().await;
+}
+
+#[tokio::test]
+async fn an_edit_is_on_disk_soon() {
+    let (_gateway, agent, folder, path) = scene().await;
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    let started = Instant::now();
+    eventually("it is saved", async || (on_disk(&folder)? == "edited").then_some(())).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+/// Jupyter waits for a second without changes, which never comes.
+#[tokio::test]
+async fn what_changes_all_the_time_is_saved_in_between() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let started = Instant::now();
+    let (mut seen, mut turn) = (Vec::<String>::new(), 0);
+    while started.elapsed() < Duration::from_secs(8) {
+        turn += 1;
+        agent
+            .call("modify_nb_cells", modify(&path, &format!("turn {turn}")))
+            .await
+            .ok();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = on_disk(&folder).filter(|now| now != "zero" && seen.last() != Some(now));
+        seen.extend(now);
+    }
+    assert!(!seen.is_empty(), "never saved in 8 s of edits");
+    eventually("the last one too", async || {
+        (on_disk(&folder)? == format!("turn {turn}")).then_some(())
+    })
+    .await;
+}
