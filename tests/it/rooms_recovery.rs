@@ -146,6 +146,43 @@ async fn jupyter_is_killed_during_edits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_person_deleted_does_not_come_back_with_jupyter() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    for forgets in [true, false] {
+        let human = Human::join_at(&lab.url(), lab.token(), "n.ipynb").await;
+        insert(&agent, "n.ipynb", "unwanted").await.ok();
+        human
+            .wait_for("it arrives", |human| human.sources() == ["unwanted", "zero"])
+            .await;
+        human.delete_cell(0);
+        eventually("the gateway knows", async || {
+            (read(&agent, "n.ipynb").await.len() == 1).then_some(())
+        })
+        .await;
+        lab.kill();
+        // Whether Jupyter saved in between is a matter of luck; here it did not.
+        lab.write("n.ipynb", &notebook(&["zero"]));
+        if forgets {
+            lab.forget_documents();
+        }
+        lab.restart().await;
+        insert(&agent, "n.ipynb", "wanted").await.ok();
+        let cells = converged(&agent, &lab, "n.ipynb", &["wanted".to_owned(), "zero".to_owned()]).await;
+        assert_eq!(cells.len(), 2, "{cells:?}");
+        agent
+            .call(
+                "delete_nb_cells",
+                json!({ "path": "n.ipynb", "ranges": [{ "start": 0 }] }),
+            )
+            .await
+            .ok();
+        converged(&agent, &lab, "n.ipynb", &["zero".to_owned()]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_that_jupyter_forgot_is_not_doubled() {
     let mut lab = OwnLab::start(&[]).await;
     lab.write("t.md", "one\n");

@@ -69,10 +69,6 @@ impl OwnLab {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
-    pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
     pub fn token(&self) -> &'static str {
         TOKEN
     }
@@ -83,10 +79,6 @@ impl OwnLab {
 
     pub fn write(&self, name: &str, content: &str) {
         std::fs::write(self.file(name), content).expect("a file");
-    }
-
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(self.state.path().join("jupyter.log")).unwrap_or_default()
     }
 }
 
