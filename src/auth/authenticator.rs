@@ -18,7 +18,8 @@ pub enum AuthError {
     Unknown,
 }
 
-type TokenDigest = [u8; 32];
+/// A digest in words rather than bytes, of which comparing in constant time takes fewer steps.
+type TokenDigest = [u64; 4];
 
 /// Everybody who may call, by the digest of their token.
 pub struct Authenticator {
@@ -38,7 +39,7 @@ impl Authenticator {
                 continue;
             };
             let Some(digest) = token.digest() else { continue };
-            tokens.push((digest, Arc::new(principal_from(token, Arc::clone(tenant))?)));
+            tokens.push((words(digest), Arc::new(principal_from(token, Arc::clone(tenant))?)));
         }
         Ok(Self { tokens })
     }
@@ -48,15 +49,23 @@ impl Authenticator {
         if token.is_empty() {
             return Err(AuthError::Missing);
         }
-        let digest: TokenDigest = sha256(token);
+        let digest = words(sha256(token));
         let mut found = None;
         for (known, principal) in &self.tokens {
-            if bool::from(known.ct_eq(&digest)) {
+            if bool::from(known[..].ct_eq(&digest[..])) {
                 found = Some(principal);
             }
         }
         found.cloned().ok_or(AuthError::Unknown)
     }
+}
+
+fn words(digest: [u8; 32]) -> TokenDigest {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(digest.as_chunks().0) {
+        *word = u64::from_ne_bytes(*bytes);
+    }
+    words
 }
 
 fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset::Error> {

@@ -170,8 +170,9 @@ impl MemoryEvents {
             key,
             event: stream.next_position(),
         };
+        let event_id = position.to_string();
         let mut stored = event.clone();
-        stored.event_id = Some(position.to_string());
+        stored.event_id = Some(event_id.clone());
         stream.push(stored);
         stream.ended |= ends && stream.delivery == Delivery::Request;
         stream.changed.notify_waiters();
@@ -186,7 +187,7 @@ impl MemoryEvents {
             stored_at: Instant::now(),
         });
         state.enforce(&self.limits);
-        position.to_string()
+        event_id
     }
 
     fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
@@ -308,7 +309,8 @@ impl EventStore for MemoryEvents {
 
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}-{}", self.key.0, self.event)
+        // Much faster than formatting a 128-bit number, and two ids are made for every call.
+        write!(f, "{}-{}", uuid::Uuid::from_u128(self.key.0).simple(), self.event)
     }
 }
 

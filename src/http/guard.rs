@@ -1,75 +1,159 @@
-//! Layers that look at every request before any route does.
+//! Looks at every request before any route does.
 
-use std::sync::Arc;
+use std::{
+    convert::Infallible,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use axum::{
-    extract::{Request, State},
-    middleware::Next,
+    extract::Request,
     response::{IntoResponse, Response},
 };
+use futures::{FutureExt, future::BoxFuture};
 use http::{
-    HeaderMap, HeaderValue, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
     header::{HOST, ORIGIN},
 };
+use tower::{Layer, Service};
+use tower_http::cors::CorsLayer;
 use tracing::Instrument;
 
-use super::{Edge, problem::Problem};
+use super::{Edge, cors, problem::Problem};
 
-const REQUEST_ID: &str = "x-request-id";
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives each request an id, the client's own where it is sane, and a span that carries it.
-pub(super) async fn request_span(mut request: Request, next: Next) -> Response {
-    let id = match request.headers().get(REQUEST_ID).filter(|id| is_sane(id)) {
-        Some(id) => id.clone(),
-        None => fresh_id(),
-    };
-    request.headers_mut().insert(REQUEST_ID, id.clone());
-    let span = tracing::info_span!(
-        "http",
-        otel.kind = "internal",
-        http.request.method = %request.method(),
-        url.path = request.uri().path(),
-        request_id = id.to_str().unwrap_or_default(),
-    );
-    let mut response = next.run(request).instrument(span.clone()).await;
-    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
-    response.headers_mut().insert(REQUEST_ID, id);
-    response
+type Refusal = (&'static str, Problem);
+
+/// What every request passes before any route sees it. One service for all of it, and not a layer for
+/// each check, since every layer of a router costs every request a copy of all that is inside of it.
+pub(super) struct Guard<H, S> {
+    edge: Arc<Edge<H>>,
+    cors: Arc<CorsLayer>,
+    inner: S,
+}
+
+impl<H: Send + Sync + 'static, S> Guard<H, S> {
+    pub(super) fn new(edge: Arc<Edge<H>>, inner: S) -> Self {
+        let cors = Arc::new(cors::layer(Arc::clone(&edge)));
+        Self { edge, cors, inner }
+    }
+}
+
+impl<H, S: Clone> Clone for Guard<H, S> {
+    fn clone(&self) -> Self {
+        Self {
+            edge: Arc::clone(&self.edge),
+            cors: Arc::clone(&self.cors),
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<H, S> Service<Request> for Guard<H, S>
+where
+    H: Send + Sync + 'static,
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        // The one that was asked whether it is ready must be the one that is called.
+        let next = self.clone();
+        let ready = std::mem::replace(self, next);
+        Box::pin(async move {
+            // Around everything: a defect anywhere becomes a 500 and not a dropped connection.
+            let answered = AssertUnwindSafe(ready.answer(request)).catch_unwind().await;
+            Ok(answered.unwrap_or_else(|_| panicked()))
+        })
+    }
+}
+
+impl<H, S> Guard<H, S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    async fn answer(self, mut request: Request) -> Response {
+        let id = request_id(request.headers());
+        request.headers_mut().insert(REQUEST_ID, id.clone());
+        let span = tracing::debug_span!(
+            "http",
+            otel.kind = "internal",
+            http.request.method = %request.method(),
+            url.path = request.uri().path(),
+            request_id = id.to_str().unwrap_or_default(),
+        );
+        // The span is around whatever may refuse a request, so that refusals carry its id too.
+        let mut response = self.admit(request).instrument(span.clone()).await;
+        tracing::debug!(parent: &span, status = response.status().as_u16(), "answered");
+        response.headers_mut().insert(REQUEST_ID, id);
+        response
+    }
+
+    async fn admit(self, request: Request) -> Response {
+        // Limits before anything reads what the client sent. The body's is enforced while it is read.
+        let checked = check_header_size(&self.edge, &request).and_then(|()| check_origin(&self.edge, &request));
+        match checked {
+            Ok(()) => self.forward(request).await,
+            Err((reason, problem)) => {
+                self.edge.metrics.rejected(reason);
+                problem.into_response()
+            }
+        }
+    }
+
+    /// CORS inside the origin check: only allowed origins are told what they may do. Outside of auth,
+    /// which is part of the /mcp route: browsers send preflights without credentials. Agents are no
+    /// browsers and send no origin, so that its headers would be lost on them.
+    async fn forward(mut self, request: Request) -> Response {
+        let Ok(response) = if request.headers().contains_key(ORIGIN) || request.method() == Method::OPTIONS {
+            self.cors.layer(self.inner).call(request).await
+        } else {
+            self.inner.call(request).await
+        };
+        response
+    }
+}
+
+/// What went wrong is for the log. The client learns only that it was not its fault.
+fn panicked() -> Response {
+    tracing::error!("a request handler panicked");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal",
+        "the gateway failed; this is a defect of it",
+    )
+    .into_response()
 }
 
 /// Refuses headers that are larger in all than the limit.
-pub(super) async fn header_size<H>(State(edge): State<Arc<Edge<H>>>, request: Request, next: Next) -> Response {
+fn check_header_size<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal> {
     let size: usize = request
         .headers()
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + 4)
         .sum();
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let limit = edge.config.max_header_bytes;
-    if size + request.uri().path_and_query().map_or(0, |target| target.as_str().len()) > limit {
-        edge.metrics.rejected("headers_too_large");
-        let message = format!("the request's headers are larger than {limit} bytes");
-        return Problem::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "headers_too_large",
-            message,
-        )
-        .into_response();
+    if size + target <= limit {
+        return Ok(());
     }
-    next.run(request).await
+    let message = format!("the request's headers are larger than {limit} bytes");
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Err(("headers_too_large", Problem::new(status, "headers_too_large", message)))
 }
 
-/// Refuses hosts and origins that are not the gateway's own or allowed ones.
-pub(super) async fn host_and_origin<H>(State(edge): State<Arc<Edge<H>>>, request: Request, next: Next) -> Response {
-    match check_origin(&edge, &request) {
-        Ok(()) => next.run(request).await,
-        Err((reason, problem)) => {
-            edge.metrics.rejected(reason);
-            problem.into_response()
-        }
-    }
-}
-
-fn check_origin<H>(edge: &Edge<H>, request: &Request) -> Result<(), (&'static str, Problem)> {
+/// Refuses hosts and origins that are not the gateway's own or allowed ones. On every route, health and
+/// metrics included: a rebound name reaches them all.
+fn check_origin<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal> {
     let policy = &edge.config.origins;
     let authority = authority(request.headers(), request.uri()).unwrap_or_default();
     if !policy.allows_host(authority) {
@@ -96,6 +180,14 @@ fn check_origin<H>(edge: &Edge<H>, request: &Request) -> Result<(), (&'static st
 pub(super) fn authority<'a>(headers: &'a HeaderMap, uri: &'a http::Uri) -> Option<&'a str> {
     let from_header = headers.get(HOST).and_then(|host| host.to_str().ok());
     from_header.or_else(|| uri.authority().map(http::uri::Authority::as_str))
+}
+
+/// The client's own id where it is sane.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    match headers.get(REQUEST_ID).filter(|id| is_sane(id)) {
+        Some(id) => id.clone(),
+        None => fresh_id(),
+    }
 }
 
 fn is_sane(id: &HeaderValue) -> bool {

@@ -1,12 +1,16 @@
 //! What a client selects by URL or headers. Both may be given; together they narrow further.
 
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderName, Uri};
 use url::form_urlencoded;
 
 use crate::{
     mcp::Selection,
     types::{Toolset, ToolsetError},
 };
+
+const TOOLSETS: HeaderName = HeaderName::from_static("x-mcp-toolsets");
+const READONLY: HeaderName = HeaderName::from_static("x-mcp-readonly");
+const SERVER: HeaderName = HeaderName::from_static("x-mcp-server");
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectionError {
@@ -42,13 +46,11 @@ fn from_query(query: &str) -> Result<Selection, SelectionError> {
 }
 
 fn from_headers(headers: &HeaderMap) -> Result<Selection, SelectionError> {
-    let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let get = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     Ok(Selection {
-        toolsets: Toolset::parse_list(get("x-mcp-toolsets").unwrap_or_default().split(','))?,
-        readonly: get("x-mcp-readonly").map(flag).transpose()?.unwrap_or(false),
-        servers: get("x-mcp-server")
-            .map(|value| names(value).collect())
-            .unwrap_or_default(),
+        toolsets: Toolset::parse_list(get(TOOLSETS).unwrap_or_default().split(','))?,
+        readonly: get(READONLY).map(flag).transpose()?.unwrap_or(false),
+        servers: get(SERVER).map(|value| names(value).collect()).unwrap_or_default(),
     })
 }
 
@@ -103,12 +105,7 @@ mod tests {
     fn selected(uri: &str, headers: &[(&'static str, &'static str)]) -> Result<Selection, SelectionError> {
         let headers = headers
             .iter()
-            .map(|(name, value)| {
-                (
-                    http::HeaderName::from_static(name),
-                    http::HeaderValue::from_static(value),
-                )
-            })
+            .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)))
             .collect();
         select(&uri.parse().expect("uri"), &headers)
     }

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::State,
-    middleware::{from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{any, get},
 };
 use http::{StatusCode, header::CONTENT_TYPE};
 use rmcp::ServerHandler;
-use tower_http::catch_panic::CatchPanicLayer;
+use tower::layer::layer_fn;
 
-use super::{Edge, cors, guard, health, mcp_route, metadata, problem::Problem};
+use super::{Edge, guard::Guard, health, mcp_route, metadata, problem::Problem};
 use crate::telemetry::Metrics;
 
-/// Builds the service. Layers are listed from the routes outwards: the last one sees a request first.
+/// Builds the service.
 pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
@@ -35,18 +34,9 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
         let metrics = edge.metrics.clone();
         routes = routes.route("/metrics", get(render_metrics).with_state(metrics));
     }
+    let guarded = Arc::clone(&edge);
     routes
-        // CORS inside the origin check: only allowed origins are told what they may do. Outside of
-        // auth, which is part of the /mcp route: browsers send preflights without credentials.
-        .layer(cors::layer(Arc::clone(&edge)))
-        // Host and Origin on every route, health and metrics included: a rebound name reaches them all.
-        .layer(from_fn_with_state(Arc::clone(&edge), guard::host_and_origin))
-        // Limits before anything reads what the client sent. The body's is enforced while it is read.
-        .layer(from_fn_with_state(Arc::clone(&edge), guard::header_size))
-        // The span is outside of whatever may refuse a request, so that refusals carry its id too.
-        .layer(from_fn(guard::request_span))
-        // Outermost: a defect in any layer becomes a 500 and not a dropped connection.
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(layer_fn(move |inner| Guard::new(Arc::clone(&guarded), inner)))
         .with_state(edge)
 }
 
@@ -71,15 +61,4 @@ async fn not_found() -> Problem {
         "not_found",
         "nothing here; MCP is served at /mcp",
     )
-}
-
-/// What went wrong is for the log. The client learns only that it was not its fault.
-fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    tracing::error!("a request handler panicked");
-    Problem::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "internal",
-        "the gateway failed; this is a defect of it",
-    )
-    .into_response()
 }

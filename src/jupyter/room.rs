@@ -4,7 +4,7 @@
 //! The document is behind one lock rather than inside the task that owns the socket: reads come straight
 //! from memory, and an edit is on its way before its caller waits. The task is the only one that
 //! touches the socket, and every change to the document goes through one of two functions of
-//! [`document`]: one for what comes from the server, one for what a caller wants.
+//! the document: one for what comes from the server, one for what a caller wants.
 
 mod acknowledgement;
 mod awareness;

@@ -78,6 +78,11 @@ impl Catalogue {
         Ok(definition)
     }
 
+    /// The name itself, if it is a tool's.
+    pub(super) fn known_name(&self, name: &str) -> Option<&'static str> {
+        self.definition(name).map(|definition| definition.name)
+    }
+
     pub(super) fn tool(&self, name: &str) -> Option<Tool> {
         self.by_name.get(name).map(|index| self.entries[*index].tool.clone())
     }

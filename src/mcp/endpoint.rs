@@ -126,7 +126,8 @@ impl<H: ServerHandler> Endpoint<H> {
         if session.is_some() || envelope != Some(Envelope::Initialize) {
             return self.legacy.handle(request).await;
         }
-        match self.sessions.admit(principal, self.legacy.handle(request)).await {
+        // Boxed, since it is rare and large: every request would make room for it.
+        match Box::pin(self.sessions.admit(principal, self.legacy.handle(request))).await {
             Ok(reply) => reply,
             Err(refused) => too_many_sessions(&refused.to_string()),
         }

@@ -32,7 +32,8 @@ const LIST_TTL_MS: u64 = 60_000;
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
     pool: Arc<Pool>,
-    metrics: Metrics,
+    /// Shared, since a handler is made per request and has many instruments.
+    metrics: Arc<Metrics>,
 }
 
 impl GatewayHandler {
@@ -40,7 +41,7 @@ impl GatewayHandler {
         Self {
             catalogue,
             pool,
-            metrics,
+            metrics: Arc::new(metrics),
         }
     }
 
@@ -58,7 +59,7 @@ impl GatewayHandler {
         let result = definition
             .call(caller.call(&self.pool), request.arguments.unwrap_or_default())
             .await;
-        Ok(render(definition.name, result).into())
+        Ok(render(definition.name, request_id(context), result).into())
     }
 }
 
@@ -110,11 +111,11 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         // A name that is no tool's would make a new time series for every guess.
-        let known = self.catalogue.tool(&request.name).map(|tool| tool.name);
+        let known = self.catalogue.known_name(&request.name);
         observe(
             &self.metrics,
             "tools/call",
-            known.as_deref(),
+            known,
             &context,
             self.call(request, &context),
         )
@@ -144,15 +145,23 @@ fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
         .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
+/// The id under which the edge answered the request, by which logs can be found.
+fn request_id(context: &RequestContext<RoleServer>) -> &str {
+    let parts = context.extensions.get::<http::request::Parts>();
+    parts
+        .and_then(|parts| parts.headers.get("x-request-id")?.to_str().ok())
+        .unwrap_or_default()
+}
+
 fn server_info() -> Implementation {
     Implementation::new("jupyter-mcp-gateway", env!("CARGO_PKG_VERSION")).with_title("Jupyter MCP Gateway")
 }
 
-fn render(tool: &str, result: Result<Output, ToolError>) -> CallToolResult {
+fn render(tool: &str, request_id: &str, result: Result<Output, ToolError>) -> CallToolResult {
     match result {
         Ok(output) => success(output),
         Err(error) => {
-            tracing::info!(tool, kind = error.kind().as_str(), "tool failed");
+            tracing::info!(tool, kind = error.kind().as_str(), request_id, "tool failed");
             failure(&error.to_string())
         }
     }

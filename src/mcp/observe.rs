@@ -1,6 +1,6 @@
 //! One span and one measurement for every MCP operation, whatever it is.
 
-use std::time::Instant;
+use std::{borrow::Cow, time::Instant};
 
 use rmcp::{ErrorData, RoleServer, model::CallToolResponse, service::RequestContext};
 use tracing::{Instrument, Span, field};
@@ -28,7 +28,7 @@ impl Observed for rmcp::model::DiscoverResult {}
 pub(super) async fn observe<T: Observed>(
     metrics: &Metrics,
     method: &'static str,
-    tool: Option<&str>,
+    tool: Option<&'static str>,
     context: &RequestContext<RoleServer>,
     operation: impl Future<Output = Result<T, ErrorData>>,
 ) -> Result<T, ErrorData> {
@@ -68,9 +68,10 @@ fn span(
     context: &RequestContext<RoleServer>,
     protocol_version: &str,
 ) -> Span {
-    let span = tracing::info_span!(
+    // At this level spans cost nothing unless a collector wants them, or somebody looks closely.
+    let span = tracing::debug_span!(
         "mcp",
-        otel.name = field::Empty,
+        otel.name = &*span_name(method, tool),
         otel.kind = "server",
         mcp.method.name = method,
         mcp.protocol.version = protocol_version,
@@ -86,14 +87,17 @@ fn span(
     if span.is_disabled() {
         return span;
     }
-    match tool {
-        Some(tool) => span.record("otel.name", format!("{method} {tool}")),
-        None => span.record("otel.name", method),
-    };
     if let Some(traceparent) = context.meta.get_traceparent() {
         set_remote_parent(&span, traceparent, context.meta.get_tracestate());
     }
     span
+}
+
+fn span_name(method: &'static str, tool: Option<&str>) -> Cow<'static, str> {
+    match tool {
+        Some(tool) => format!("{method} {tool}").into(),
+        None => method.into(),
+    }
 }
 
 /// Only protocol versions with sessions send the header.

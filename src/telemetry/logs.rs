@@ -54,12 +54,16 @@ pub fn init(config: &TelemetryConfig) -> Result<(Metrics, TelemetryGuard), Telem
     let traces = tracer.as_ref().map(|tracer| {
         tracing_opentelemetry::layer()
             .with_tracer(tracer.tracer("jupyter-mcp-gateway"))
-            .with_filter(EnvFilter::new("info"))
+            .with_filter(EnvFilter::new("info,jupyter_mcp_gateway=debug"))
     });
     // rmcp tells of every session's start and end; its warnings are enough unless more is asked for.
     let filter = EnvFilter::try_new(format!("rmcp=warn,{}", config.log_level))?;
     let logs = log_layer(config.log_format).with_filter(filter);
-    tracing_subscriber::registry().with(logs).with(traces).try_init()?;
+    // Not `.with(None)`: beside a layer without a filter, no span or event is ever switched off for good,
+    // and those that the filter above refuses would cost every request.
+    let mut layers = vec![logs.boxed()];
+    layers.extend(traces.map(Layer::boxed));
+    tracing_subscriber::registry().with(layers).try_init()?;
     Ok((metrics.clone(), TelemetryGuard { tracer, metrics }))
 }
 

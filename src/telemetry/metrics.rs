@@ -32,8 +32,8 @@ pub struct Metrics {
 /// One MCP operation, as spans and metrics name it.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
-    pub method: &'a str,
-    pub tool: Option<&'a str>,
+    pub method: &'static str,
+    pub tool: Option<&'static str>,
     pub protocol_version: &'a str,
 }
 
@@ -97,7 +97,7 @@ impl Metrics {
 
     pub fn operation(&self, operation: Operation<'_>, outcome: Outcome<'_>, took: Duration) {
         let mut attributes = Vec::with_capacity(7);
-        attributes.push(KeyValue::new("mcp.method.name", operation.method.to_owned()));
+        attributes.push(KeyValue::new("mcp.method.name", operation.method));
         attributes.push(KeyValue::new(
             "mcp.protocol.version",
             operation.protocol_version.to_owned(),
@@ -105,7 +105,7 @@ impl Metrics {
         attributes.push(KeyValue::new("network.transport", "tcp"));
         attributes.push(KeyValue::new("network.protocol.name", "http"));
         if let Some(tool) = operation.tool {
-            attributes.push(KeyValue::new("gen_ai.tool.name", tool.to_owned()));
+            attributes.push(KeyValue::new("gen_ai.tool.name", tool));
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
         }
         if let Err(error_type) = outcome {

@@ -287,7 +287,7 @@ impl Document {
         for edit in edits {
             match edit {
                 Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => {
-                    changed.extend(self.changed(cell, since, me))
+                    changed.extend(self.changed(cell, since, me));
                 }
                 Edit::DeleteCells { cells } => {
                     changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));

@@ -81,8 +81,10 @@ impl Human {
             .await
             .expect("the room opens");
 
-        let mut options = Options::default();
-        options.offset_kind = OffsetKind::Utf16;
+        let options = Options {
+            offset_kind: OffsetKind::Utf16,
+            ..Options::default()
+        };
         let doc = Doc::with_options(options);
         let client = doc.client_id().get();
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));

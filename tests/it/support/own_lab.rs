@@ -69,6 +69,7 @@ impl OwnLab {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
+    #[expect(clippy::unused_self, reason = "it reads as a question to the server")]
     pub fn token(&self) -> &'static str {
         TOKEN
     }
