@@ -1,6 +1,8 @@
 # Everything a newcomer, a developer or CI needs. Prerequisites: Rust and Python 3, nothing else.
 
 NOTEBOOKS ?= notebooks
+# Older versions of jupyter-collaboration, as listed in tests/compat.
+VERSIONS ?= 4.4
 
 .PHONY: help run test test-compat lint fmt bench
 
@@ -14,7 +16,7 @@ test: lint ## Run every check that CI runs, set-up included
 	cargo test --locked
 
 test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
-	for version in 4.4 3.1; do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
+	for version in $(VERSIONS); do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
 
 lint: ## Check formatting, lints and docs
 	cargo fmt --check
