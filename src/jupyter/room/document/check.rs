@@ -1,0 +1,108 @@
+//! Whether edits can be done: checked before anything changes, so that a batch is done whole or not at all.
+
+use std::sync::Arc;
+
+use super::{Author, Document, Edit, EditError, RoomKind};
+
+impl Document {
+    pub(super) fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
+        let wants_notebook = |edit: &Edit| !matches!(edit, Edit::SpliceText { .. } | Edit::SetText { .. });
+        let is_notebook = self.kind == RoomKind::Notebook;
+        if edits.iter().any(|edit| wants_notebook(edit) != is_notebook) {
+            let wanted = if is_notebook { "text document" } else { "notebook" };
+            return Err(EditError::WrongKind { wanted });
+        }
+        edits.iter().try_for_each(|edit| self.check_one(edit))
+    }
+
+    fn check_one(&self, edit: &Edit) -> Result<(), EditError> {
+        let known = |id: &String| match self.position_of(id) {
+            Some(_) => Ok(()),
+            None => Err(EditError::UnknownCell {
+                id: id.clone(),
+                count: self.cell_count(),
+            }),
+        };
+        match edit {
+            Edit::InsertCells { at, .. } if *at > self.cell_count() => Err(EditError::Position {
+                position: *at,
+                length: self.cell_count(),
+            }),
+            Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
+            Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
+            Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
+            Edit::InsertCells { .. } | Edit::SetCells { .. } | Edit::SetText { .. } => Ok(()),
+        }
+    }
+
+    fn check_splice(&self, position: usize, delete: usize) -> Result<(), EditError> {
+        let length = self.text().chars().count();
+        if position > length {
+            return Err(EditError::Position { position, length });
+        }
+        if delete > length - position {
+            return Err(EditError::Length {
+                position,
+                length: delete,
+                available: length - position,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_revision(&self, given: &str, edits: &[Edit], me: &Author) -> Result<(), EditError> {
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
+            given: given.to_owned(),
+        })?;
+        let mut changed: Vec<&str> = Vec::new();
+        let mut whole = false;
+        for edit in edits {
+            match edit {
+                Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => {
+                    changed.extend(self.changed(cell, since, me));
+                }
+                Edit::DeleteCells { cells } => {
+                    changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
+                }
+                Edit::SetCells { .. } => {
+                    changed.extend(
+                        self.cell_ids()
+                            .filter(|cell| self.log.cell_changed_by_others(cell, since, me)),
+                    );
+                    whole |= self.log.whole_changed_by_others(since, me);
+                }
+                Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
+                    whole |= self.log.whole_changed_by_others(since, me);
+                }
+            }
+        }
+        match (changed.is_empty(), whole) {
+            (true, false) => Ok(()),
+            (false, _) => Err(EditError::Stale {
+                what: format!("cells {}", changed.join(", ")),
+            }),
+            (true, true) if self.kind == RoomKind::Notebook => Err(EditError::Stale {
+                what: "cells were inserted or removed".to_owned(),
+            }),
+            (true, true) => Err(EditError::Stale {
+                what: "the text".to_owned(),
+            }),
+        }
+    }
+
+    fn changed<'a>(&self, cell: &'a str, since: u64, me: &Author) -> Option<&'a str> {
+        self.log.cell_changed_by_others(cell, since, me).then_some(cell)
+    }
+
+    /// Whether cells were inserted or removed by others, so that positions of `since` may mean others now.
+    pub(in crate::jupyter::room) fn order_changed_by_others(
+        &self,
+        given: &str,
+        me: &Arc<str>,
+    ) -> Result<bool, EditError> {
+        let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
+            given: given.to_owned(),
+        })?;
+        Ok(self.log.whole_changed_by_others(since, &Author::Local(Arc::clone(me))))
+    }
+}
