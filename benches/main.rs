@@ -14,6 +14,11 @@ mod memory;
 mod overhead;
 mod wire;
 
+/// As the binary's, for both sides of a comparison.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() {
     let filter: Vec<String> = std::env::args()
         .skip(1)
