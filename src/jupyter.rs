@@ -1,4 +1,5 @@
-//! Jupyter servers as the gateway sees them: REST through one pooled client each.
+//! Jupyter servers as the gateway sees them: REST through one pooled client each, rooms and kernels through
+//! sockets.
 //! The only place that knows `reqwest`. Knows nothing of principals, MCP or the HTTP edge.
 
 mod client;
@@ -6,6 +7,8 @@ pub(crate) mod collaboration;
 mod contents;
 mod error;
 mod feed;
+pub mod kernel;
+mod kernels;
 mod kernelspecs;
 pub mod room;
 mod servers;
@@ -18,8 +21,9 @@ pub use client::JupyterServer;
 pub use contents::{Content, Document, DocumentKind, NewDocument};
 pub use error::JupyterError;
 pub use feed::{Feed, FileEvent};
+pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;
 pub use servers::{Servers, UnknownServer};
-pub use sessions::RunningKernel;
+pub use sessions::NotebookSession;
 pub use status::ServerStatus;
 pub use urls::{NotebookUrl, UrlError, locate_notebook};

@@ -30,6 +30,16 @@ pub enum JupyterError {
         "Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted"
     )]
     NoCollaboration { server: String },
+    #[error(
+        "kernel `{kernel}` does not exist any more on Jupyter server `{server}`: it was shut down or the server restarted; run again to start a new one"
+    )]
+    NoKernel { server: String, kernel: String },
+    #[error("Jupyter server `{server}` has no kernel named {name:?}; it can start: {available}")]
+    UnknownKernelspec {
+        server: String,
+        name: String,
+        available: String,
+    },
     #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
     Refused {
         server: String,
@@ -46,7 +56,8 @@ impl ClientError for JupyterError {
             | Self::Credentials { .. }
             | Self::NotJupyter { .. }
             | Self::NoCollaboration { .. } => ErrorKind::Upstream,
-            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::NotFound { .. } | Self::NoKernel { .. } => ErrorKind::NotFound,
+            Self::UnknownKernelspec { .. } => ErrorKind::InvalidArgument,
             Self::Exists { .. } => ErrorKind::Conflict,
             Self::Refused { status, .. } => match status {
                 0..500 => ErrorKind::InvalidArgument,

@@ -1,34 +1,85 @@
-//! Which kernel a notebook has, by Jupyter's sessions.
+//! Which kernel a notebook has, by Jupyter's sessions. People in JupyterLab and the gateway share it.
 
 use reqwest::Method;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
-use super::{JupyterError, JupyterServer};
+use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::types::DocPath;
 
-#[derive(Debug, Clone, Deserialize)]
-pub struct RunningKernel {
+const SESSIONS: &str = "api/sessions";
+
+/// A notebook, or another document, with its kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct NotebookSession {
     pub id: String,
-    pub name: String,
-    #[serde(default)]
-    pub execution_state: String,
+    /// As Jupyter spells it.
+    pub path: String,
+    pub kernel: RunningKernel,
 }
 
-#[derive(Deserialize)]
-struct KernelSession {
-    path: String,
-    kernel: Option<RunningKernel>,
+impl NotebookSession {
+    pub fn is_of(&self, path: &DocPath) -> bool {
+        // JupyterLab marks shared documents of older versions with a drive.
+        let spelled = self.path.strip_prefix("RTC:").unwrap_or(&self.path);
+        DocPath::parse(spelled).as_ref() == Ok(path)
+    }
 }
 
 impl JupyterServer {
+    pub async fn sessions(&self) -> Result<Vec<NotebookSession>, JupyterError> {
+        let sessions: Vec<Value> = self.json(self.request(Method::GET, SESSIONS), SESSIONS).await?;
+        // A session whose kernel is gone has none for a moment.
+        let with_kernel = |session| serde_json::from_value(session).ok();
+        Ok(sessions.into_iter().filter_map(with_kernel).collect())
+    }
+
+    pub async fn session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
+        let sessions = self.sessions().await?;
+        Ok(sessions.into_iter().find(|session| session.is_of(path)))
+    }
+
     /// The kernel that runs for a document, if one does. Starts none.
     pub async fn kernel_of(&self, path: &DocPath) -> Result<Option<RunningKernel>, JupyterError> {
-        let sessions: Vec<KernelSession> = self
-            .json(self.request(Method::GET, "api/sessions"), "api/sessions")
-            .await?;
-        let session = sessions
-            .into_iter()
-            .find(|session| DocPath::parse(&session.path).as_ref() == Ok(path));
-        Ok(session.and_then(|session| session.kernel))
+        Ok(self.session_of(path).await?.map(|session| session.kernel))
+    }
+
+    /// Adopts the session that a notebook has, or starts one with this kernel, or with the server's
+    /// default one, in the notebook's directory. Two calls for one notebook at the same time may start two.
+    pub async fn start_session(
+        &self,
+        path: &DocPath,
+        kernel_name: Option<&str>,
+    ) -> Result<NotebookSession, JupyterError> {
+        if let Some(session) = self.session_of(path).await? {
+            return Ok(session);
+        }
+        let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
+        let body = json!({ "path": path.as_str(), "name": path.name(), "type": "notebook", "kernel": kernel });
+        let request = self.request(Method::POST, SESSIONS).json(&body);
+        match self.json(request, path.as_str()).await {
+            Err(error) => Err(self.explain_start(error, kernel_name).await),
+            started => started,
+        }
+    }
+
+    /// Gives a session a new kernel and ends its old one.
+    pub async fn change_kernel(&self, session_id: &str, kernel_name: &str) -> Result<NotebookSession, JupyterError> {
+        let body = json!({ "kernel": { "name": kernel_name } });
+        match self.change_session(session_id, &body).await {
+            Err(error) => Err(self.explain_start(error, Some(kernel_name)).await),
+            changed => changed,
+        }
+    }
+
+    /// Tells Jupyter that the notebook of a session has another path now.
+    pub async fn rename_session(&self, session_id: &str, path: &DocPath) -> Result<NotebookSession, JupyterError> {
+        let body = json!({ "path": path.as_str(), "name": path.name() });
+        self.change_session(session_id, &body).await
+    }
+
+    async fn change_session(&self, session_id: &str, body: &Value) -> Result<NotebookSession, JupyterError> {
+        let request = self.request(Method::PATCH, &format!("{SESSIONS}/{session_id}"));
+        self.json(request.json(body), session_id).await
     }
 }

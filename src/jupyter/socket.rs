@@ -17,7 +17,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
-    tungstenite::{self, ClientRequestBuilder, protocol::WebSocketConfig},
+    tungstenite::{self, ClientRequestBuilder, error::ProtocolError, protocol::WebSocketConfig},
 };
 
 use super::{JupyterError, JupyterServer};
@@ -34,11 +34,36 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Connection for T {}
 impl JupyterServer {
     /// Opens a WebSocket on an API path that is already percent-encoded; `subject` is what an error names.
     pub(crate) async fn socket(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
-        let connecting = timeout(self.request_timeout(), self.connect(api_path, subject));
+        let opened = self.open(api_path, subject, None).await?;
+        opened.ok_or_else(|| self.unreachable("it insists on a subprotocol".to_owned()))
+    }
+
+    /// The same with a subprotocol; `None` if the server does not speak it.
+    pub(crate) async fn socket_speaking(
+        &self,
+        subprotocol: &str,
+        api_path: &str,
+        subject: &str,
+    ) -> Result<Option<Socket>, JupyterError> {
+        self.open(api_path, subject, Some(subprotocol)).await
+    }
+
+    async fn open(
+        &self,
+        api_path: &str,
+        subject: &str,
+        subprotocol: Option<&str>,
+    ) -> Result<Option<Socket>, JupyterError> {
+        let connecting = timeout(self.request_timeout(), self.connect(api_path, subject, subprotocol));
         connecting.await.unwrap_or_else(|_| Err(self.timed_out()))
     }
 
-    async fn connect(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
+    async fn connect(
+        &self,
+        api_path: &str,
+        subject: &str,
+        subprotocol: Option<&str>,
+    ) -> Result<Option<Socket>, JupyterError> {
         let unreachable = |error: &dyn std::error::Error| self.unreachable(error.to_string());
         let (host, port) = self.authority();
         let tcp = TcpStream::connect((host, port))
@@ -62,11 +87,15 @@ impl JupyterServer {
         if let Some(authorization) = self.authorization() {
             request = request.with_header(AUTHORIZATION.as_str(), authorization);
         }
+        if let Some(subprotocol) = subprotocol {
+            request = request.with_sub_protocol(subprotocol);
+        }
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
         match client_async_with_config(request, connection, Some(config)).await {
-            Ok((socket, _)) => Ok(socket),
+            Ok((socket, _)) => Ok(Some(socket)),
+            Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => Ok(None),
             Err(tungstenite::Error::Http(answer)) => Err(self.refused_upgrade(answer.status(), subject)),
             Err(error) => Err(unreachable(&error)),
         }

@@ -1,0 +1,215 @@
+//! One connection to a kernel, from its opening to its end: a listener that may have to wait for whoever
+//! takes the messages, and a speaker that never does.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt, stream};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Framing, KernelEvent, Message, WireError,
+    message::Outgoing,
+    queue::{Deserted, Queue},
+    wire::{self, Payload, SUBPROTOCOL},
+};
+use crate::jupyter::{JupyterError, JupyterServer, socket::Socket};
+
+/// Pings of ours are answered within this time, or the line is dead. Jupyter's own come only every 30 s.
+const SILENCE: Duration = Duration::from_secs(20);
+const PING: Duration = Duration::from_secs(5);
+/// Jupyter hears nothing on a new connection, pings included, until a starting kernel has answered it,
+/// for which it waits a minute.
+const OPENING_SILENCE: Duration = Duration::from_secs(90);
+/// Jupyter does not tell of a kernel that was shut down; one that is quiet for so long is asked after.
+const QUIET: Duration = Duration::from_secs(10);
+const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// Frames beyond this size are parsed where they keep no other task waiting.
+const LARGE: usize = 1024 * 1024;
+
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+type Sink = stream::SplitSink<Socket, Frame>;
+type Stream = stream::SplitStream<Socket>;
+
+pub(super) struct Line {
+    socket: Socket,
+    pub(super) framing: Framing,
+}
+
+/// A message on its way out, and whom to tell that it is on the wire.
+pub(super) struct Request {
+    pub(super) message: Outgoing,
+    pub(super) written: oneshot::Sender<()>,
+}
+
+/// How a connection ended.
+pub(super) enum End {
+    /// It may come back.
+    Cut(String),
+    /// The kernel does not exist any more.
+    Gone(JupyterError),
+    /// It is not wanted any more.
+    Left,
+}
+
+impl Line {
+    /// Opens a connection in the given framing, or in the older one if that is all the server speaks.
+    pub(super) async fn open(
+        server: &JupyterServer,
+        kernel_id: &str,
+        session_id: &str,
+        framing: Framing,
+    ) -> Result<Self, JupyterError> {
+        let encoded = |id| utf8_percent_encode(id, SEGMENT);
+        let address = format!(
+            "api/kernels/{}/channels?session_id={}",
+            encoded(kernel_id),
+            encoded(session_id)
+        );
+        let named = |error| server.name_kernel(error, kernel_id);
+        if framing == Framing::V1
+            && let Some(socket) = server
+                .socket_speaking(SUBPROTOCOL, &address, kernel_id)
+                .await
+                .map_err(named)?
+        {
+            return Ok(Self { socket, framing });
+        }
+        let socket = server.socket(&address, kernel_id).await.map_err(named)?;
+        Ok(Self {
+            socket,
+            framing: Framing::Legacy,
+        })
+    }
+
+    /// Carries messages both ways until the connection ends.
+    pub(super) async fn serve(
+        self,
+        server: &JupyterServer,
+        kernel_id: &str,
+        outbox: &mut mpsc::Receiver<Request>,
+        events: &mut Queue,
+        closing: &CancellationToken,
+    ) -> End {
+        let (mut sink, mut stream) = self.socket.split();
+        let heard = Notify::new();
+        tokio::select! {
+            end = listen(&mut stream, self.framing, events, &heard) => end,
+            end = speak(&mut sink, self.framing, outbox) => end,
+            gone = watch_over(server, kernel_id, &heard) => End::Gone(gone),
+            () = closing.cancelled() => {
+                hang_up(sink, stream).await;
+                End::Left
+            }
+        }
+    }
+}
+
+/// Hands on what the kernel says. While the queue is full nothing is read, which makes the server wait.
+async fn listen(stream: &mut Stream, framing: Framing, events: &mut Queue, heard: &Notify) -> End {
+    let mut patience = OPENING_SILENCE;
+    loop {
+        let frame = tokio::select! {
+            frame = timeout(patience, stream.next()) => frame,
+            () = events.deserted() => return End::Left,
+        };
+        patience = SILENCE;
+        let (message, size) = match frame {
+            Ok(Some(Ok(Frame::Binary(bytes)))) => {
+                let size = bytes.len();
+                (decode(size, move || wire::decode_binary(framing, &bytes)).await, size)
+            }
+            Ok(Some(Ok(Frame::Text(text)))) => {
+                let bytes = Bytes::from(text);
+                let size = bytes.len();
+                (decode(size, move || wire::decode_text(&bytes)).await, size)
+            }
+            Ok(Some(Ok(Frame::Close(_))) | None) => return End::Cut("the server hung up".to_owned()),
+            Ok(Some(Ok(_))) => continue,
+            Ok(Some(Err(error))) => return End::Cut(error.to_string()),
+            Err(_) => return End::Cut("silence".to_owned()),
+        };
+        heard.notify_one();
+        match message {
+            Ok(message) => {
+                if let Err(Deserted) = events.offer(KernelEvent::Message(message), size).await {
+                    return End::Left;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a kernel sent a frame that cannot be read; it is left out"),
+        }
+    }
+}
+
+async fn decode(
+    size: usize,
+    work: impl FnOnce() -> Result<Message, WireError> + Send + 'static,
+) -> Result<Message, WireError> {
+    if size < LARGE {
+        return work();
+    }
+    let parsed = tokio::task::spawn_blocking(work).await;
+    parsed.unwrap_or(Err(WireError::Json))
+}
+
+/// Sends what is to be sent, and a ping from time to time.
+async fn speak(sink: &mut Sink, framing: Framing, outbox: &mut mpsc::Receiver<Request>) -> End {
+    let mut pings = interval(PING);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (frame, written) = tokio::select! {
+            request = outbox.recv() => match request {
+                Some(Request { written, .. }) if written.is_closed() => continue,
+                Some(Request { message, written }) => (frame(framing, &message), Some(written)),
+                None => return End::Left,
+            },
+            _ = pings.tick() => (Frame::Ping(Bytes::new()), None),
+        };
+        if let Err(error) = sink.send(frame).await {
+            return End::Cut(error.to_string());
+        }
+        if let Some(written) = written {
+            let _ = written.send(());
+        }
+    }
+}
+
+fn frame(framing: Framing, message: &Outgoing) -> Frame {
+    match wire::encode(framing, message) {
+        Payload::Text(text) => Frame::Text(text.into()),
+        Payload::Binary(bytes) => Frame::Binary(bytes.into()),
+    }
+}
+
+/// Returns when the kernel is known not to exist any more. It may be missing for a moment while the server
+/// restarts it, so it is asked after twice.
+async fn watch_over(server: &JupyterServer, kernel_id: &str, heard: &Notify) -> JupyterError {
+    let mut missing = false;
+    loop {
+        if timeout(QUIET, heard.notified()).await.is_ok() {
+            missing = false;
+            continue;
+        }
+        let was_missing = missing;
+        missing = matches!(server.kernel(kernel_id).await, Ok(None));
+        if missing && was_missing {
+            return server.no_kernel(kernel_id);
+        }
+    }
+}
+
+/// Hanging up with something unread resets the connection, and the server could lose what was sent last.
+async fn hang_up(mut sink: Sink, mut stream: Stream) {
+    let closing = async {
+        let _ = sink.close().await;
+        while let Some(Ok(_)) = stream.next().await {}
+    };
+    let _ = timeout(CLOSE_PATIENCE, closing).await;
+}

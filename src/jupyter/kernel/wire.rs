@@ -1,0 +1,225 @@
+//! How messages stand in WebSocket frames: the `v1.kernel.websocket.jupyter.org` subprotocol, and what
+//! servers without it speak. Does no I/O.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::message::{Channel, Message, Outgoing};
+
+/// The name of the newer framing, as the opening handshake spells it.
+pub(super) const SUBPROTOCOL: &str = "v1.kernel.websocket.jupyter.org";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Binary frames that hold the parts of a message one after another.
+    V1,
+    /// One JSON text, or a binary frame of that JSON and its buffers.
+    Legacy,
+}
+
+/// The content of a WebSocket frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Payload {
+    Text(String),
+    Binary(Vec<u8>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    #[error("the offsets of a frame lie outside of it")]
+    Offsets,
+    #[error("a frame has too few parts")]
+    TooFewParts,
+    #[error("a frame names no channel of a kernel")]
+    Channel,
+    #[error("a part of a frame is not JSON")]
+    Json,
+    #[error("a message has no id or no type")]
+    Header,
+}
+
+pub(super) fn encode(framing: Framing, message: &Outgoing) -> Payload {
+    match framing {
+        Framing::V1 => Payload::Binary(encode_v1(message)),
+        Framing::Legacy => Payload::Text(encode_legacy(message)),
+    }
+}
+
+/// Reads a binary frame.
+pub(super) fn decode_binary(framing: Framing, frame: &Bytes) -> Result<Message, WireError> {
+    match framing {
+        Framing::V1 => decode_v1(frame),
+        Framing::Legacy => decode_legacy_binary(frame),
+    }
+}
+
+/// Reads a text frame, which only the older framing has.
+pub(super) fn decode_text(frame: &[u8]) -> Result<Message, WireError> {
+    decode_legacy(frame, Vec::new())
+}
+
+fn encode_v1(message: &Outgoing) -> Vec<u8> {
+    let parts = [
+        message.channel.as_str(),
+        &message.header,
+        &message.parent,
+        "{}",
+        &message.content,
+    ];
+    let offsets = parts.len() + 1;
+    let mut end = 8 * (offsets + 1);
+    let mut frame = Vec::with_capacity(end + message.size() + 16);
+    frame.extend_from_slice(&(offsets as u64).to_le_bytes());
+    frame.extend_from_slice(&(end as u64).to_le_bytes());
+    for part in parts {
+        end += part.len();
+        frame.extend_from_slice(&(end as u64).to_le_bytes());
+    }
+    for part in parts {
+        frame.extend_from_slice(part.as_bytes());
+    }
+    frame
+}
+
+/// The frame begins with the count of the offsets and the offsets; each part ends where the next one begins.
+fn decode_v1(frame: &Bytes) -> Result<Message, WireError> {
+    let number = |index: usize| -> Option<usize> {
+        let bytes = frame.get(index.checked_mul(8)?..)?.first_chunk::<8>()?;
+        usize::try_from(u64::from_le_bytes(*bytes)).ok()
+    };
+    let count = number(0).ok_or(WireError::Offsets)?;
+    // A frame that is shorter than its offsets would be is refused before anything is reserved for them.
+    if count > frame.len() / 8 {
+        return Err(WireError::Offsets);
+    }
+    let part = |index: usize| -> Result<Bytes, WireError> {
+        let (start, end) = number(index + 1).zip(number(index + 2)).ok_or(WireError::Offsets)?;
+        slice(frame, start, end)
+    };
+    let parts = count.saturating_sub(1);
+    if parts < 5 {
+        return Err(WireError::TooFewParts);
+    }
+    let channel = std::str::from_utf8(&part(0)?)
+        .ok()
+        .and_then(Channel::parse)
+        .ok_or(WireError::Channel)?;
+    let json = |index: usize| part(index).and_then(|bytes| parse(&bytes));
+    let buffers = (5..parts).map(part).collect::<Result<_, _>>()?;
+    Message::new(channel, json(1)?, &json(2)?, json(3)?, json(4)?, buffers).ok_or(WireError::Header)
+}
+
+fn encode_legacy(message: &Outgoing) -> String {
+    format!(
+        r#"{{"channel":"{}","header":{},"parent_header":{},"metadata":{{}},"content":{},"buffers":[]}}"#,
+        message.channel.as_str(),
+        message.header,
+        message.parent,
+        message.content
+    )
+}
+
+/// Like the newer framing, but with 32-bit numbers in network order, all of the message but its buffers in
+/// the first part, and the end of the last part left out.
+fn decode_legacy_binary(frame: &Bytes) -> Result<Message, WireError> {
+    let number = |index: usize| -> Option<usize> {
+        let bytes = frame.get(index.checked_mul(4)?..)?.first_chunk::<4>()?;
+        usize::try_from(u32::from_be_bytes(*bytes)).ok()
+    };
+    let parts = number(0).ok_or(WireError::Offsets)?;
+    if parts > frame.len() / 4 {
+        return Err(WireError::Offsets);
+    }
+    let part = |index: usize| -> Result<Bytes, WireError> {
+        let start = number(index + 1);
+        let end = if index + 1 == parts {
+            Some(frame.len())
+        } else {
+            number(index + 2)
+        };
+        let (start, end) = start.zip(end).ok_or(WireError::Offsets)?;
+        slice(frame, start, end)
+    };
+    if parts == 0 {
+        return Err(WireError::TooFewParts);
+    }
+    let buffers = (1..parts).map(part).collect::<Result<_, _>>()?;
+    decode_legacy(&part(0)?, buffers)
+}
+
+#[derive(Deserialize)]
+struct Legacy {
+    channel: String,
+    header: Value,
+    #[serde(default)]
+    parent_header: Value,
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    content: Value,
+}
+
+fn decode_legacy(json: &[u8], buffers: Vec<Bytes>) -> Result<Message, WireError> {
+    let legacy: Legacy = parse(json)?;
+    let channel = Channel::parse(&legacy.channel).ok_or(WireError::Channel)?;
+    Message::new(
+        channel,
+        legacy.header,
+        &legacy.parent_header,
+        legacy.metadata,
+        legacy.content,
+        buffers,
+    )
+    .ok_or(WireError::Header)
+}
+
+fn slice(frame: &Bytes, start: usize, end: usize) -> Result<Bytes, WireError> {
+    if start > end || end > frame.len() {
+        return Err(WireError::Offsets);
+    }
+    Ok(frame.slice(start..end))
+}
+
+/// Python prints text that is not Unicode, half surrogate pairs, and kernels send it on as it is: as
+/// bytes that are not UTF-8, or as escapes of half a pair. Such characters become replacement
+/// characters, as in a browser.
+fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, WireError> {
+    serde_json::from_slice(json)
+        .or_else(|_| serde_json::from_str(&mend_escapes(&String::from_utf8_lossy(json))))
+        .map_err(|_| WireError::Json)
+}
+
+/// Replaces escapes of half a surrogate pair.
+fn mend_escapes(json: &str) -> String {
+    let mut mended = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        mended.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match (escaped(rest), rest.get(6..).and_then(escaped)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+            (Some(0xd800..0xe000), _) => {
+                mended.push_str("\\ufffd");
+                rest = &rest[6..];
+                continue;
+            }
+            (Some(_), _) => 6,
+            // The escaped character may itself be a backslash, which then begins nothing.
+            (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        mended.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    mended.push_str(rest);
+    mended
+}
+
+/// The number of a `\uXXXX` that a text begins with.
+fn escaped(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests;

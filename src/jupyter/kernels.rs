@@ -1,0 +1,101 @@
+//! Kernels as processes: started, interrupted, restarted, shut down.
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{JupyterError, JupyterServer};
+use crate::types::DocPath;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RunningKernel {
+    pub id: String,
+    pub name: String,
+    #[serde(default)]
+    pub execution_state: String,
+}
+
+impl JupyterServer {
+    /// Starts a kernel that belongs to no notebook; without a name it is the server's default, without a
+    /// directory it runs in the server's root.
+    pub async fn start_kernel(
+        &self,
+        name: Option<&str>,
+        directory: Option<&DocPath>,
+    ) -> Result<RunningKernel, JupyterError> {
+        let mut body = json!({ "path": directory.map_or("", DocPath::as_str) });
+        if let Some(name) = name {
+            body["name"] = name.into();
+        }
+        let request = self.request(Method::POST, "api/kernels").json(&body);
+        match self.json(request, "api/kernels").await {
+            Err(error) => Err(self.explain_start(error, name).await),
+            started => started,
+        }
+    }
+
+    /// A kernel by its id, if it exists.
+    pub async fn kernel(&self, id: &str) -> Result<Option<RunningKernel>, JupyterError> {
+        let request = self.request(Method::GET, &format!("api/kernels/{id}"));
+        match self.json(request, id).await {
+            Ok(kernel) => Ok(Some(kernel)),
+            Err(JupyterError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn interrupt_kernel(&self, id: &str) -> Result<(), JupyterError> {
+        let request = self.request(Method::POST, &format!("api/kernels/{id}/interrupt"));
+        let answer = self.send(request, id).await;
+        answer.map(drop).map_err(|error| self.name_kernel(error, id))
+    }
+
+    /// Restarts a kernel, which keeps its id, and waits until it answers.
+    pub async fn restart_kernel(&self, id: &str) -> Result<RunningKernel, JupyterError> {
+        let request = self.request(Method::POST, &format!("api/kernels/{id}/restart"));
+        let answer = self.json(request, id).await;
+        answer.map_err(|error| self.name_kernel(error, id))
+    }
+
+    /// Ends a kernel. One that does not exist is ended already.
+    pub async fn shutdown_kernel(&self, id: &str) -> Result<(), JupyterError> {
+        let request = self.request(Method::DELETE, &format!("api/kernels/{id}"));
+        match self.send(request, id).await {
+            Ok(_) | Err(JupyterError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn no_kernel(&self, id: &str) -> JupyterError {
+        JupyterError::NoKernel {
+            server: self.name().to_owned(),
+            kernel: id.to_owned(),
+        }
+    }
+
+    /// Makes of something that was not found the kernel that it is.
+    pub(super) fn name_kernel(&self, error: JupyterError, id: &str) -> JupyterError {
+        match error {
+            JupyterError::NotFound { .. } => self.no_kernel(id),
+            error => error,
+        }
+    }
+
+    /// A kernel that cannot be started may be one that the server does not have; it says so in several ways.
+    pub(super) async fn explain_start(&self, error: JupyterError, name: Option<&str>) -> JupyterError {
+        let (JupyterError::Refused { .. } | JupyterError::NotJupyter { .. }, Some(name)) = (&error, name) else {
+            return error;
+        };
+        match self.kernelspecs().await {
+            Ok(specs) if specs.iter().all(|spec| spec.name != name) => {
+                let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+                JupyterError::UnknownKernelspec {
+                    server: self.name().to_owned(),
+                    name: name.to_owned(),
+                    available: names.join(", "),
+                }
+            }
+            _ => error,
+        }
+    }
+}
