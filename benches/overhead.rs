@@ -133,7 +133,7 @@ fn config() -> String {
         })
         .collect();
     format!(
-        "[http]\nlisten = \"127.0.0.1:0\"\n\
+        "[http]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"sqlite::memory:\"\n\
          [[servers]]\nname = \"lab\"\nurl = \"http://127.0.0.1:9/\"\n\
          [[tenants]]\nname = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000\n{tokens}"
     )

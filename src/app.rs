@@ -5,14 +5,14 @@ pub mod discovery;
 pub mod lab;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use settings::{SettingsError, unsupported};
+pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     auth::Authenticator,
@@ -21,6 +21,7 @@ use crate::{
     jupyter::Servers,
     mcp::{Catalogue, Endpoint, GatewayHandler},
     pool::Pool,
+    store::{Store, StoreError},
     telemetry::Metrics,
 };
 
@@ -34,6 +35,8 @@ pub enum AppError {
     Glob(#[from] globset::Error),
     #[error("an HTTP client cannot be made: {0}")]
     Client(#[from] reqwest::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("{address} cannot be listened on: {why}; choose another address with --listen")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
@@ -45,14 +48,16 @@ pub struct App {
     metrics: Option<(TcpListener, Router)>,
     drain: Drain,
     background: TaskTracker,
+    store: Store,
 }
 
 impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
+        let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
         let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone());
-        let app = Self::bind_with(config, env, metrics, move || handler.clone()).await?;
+        let app = Self::assemble(config, env, metrics, store, move || handler.clone()).await?;
         let stop = app.drain.stop_token().clone();
         app.background.spawn(async move { pool.sweep(stop).await });
         Ok(app)
@@ -65,7 +70,17 @@ impl App {
         metrics: Metrics,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Result<Self, AppError> {
-        unsupported(config)?;
+        let store = open_store(config).await?;
+        Self::assemble(config, env, metrics, store, factory).await
+    }
+
+    async fn assemble<H: ServerHandler>(
+        config: &Config,
+        env: &Env,
+        metrics: Metrics,
+        store: Store,
+        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+    ) -> Result<Self, AppError> {
         install_tls();
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
@@ -73,12 +88,14 @@ impl App {
         let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());
         let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
+        background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
         background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
             authenticator,
             servers,
             endpoint,
+            store.clone(),
             metrics.clone(),
             drain.clone(),
         );
@@ -93,6 +110,7 @@ impl App {
             metrics,
             drain,
             background,
+            store,
         })
     }
 
@@ -119,11 +137,21 @@ impl App {
         serve(self.listener, self.router, self.drain).await;
         self.background.close();
         self.background.wait().await;
+        self.store.close().await;
     }
+}
+
+async fn open_store(config: &Config) -> Result<Store, AppError> {
+    unsupported(config)?;
+    Ok(Store::open(config.store.url.expose()).await?)
 }
 
 async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {
     endpoint.sweep(stop).await;
+}
+
+async fn prune(store: Store, keep: Duration, stop: CancellationToken) {
+    store.prune_regularly(keep, stop).await;
 }
 
 fn with_tokens(config: &Config, env: &Env) -> Result<Vec<(ServerConfig, Secret)>, ConfigError> {

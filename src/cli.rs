@@ -2,15 +2,22 @@
 
 mod check_config;
 mod health;
+mod migrate;
 mod serve;
 mod token;
 mod tools;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 
-use crate::{app::AppError, config::ConfigError};
+use crate::{
+    app::{AppError, place_store},
+    config::{Config, ConfigError, Env},
+};
 
 /// Exit codes beyond 0 and clap's 2 for wrong usage, after BSD's sysexits.
 const BAD_CONFIG: u8 = 64;
@@ -43,6 +50,11 @@ enum Command {
     Tools(tools::Arguments),
     /// Ask a running gateway whether it is alive, for container health checks
     Health(health::Arguments),
+    /// Bring the database up to date, as `serve` does when it starts
+    Migrate {
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -93,6 +105,7 @@ pub fn main() -> ExitCode {
         Command::Token(TokenCommand::New { name }) => token::new(&name),
         Command::Tools(arguments) => tools::run(&arguments),
         Command::Health(arguments) => health::run(&arguments),
+        Command::Migrate { config } => migrate::run(config.as_deref()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,4 +114,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The settings of a command that works with or without a config file.
+fn load_config(file: Option<&Path>, env: &Env) -> Result<Config, CommandError> {
+    let mut config = Config::load(file, env)?;
+    if file.is_none() {
+        place_store(&mut config);
+    }
+    Ok(config)
+}
+
+fn failed(error: &dyn std::error::Error) -> CommandError {
+    CommandError::Failed(error.to_string())
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools ▶ jupyter ──REST──▶ Jupyter A, B, C
 //!                                 │       └▶ pool ▶ room ═══ws══▶
-//!                                 └ events (resumable streams)
+//!                                 └ events (resumable streams), store (SQLite)
 //! ```
 //!
 //! ## Layers, from the top. A module imports only from rows below its own.
@@ -18,9 +18,10 @@
 //! | 4 | [`tools`] | what an agent can do: plain async functions on a context |
 //! | 5 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
 //! | 6 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API and rooms; the event store; principals and their rules |
-//! | 7 | [`telemetry`] | logs, traces, metrics |
-//! | 8 | [`config`] | settings, their defaults, and what is refused |
-//! | 9 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets |
+//! | 7 | [`store`] | what outlives the process: executions; the only place that knows sqlx |
+//! | 8 | [`telemetry`] | logs, traces, metrics |
+//! | 9 | [`config`] | settings, their defaults, and what is refused |
+//! | 10 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets, states of executions |
 //!
 //! A test walks `src/` and checks this table.
 //!
@@ -44,6 +45,7 @@ pub mod http;
 pub mod jupyter;
 pub mod mcp;
 pub mod pool;
+pub mod store;
 pub mod telemetry;
 pub mod tools;
 pub mod types;

@@ -2,11 +2,13 @@
 //! Knows nothing of config, network or protocol.
 
 mod doc_path;
+mod execution;
 mod permission;
 mod text;
 mod toolset;
 
 pub use doc_path::{DocPath, PathError};
+pub use execution::{ExecutionKind, ExecutionStatus, ExecutionWordError};
 pub use permission::{Permission, PermissionSet};
 pub use text::{Truncated, truncate};
 pub use toolset::{Toolset, ToolsetError};

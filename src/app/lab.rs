@@ -16,7 +16,11 @@ mod venv;
 use sha2::{Digest, Sha256};
 
 pub use self::process::{Lab, LabError, LabLog, LabOptions};
+pub(super) use self::venv::state_dir;
 pub use self::venv::{Venv, VenvError, VenvHost, VenvSpec};
+
+/// The folder beside the environments for what is not theirs.
+const STATE: &str = "state";
 
 /// Enough of a SHA-256 to tell directories apart, short enough to read.
 fn fingerprint(parts: &[&[u8]]) -> String {

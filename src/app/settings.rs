@@ -1,21 +1,25 @@
 //! From the operator's config to what each layer is built with.
 
+use super::lab;
 use crate::{
-    config::Config,
+    config::{Config, Secret, StoreConfig},
     events::EventLimits,
     http::{EdgeConfig, OriginPolicy},
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
+    store::{Store, StoreError, file_url},
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
 /// fallback to something the operator did not ask for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error(
         "events.url: a shared event store is not supported by this version; leave it empty to keep events in memory"
     )]
     SharedEvents,
+    #[error("store.url: {0}")]
+    Store(StoreError),
 }
 
 /// Refuses what must not be ignored, and warns of what is without effect.
@@ -23,6 +27,7 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
     if config.events.url.is_some() {
         return Err(SettingsError::SharedEvents);
     }
+    Store::check_url(config.store.url.expose()).map_err(SettingsError::Store)?;
     let auth = &config.auth;
     for (configured, key) in [
         (auth.jwt.is_some(), "auth.jwt"),
@@ -37,6 +42,18 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         }
     }
     Ok(())
+}
+
+/// Without a config file nobody chose where the database goes. It is put into the user's own folder:
+/// one wherever the gateway happens to be started would surprise people, and be another one each time.
+pub fn place_store(config: &mut Config) {
+    if config.store.url != StoreConfig::default().url {
+        return;
+    }
+    // Where there is no such folder, opening the database says what to do.
+    if let Some(dir) = lab::state_dir().filter(|dir| std::fs::create_dir_all(dir).is_ok()) {
+        config.store.url = Secret::new(file_url(&dir.join("gateway.db")));
+    }
 }
 
 pub(super) fn endpoint(config: &Config) -> EndpointConfig {

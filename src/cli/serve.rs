@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::CommandError;
+use super::{CommandError, failed, load_config};
 use crate::{
     app::{
         App,
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
 }
 
 fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
-    let mut config = Config::load(arguments.config.as_deref(), env)?;
+    let mut config = load_config(arguments.config.as_deref(), env)?;
     if let Some(listen) = arguments.listen {
         config.http.listen = listen;
         validate_exposure(&config).map_err(|problem| ConfigError::from(problem.with_origin("--listen")))?;
@@ -188,8 +188,4 @@ async fn leave_on_signal(drain: Drain) {
     next().await;
     tracing::warn!("leaving without waiting");
     drain.stop_token().cancel();
-}
-
-fn failed(error: &dyn std::error::Error) -> CommandError {
-    CommandError::Failed(error.to_string())
 }

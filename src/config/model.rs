@@ -119,6 +119,7 @@ section! {
     StoreConfig {
         /// A secret because it may contain a password.
         url: Secret = Secret::new("sqlite://gateway.db"), value(net::store_url);
+        keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
     }
 }
 

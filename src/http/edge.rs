@@ -5,7 +5,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::{OriginPolicy, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, jupyter::Servers, mcp::Endpoint, telemetry::Metrics};
+use crate::{auth::Authenticator, jupyter::Servers, mcp::Endpoint, store::Store, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -33,10 +33,11 @@ impl<H> Edge<H> {
         authenticator: Authenticator,
         servers: Arc<Servers>,
         endpoint: Arc<Endpoint<H>>,
+        store: Store,
         metrics: Metrics,
         drain: Drain,
     ) -> Self {
-        let readiness = Readiness::new(Arc::clone(&servers), drain.clone());
+        let readiness = Readiness::new(Arc::clone(&servers), store, drain.clone());
         Self {
             config,
             authenticator,

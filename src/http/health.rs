@@ -16,22 +16,35 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use super::{Edge, server::Drain};
-use crate::jupyter::{JupyterServer, Servers};
+use crate::{
+    jupyter::{JupyterServer, Servers},
+    store::Store,
+};
 
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 
 pub(super) struct Readiness {
     servers: Arc<Servers>,
+    store: Store,
     drain: Drain,
-    /// Held while the servers are asked, so that questions at the same time share one answer.
-    last: Mutex<Option<(Instant, Value)>>,
+    /// Held while the dependencies are asked, so that questions at the same time share one answer.
+    last: Mutex<Option<(Instant, Dependencies)>>,
+}
+
+/// How the dependencies are.
+#[derive(Clone)]
+struct Dependencies {
+    servers: Value,
+    /// Why the store cannot be used, if so.
+    store: Result<(), String>,
 }
 
 impl Readiness {
-    pub(super) fn new(servers: Arc<Servers>, drain: Drain) -> Self {
+    pub(super) fn new(servers: Arc<Servers>, store: Store, drain: Drain) -> Self {
         Self {
             servers,
+            store,
             drain,
             last: Mutex::default(),
         }
@@ -41,14 +54,17 @@ impl Readiness {
         clippy::await_holding_invalid_type,
         reason = "those who ask meanwhile are to wait for this answer"
     )]
-    async fn servers(&self) -> Value {
+    async fn dependencies(&self) -> Dependencies {
         let mut last = self.last.lock().await;
-        if let Some((asked, answer)) = last.as_ref().filter(|(asked, _)| asked.elapsed() < FRESH_FOR) {
-            let _ = asked;
+        if let Some((_, answer)) = last.as_ref().filter(|(asked, _)| asked.elapsed() < FRESH_FOR) {
             return answer.clone();
         }
-        let answers = join_all(self.servers.iter().map(|server| ask(server))).await;
-        let answer = Value::Object(Map::from_iter(answers));
+        let asked = join_all(self.servers.iter().map(|server| ask(server)));
+        let (servers, store) = tokio::join!(asked, self.store.ping());
+        let answer = Dependencies {
+            servers: Value::Object(Map::from_iter(servers)),
+            store: store.map_err(|error| error.to_string()),
+        };
         *last = Some((Instant::now(), answer.clone()));
         answer
     }
@@ -66,14 +82,20 @@ pub(super) async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// A Jupyter server that is down is named but does not make the gateway unready: the others work.
+/// A Jupyter server that is down is named but does not make the gateway unready: the others work. The
+/// gateway's own store is another matter.
 pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>) -> Response {
     let readiness = &edge.readiness;
-    let servers = readiness.servers().await;
-    let (status, word) = match readiness.drain.is_draining() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        false => (StatusCode::OK, "ready"),
+    let Dependencies { servers, store } = readiness.dependencies().await;
+    let (status, word) = match (readiness.drain.is_draining(), &store) {
+        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        (false, Err(_)) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+        (false, Ok(())) => (StatusCode::OK, "ready"),
     };
-    let body = json!({ "status": word, "events": { "status": "up" }, "servers": servers });
+    let store = match store {
+        Ok(()) => json!({ "status": "up" }),
+        Err(error) => json!({ "status": "down", "error": error }),
+    };
+    let body = json!({ "status": word, "events": { "status": "up" }, "store": store, "servers": servers });
     (status, Json(body)).into_response()
 }

@@ -99,6 +99,82 @@ fn what_this_version_cannot_honour_is_refused() {
 }
 
 #[test]
+fn a_store_that_this_version_cannot_use_is_refused() {
+    let postgres = file("store.url = \"postgres://ana:hunter2@db/gateway\"");
+    for command in ["check-config", "migrate", "serve"] {
+        let ended = run(&[command, "--config", &postgres.path().display().to_string()]);
+        assert_eq!(ended.code, Some(64), "{command}");
+        assert!(
+            ended.stderr.contains("store.url: this version supports only SQLite") && !ended.stderr.contains("hunter2"),
+            "{command}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn migrating_says_what_it_did_and_a_second_time_does_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = file("");
+    let migrate = || {
+        let mut command = gateway_command();
+        command
+            .arg("migrate")
+            .arg("--config")
+            .arg(config.path())
+            .current_dir(&dir);
+        ended(command.output().unwrap())
+    };
+    let (made, again) = (migrate(), migrate());
+    assert_eq!(
+        (made.code, again.code),
+        (Some(0), Some(0)),
+        "{}{}",
+        made.stderr,
+        again.stderr
+    );
+    assert!(
+        made.stdout.contains("gateway.db: applied 0001 executions"),
+        "{}",
+        made.stdout
+    );
+    assert!(
+        !again.stdout.contains("applied") && again.stdout.contains("up to date"),
+        "{}",
+        again.stdout
+    );
+    assert!(dir.path().join("gateway.db").exists());
+}
+
+#[test]
+fn without_a_config_the_database_is_in_the_users_folder() {
+    let (home, cwd) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut command = gateway_command();
+    command
+        .arg("migrate")
+        .env("JMG_CACHE_DIR", home.path())
+        .current_dir(&cwd);
+    let ended = ended(command.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(home.path().join("state/gateway.db").exists());
+    assert_eq!(std::fs::read_dir(&cwd).unwrap().count(), 0);
+}
+
+#[test]
+fn a_database_that_cannot_be_made_is_explained_and_exits_with_70() {
+    let config = file("servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nstore.url = 'sqlite:///no/such/x.db'");
+    for command in ["migrate", "serve"] {
+        let ended = run(&[command, "--config", &config.path().display().to_string()]);
+        assert_eq!(ended.code, Some(70), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("/no/such/x.db cannot be created") && ended.stderr.contains("store.url"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
 fn a_new_token_comes_with_the_lines_that_let_it_in() {
     let ended = run(&["token", "new", "--name", "ana \"the\" agent"]);
     assert_eq!(ended.code, Some(0));

@@ -1,9 +1,10 @@
 //! The HTTP edge: who may knock, how loudly, and what everybody may ask.
 
+use jupyter_mcp_gateway::store::file_url;
 use serde_json::json;
 
 use crate::support::{
-    Agent, Era, Gateway, TOKEN,
+    Agent, Era, Gateway, TOKEN, eventually,
     wire::{self, get, initialize, post, post_without_token, send},
 };
 
@@ -187,6 +188,39 @@ async fn readiness_names_each_server_and_stays_ready_for_the_others() {
     assert_eq!(body["servers"]["gone"]["reachable"], false);
     assert!(body["servers"]["gone"]["error"].as_str().unwrap().contains("`gone`"));
     assert_eq!(get(&gateway, "/healthz").await.json()["status"], "ok");
+}
+
+#[tokio::test]
+async fn without_its_store_the_gateway_is_unready_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = file_url(&dir.path().join("gateway.db"));
+    let gateway = Gateway::with(&format!("[store]\nurl = \"{url}\"")).await;
+    let up = get(&gateway, "/readyz").await;
+    assert_eq!(up.status, 200);
+    assert_eq!(up.json()["store"], json!({ "status": "up" }));
+    // As good as a broken disk: what the gateway asks for is not there.
+    let database = sqlx::SqlitePool::connect(&url).await.unwrap();
+    sqlx::raw_sql("ALTER TABLE executions RENAME TO elsewhere")
+        .execute(&database)
+        .await
+        .unwrap();
+    let body = eventually("unready", async || {
+        let answer = get(&gateway, "/readyz").await;
+        (answer.status == 503).then(|| answer.json())
+    })
+    .await;
+    assert_eq!(
+        (&body["status"], &body["store"]["status"]),
+        (&json!("unready"), &json!("down"))
+    );
+    assert!(
+        body["store"]["error"]
+            .as_str()
+            .unwrap()
+            .contains("the store cannot be used"),
+        "{body}"
+    );
+    assert_eq!(get(&gateway, "/healthz").await.status, 200);
 }
 
 #[tokio::test]

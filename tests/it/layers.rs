@@ -16,6 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["tools"],
     &["pool"],
     &["jupyter", "events", "auth"],
+    &["store"],
     &["telemetry"],
     &["config"],
     &["error", "types"],
@@ -29,6 +30,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("reqwest", &["jupyter", "app"]),
     ("tokio_tungstenite", &["jupyter"]),
     ("yrs", &["jupyter"]),
+    ("sqlx", &["store"]),
     ("clap", &["cli"]),
     ("opentelemetry", &["telemetry"]),
 ];

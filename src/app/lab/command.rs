@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::fingerprint;
 use super::process::{LabError, LabOptions};
 use super::venv::Venv;
+use super::{STATE, fingerprint};
 
 const LAUNCHER: &str = include_str!("launch.py");
 
@@ -44,7 +44,7 @@ impl Place {
         let root = make_dir(&options.root_dir)?;
         let state = match &options.state_dir {
             Some(dir) => make_dir(dir)?,
-            None => make_dir(&venv.cache_dir().join("state"))?,
+            None => make_dir(&venv.cache_dir().join(STATE))?,
         };
         let name = fingerprint(&[root.as_os_str().as_bytes()]);
         Ok(Self {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::python::Python;
-use super::{fingerprint, pip};
+use super::{STATE, fingerprint, pip};
 
 /// What an environment is made of. A change to any part makes another one.
 #[derive(Clone, Debug)]
@@ -202,6 +202,11 @@ fn dir_name(spec: &VenvSpec<'_>, python: &Python) -> String {
         python.identity.as_bytes(),
     ];
     format!("{}-{}", spec.name, fingerprint(&parts))
+}
+
+/// What the gateway keeps for this user beside its environments, without any config.
+pub(in crate::app) fn state_dir() -> Option<PathBuf> {
+    cache_dir().map(|dir| dir.join(STATE))
 }
 
 fn cache_dir() -> Option<PathBuf> {

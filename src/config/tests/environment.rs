@@ -104,7 +104,7 @@ fn messages_name_the_variable() {
         (
             "JMG__STORE__ULR",
             "x",
-            "store.ulr: unknown key; allowed: url; did you mean `url`?",
+            "store.ulr: unknown key; allowed: url, keep; did you mean `url`?",
         ),
         (
             "JMG__STOER__URL",

@@ -31,7 +31,7 @@ fn unknown_keys() {
     );
     says(
         "[store]\n\"a\\nb\" = 1",
-        &["store.\"a\\nb\": unknown key; allowed: url"],
+        &["store.\"a\\nb\": unknown key; allowed: url, keep"],
     );
     says(
         "[auth.jupyter]\nenable = true",

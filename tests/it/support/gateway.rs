@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use jupyter_mcp_gateway::{
     app::App,
-    config::{Config, Env},
+    config::{Config, Env, Secret, StoreConfig},
     http::Drain,
     telemetry::Metrics,
 };
@@ -97,6 +97,10 @@ fn load(toml: &str) -> (Config, Env) {
     let env = Env::new();
     let mut config = Config::from_toml(toml, "test.toml", &env).expect("a valid config");
     config.http.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    // No test means the file that an operator gets who says nothing.
+    if config.store.url == StoreConfig::default().url {
+        config.store.url = Secret::new("sqlite::memory:");
+    }
     (config, env)
 }
 

@@ -1,0 +1,35 @@
+//! How the store fails, in words for the operator: which file, why, and what to do.
+
+use std::{io, path::PathBuf};
+
+use sqlx::migrate::MigrateError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("this version supports only SQLite; expected \"sqlite://FILE\" or \"sqlite::memory:\"")]
+    Unsupported,
+    #[error("the URL names no file; expected \"sqlite://FILE\" or \"sqlite::memory:\"")]
+    NoFile,
+    #[error("the URL has parameters, which are not supported; write a ? in a file's name as %3F")]
+    Parameters,
+    #[error(
+        "{} cannot be created: {why}; set store.url to a file in a folder that the gateway may write to",
+        file.display()
+    )]
+    Create { file: PathBuf, why: io::Error },
+    #[error("{file} cannot be opened as a database: {why}; set store.url to another file, or repair this one")]
+    Open { file: String, why: sqlx::Error },
+    #[error(
+        "{file} was made by a newer version of the gateway (schema {found}, known up to {known}); \
+         run that version, or set store.url to another file"
+    )]
+    Newer { file: String, found: i64, known: i64 },
+    #[error(
+        "{file} cannot be brought to the current schema: {why}; restore a backup, or set store.url to another file"
+    )]
+    Migrate { file: String, why: MigrateError },
+    #[error("the store cannot write: {why}; it keeps trying")]
+    Writing { why: String },
+    #[error("the store cannot be used: {0}")]
+    Query(#[from] sqlx::Error),
+}
