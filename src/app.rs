@@ -17,12 +17,14 @@ pub use settings::{SettingsError, place_store, unsupported};
 use crate::{
     auth::Authenticator,
     config::{Config, ConfigError, Env, Secret, ServerConfig},
+    execution::Engine,
     http::{Drain, Edge, metrics_router, router, serve},
     jupyter::Servers,
     mcp::{Catalogue, Endpoint, GatewayHandler},
     pool::Pool,
     store::{Store, StoreError},
     telemetry::Metrics,
+    tools::Services,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,7 @@ pub struct App {
     drain: Drain,
     background: TaskTracker,
     store: Store,
+    servers: Arc<Servers>,
 }
 
 impl App {
@@ -56,10 +59,28 @@ impl App {
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
         let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone());
-        let app = Self::assemble(config, env, metrics, store, move || handler.clone()).await?;
-        let stop = app.drain.stop_token().clone();
-        app.background.spawn(async move { pool.sweep(stop).await });
+        let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
+        let services = Services {
+            pool: Arc::clone(&pool),
+            engine: Arc::clone(&engine),
+        };
+        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone());
+        let app = Self::assemble(config, env, metrics, store, move || handler.for_session()).await?;
+        let rooms = CancellationToken::new();
+        let rooms_close = rooms.clone();
+        let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
+        app.background.spawn(async move {
+            let work = async {
+                engine.recover(&servers).await;
+                engine.follow_renames(&servers).await;
+            };
+            stop.run_until_cancelled(work).await;
+            stop.cancelled().await;
+            engine.stop().await;
+            // The rooms stay open until what the workers still have to write is in them.
+            rooms.cancel();
+        });
+        app.background.spawn(async move { pool.sweep(rooms_close).await });
         Ok(app)
     }
 
@@ -93,7 +114,7 @@ impl App {
         let edge = Edge::new(
             settings::edge(config),
             authenticator,
-            servers,
+            Arc::clone(&servers),
             endpoint,
             store.clone(),
             metrics.clone(),
@@ -111,6 +132,7 @@ impl App {
             drain,
             background,
             store,
+            servers,
         })
     }
 

@@ -41,6 +41,7 @@ pub mod cli;
 pub mod config;
 pub mod error;
 pub mod events;
+pub mod execution;
 pub mod http;
 pub mod jupyter;
 pub mod mcp;

@@ -2,6 +2,7 @@
 //! Together with `events` the only place that knows `rmcp`. Knows nothing of axum or of sockets.
 
 mod catalogue;
+mod client;
 mod endpoint;
 mod envelope;
 mod handler;

@@ -11,7 +11,10 @@ use std::{
 };
 
 use dashmap::{DashMap, DashSet};
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{
+    sync::{OnceCell, broadcast},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -26,6 +29,8 @@ use crate::{
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a server's events are followed before it is checked whether anybody still needs them.
+/// Renames that a follower has not heard yet; beyond it the oldest are forgotten.
+const MAX_UNHEARD_RENAMES: usize = 256;
 const FEED_PATIENCE: Duration = Duration::from_secs(30);
 const FEED_RETRY: Duration = Duration::from_secs(2);
 
@@ -82,8 +87,18 @@ pub struct Pool {
     slots: DashMap<Key, Arc<Slot>>,
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
+    /// Tells of documents that have another name now.
+    renames: broadcast::Sender<Renamed>,
     /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
     admission: Mutex<()>,
+}
+
+/// A file or directory of a server that has another name now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    pub server: Arc<str>,
+    pub from: DocPath,
+    pub to: DocPath,
 }
 
 /// The right to use a room; as long as it lives the room is not closed for being idle.
@@ -155,6 +170,7 @@ impl Pool {
             started: (Instant::now(), SystemTime::now()),
             slots: DashMap::new(),
             watched: DashSet::new(),
+            renames: broadcast::Sender::new(MAX_UNHEARD_RENAMES),
             admission: Mutex::new(()),
         }
     }
@@ -244,8 +260,14 @@ impl Pool {
 
     /// Gives rooms their new names after a file or directory was renamed.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
+        // Nobody need listen.
+        let _ = self.renames.send(Renamed {
+            server: server.into(),
+            from: from.clone(),
+            to: to.clone(),
+        });
         for key in self.keys_at(server, from) {
-            let Some(path) = moved(&key.path, from, to) else {
+            let Some(path) = key.path.moved(from, to) else {
                 continue;
             };
             let Some((_, slot)) = self.slots.remove(&key) else {
@@ -256,6 +278,11 @@ impl Pool {
             }
             self.slots.insert(Key { path, ..key }, slot);
         }
+    }
+
+    /// Follows renames from now on.
+    pub fn renames(&self) -> broadcast::Receiver<Renamed> {
+        self.renames.subscribe()
     }
 
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
@@ -269,7 +296,7 @@ impl Pool {
 
     /// The rooms of a file, or of everything in a directory.
     fn keys_at(&self, server: &str, path: &DocPath) -> Vec<Key> {
-        let at = |key: &Key| &*key.server == server && moved(&key.path, path, path).is_some();
+        let at = |key: &Key| &*key.server == server && key.path.moved(path, path).is_some();
         self.slots.iter().map(|entry| entry.key().clone()).filter(at).collect()
     }
 
@@ -442,13 +469,6 @@ impl Pool {
             last_activity,
         })
     }
-}
-
-/// Where a path is after `from` became `to`, if it was there or below.
-fn moved(path: &DocPath, from: &DocPath, to: &DocPath) -> Option<DocPath> {
-    let rest = path.as_str().strip_prefix(from.as_str())?;
-    let below = rest.is_empty() || rest.starts_with('/');
-    below.then(|| DocPath::parse(&format!("{to}{rest}")).ok())?
 }
 
 /// Applies a server's file events to its rooms until it has none.

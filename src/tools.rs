@@ -3,9 +3,11 @@
 
 mod call;
 mod cells;
+mod client;
 mod definition;
 mod document;
 mod error;
+mod execution;
 mod files;
 mod gateway;
 mod kernel;
@@ -14,7 +16,8 @@ mod output;
 mod session;
 mod url;
 
-pub use call::{Call, Scope};
+pub use call::{Call, Scope, Services};
+pub use client::{Answer, Client, Reply as ClientReply};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use output::{Block, Output};
@@ -27,6 +30,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         notebook::tools(),
         cells::tools(),
         kernel::tools(),
+        execution::tools(),
         document::tools(),
         files::tools(),
         session::tools(),

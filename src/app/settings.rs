@@ -4,6 +4,7 @@ use super::lab;
 use crate::{
     config::{Config, Secret, StoreConfig},
     events::EventLimits,
+    execution::EngineSettings,
     http::{EdgeConfig, OriginPolicy},
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
@@ -77,6 +78,15 @@ pub(super) fn pool(config: &Config) -> PoolLimits {
     PoolLimits {
         idle_timeout: config.sessions.idle_timeout,
         max_open_rooms: config.sessions.max_open_rooms,
+    }
+}
+
+pub(super) fn engine(config: &Config) -> EngineSettings {
+    EngineSettings {
+        default_wait: config.execution.default_wait,
+        max_output_bytes: config.execution.max_output_bytes,
+        idle_timeout: config.sessions.idle_timeout,
+        shutdown_started_kernels: config.execution.shutdown_started_kernels,
     }
 }
 

@@ -82,6 +82,7 @@ fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset
         paths: PathRules::new(&tenant.paths)?,
         toolsets,
         max_open_rooms: tenant.max_open_rooms,
+        max_concurrent_executions: tenant.max_concurrent_executions,
     })
 }
 

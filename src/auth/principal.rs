@@ -16,6 +16,7 @@ pub struct Tenant {
     /// Empty: the default set, and clients may select any other.
     pub toolsets: Vec<Toolset>,
     pub max_open_rooms: usize,
+    pub max_concurrent_executions: usize,
 }
 
 #[derive(Debug)]

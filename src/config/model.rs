@@ -102,6 +102,7 @@ section! {
     ExecutionConfig {
         default_wait: Duration = Duration::from_secs(60), value(parse::duration);
         max_output_bytes: usize = 10_485_760, number(BYTES);
+        shutdown_started_kernels: bool = false, value(parse::flag);
     }
 }
 

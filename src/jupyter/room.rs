@@ -19,8 +19,9 @@ mod splice;
 mod task;
 mod wire;
 
+pub use document::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
 pub use edit::{CellKind, Edit, EditError, NewCell};
-pub use handle::{CellOrder, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
+pub use handle::{Acknowledgement, CellOrder, CellWritten, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
 pub use notebook::Cell;
 
 use crate::types::DocPath;

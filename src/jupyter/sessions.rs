@@ -19,10 +19,15 @@ pub struct NotebookSession {
 }
 
 impl NotebookSession {
-    pub fn is_of(&self, path: &DocPath) -> bool {
+    /// The document's path, if it is one.
+    pub fn doc_path(&self) -> Option<DocPath> {
         // JupyterLab marks shared documents of older versions with a drive.
         let spelled = self.path.strip_prefix("RTC:").unwrap_or(&self.path);
-        DocPath::parse(spelled).as_ref() == Ok(path)
+        DocPath::parse(spelled).ok()
+    }
+
+    pub fn is_of(&self, path: &DocPath) -> bool {
+        self.doc_path().as_ref() == Some(path)
     }
 }
 

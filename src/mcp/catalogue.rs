@@ -121,5 +121,6 @@ fn annotations(effect: Effect) -> ToolAnnotations {
         Effect::Add => closed_world.destructive(false),
         Effect::Change => closed_world,
         Effect::Set => closed_world.idempotent(true),
+        Effect::Execute => ToolAnnotations::new(),
     }
 }

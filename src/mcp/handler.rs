@@ -6,19 +6,23 @@ use std::sync::{Arc, LazyLock};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult,
-        Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, ContentBlock,
+        DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext},
 };
 
-use super::{Caller, Catalogue, catalogue::Refusal, observe::observe};
+use super::{
+    Caller, Catalogue,
+    catalogue::Refusal,
+    client::{self, Calls, McpClient, can_elicit, is_modern},
+    observe::observe,
+};
 use crate::{
     error::ClientError,
-    pool::Pool,
     telemetry::Metrics,
-    tools::{Block, Output, ToolError},
+    tools::{Block, Output, Services, ToolError},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -31,17 +35,27 @@ const LIST_TTL_MS: u64 = 60_000;
 #[derive(Clone)]
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
-    pool: Arc<Pool>,
+    services: Services,
     /// Shared, since a handler is made per request and has many instruments.
     metrics: Arc<Metrics>,
+    calls: Calls,
 }
 
 impl GatewayHandler {
-    pub fn new(catalogue: Arc<Catalogue>, pool: Arc<Pool>, metrics: Metrics) -> Self {
+    pub fn new(catalogue: Arc<Catalogue>, services: Services, metrics: Metrics) -> Self {
         Self {
             catalogue,
-            pool,
+            services,
             metrics: Arc::new(metrics),
+            calls: Calls::default(),
+        }
+    }
+
+    /// A handler for one session, whose requests have numbers of their own.
+    pub fn for_session(&self) -> Self {
+        Self {
+            calls: Calls::default(),
+            ..self.clone()
         }
     }
 
@@ -56,9 +70,18 @@ impl GatewayHandler {
             Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
             Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
         };
-        let result = definition
-            .call(caller.call(&self.pool), request.arguments.unwrap_or_default())
-            .await;
+        let mut call = caller.call(&self.services, Arc::new(McpClient::new(context, &self.calls)));
+        if let Some(state) = request.request_state {
+            call = call.answering(client::answer(state, request.input_responses.as_ref()));
+        }
+        let mut result = definition.call(call, request.arguments.unwrap_or_default()).await;
+        if let Ok(output) = &mut result
+            && let Some((execution_id, question)) = output.question.take()
+            && is_modern(context)
+            && can_elicit(context)
+        {
+            return Ok(client::input_required(execution_id, &question).into());
+        }
         Ok(render(definition.name, request_id(context), result).into())
     }
 }
@@ -122,6 +145,12 @@ impl ServerHandler for GatewayHandler {
         .await
     }
 
+    async fn on_cancelled(&self, notice: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
+        if let Some(id) = &notice.request_id {
+            self.calls.taken_back(id);
+        }
+    }
+
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.catalogue.tool(name)
     }
@@ -173,7 +202,10 @@ fn success(output: Output) -> CallToolResult {
         Block::Image { data, mime } => ContentBlock::image(data, mime),
     };
     let blocks = output.blocks.into_iter().map(block).collect();
-    let mut result = CallToolResult::success(blocks);
+    let mut result = match output.is_failure {
+        false => CallToolResult::success(blocks),
+        true => CallToolResult::error(blocks),
+    };
     result.structured_content = Some(output.structured);
     signed(result)
 }

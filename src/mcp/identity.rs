@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
-    pool::Pool,
-    tools::{Call, Scope},
+    tools::{Call, Client, Scope, Services},
     types::{Permission, Toolset},
 };
 
@@ -69,7 +68,12 @@ impl Caller {
         !narrowed && self.principal.permissions().contains(permission)
     }
 
-    pub(super) fn call(&self, pool: &Arc<Pool>) -> Call {
-        Call::new(Arc::clone(&self.principal), self.scope.clone(), Arc::clone(pool))
+    pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {
+        Call::new(
+            Arc::clone(&self.principal),
+            self.scope.clone(),
+            services.clone(),
+            client,
+        )
     }
 }

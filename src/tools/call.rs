@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
+    execution::{Claim, Engine, Owner},
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
-    tools::ToolError,
+    tools::{Answer, Client, ToolError},
     types::DocPath,
 };
 
@@ -59,20 +60,71 @@ impl Scope {
     }
 }
 
+/// What tools work with, whoever calls.
+#[derive(Clone)]
+pub struct Services {
+    pub pool: Arc<Pool>,
+    pub engine: Arc<Engine>,
+}
+
 #[derive(Clone)]
 pub struct Call {
     principal: Arc<Principal>,
     scope: Scope,
-    pool: Arc<Pool>,
+    services: Services,
+    client: Arc<dyn Client>,
+    answer: Option<Answer>,
 }
 
 impl Call {
-    pub fn new(principal: Arc<Principal>, scope: Scope, pool: Arc<Pool>) -> Self {
-        Self { principal, scope, pool }
+    pub fn new(principal: Arc<Principal>, scope: Scope, services: Services, client: Arc<dyn Client>) -> Self {
+        Self {
+            principal,
+            scope,
+            services,
+            client,
+            answer: None,
+        }
+    }
+
+    /// The call is a repetition that answers what an execution asked.
+    pub fn answering(mut self, answer: Answer) -> Self {
+        self.answer = Some(answer);
+        self
+    }
+
+    pub(super) fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
+    pub(super) fn client(&self) -> &Arc<dyn Client> {
+        &self.client
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
+        &self.services.pool
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.services.engine
+    }
+
+    /// Whom an execution of this call belongs to.
+    pub(super) fn owner(&self) -> Owner {
+        let tenant = &self.principal.tenant;
+        Owner {
+            tenant: tenant.name.as_str().into(),
+            principal: Arc::clone(&self.principal.id),
+            name: self.principal.name.clone(),
+            max_open_rooms: tenant.max_open_rooms,
+        }
+    }
+
+    pub(super) fn claim(&self) -> Claim {
+        Claim {
+            owner: self.owner(),
+            max_concurrent: self.principal.tenant.max_concurrent_executions,
+        }
     }
 
     /// A document's room on this principal's account.
@@ -87,7 +139,7 @@ impl Call {
             tenant: tenant.name.as_str().into(),
             max_open_rooms: tenant.max_open_rooms,
         };
-        let room = self.pool.lease(server, path, kind, &account).await?;
+        let room = self.services.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
         Ok(room)
     }

@@ -1,6 +1,7 @@
 //! Tools about the cells of a notebook, in the same room as the people who have it open.
 
 mod delete;
+mod execute;
 mod insert;
 mod modify;
 mod read;
@@ -10,15 +11,18 @@ mod stat;
 
 use std::sync::Arc;
 
+pub(super) use execute::{Run, RunCells, ran, run_cells};
+pub(super) use render::{ShownOutputs, show_outputs};
+
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
 use crate::{
     jupyter::{JupyterServer, room::RoomKind},
     pool::Lease,
-    types::{DocPath, Toolset},
+    types::{DocPath, Permission, Toolset},
 };
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    use Effect::{Add, Change, Read, Set};
+    use Effect::{Add, Change, Execute, Read, Set};
     let notebook = Toolset::Notebook;
     vec![
         ToolDefinition::new(
@@ -38,14 +42,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "modify_nb_cells",
-            "Sets the source of cells, all in one change that merges with what people type.",
+            "Sets the source of cells, all in one change that merges with what people type, and executes them (`exec`).",
             Set,
             modify::modify_nb_cells,
         ),
         ToolDefinition::new(
             notebook,
             "insert_nb_cells",
-            "Inserts cells before a position.",
+            "Inserts cells before a position and executes them (`exec`).",
             Add,
             insert::insert_nb_cells,
         ),
@@ -55,6 +59,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Deletes cells by range or id.",
             Change,
             delete::delete_nb_cells,
+        ),
+        ToolDefinition::new(
+            notebook,
+            "execute_nb_cells",
+            "Executes cells by range or id; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
+            Execute,
+            execute::execute_nb_cells,
         ),
     ]
 }
@@ -72,13 +83,13 @@ async fn notebook(
     Ok((server, path, room))
 }
 
-/// Running cells is not there yet; saying so beats pretending.
-fn refuse_exec(exec: Option<bool>) -> Result<(), ToolError> {
-    if exec == Some(true) {
-        return Err(ToolError::argument(
-            "exec",
-            "this version cannot execute cells; leave it out or send false",
-        ));
+/// Whether a call wants what it changed to be executed. Without the permission to execute, a call that does not say
+/// so is taken to want only the change.
+fn wants_exec(call: &Call, exec: Option<bool>) -> Result<bool, ToolError> {
+    let may = call.principal().require(Permission::Execute);
+    match exec {
+        Some(true) => may.map(|()| true).map_err(ToolError::from),
+        Some(false) => Ok(false),
+        None => Ok(may.is_ok()),
     }
-    Ok(())
 }

@@ -20,6 +20,8 @@ pub enum Effect {
     Change,
     /// As `Change`, and doing it twice is as doing it once.
     Set,
+    /// Runs code, which may do anything.
+    Execute,
 }
 
 type Run = Arc<
@@ -56,6 +58,7 @@ impl ToolDefinition {
         let permission = match effect {
             Effect::Read => Permission::Read,
             Effect::Add | Effect::Change | Effect::Set => Permission::Write,
+            Effect::Execute => Permission::Execute,
         };
         let function = Arc::new(function);
         let run: Run = Arc::new(move |call, arguments| {

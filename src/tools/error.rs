@@ -3,6 +3,7 @@
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
+    execution::ExecutionError,
     jupyter::{
         JupyterError, UnknownServer, UrlError,
         room::{EditError, RoomError},
@@ -29,6 +30,12 @@ pub enum ToolError {
     Room(#[from] RoomError),
     #[error(transparent)]
     Pool(#[from] PoolError),
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    #[error(
+        "{count} executions run or wait in {path:?}; wait for them with get_execution or end them with cancel_execution first"
+    )]
+    Executing { path: String, count: usize },
 }
 
 impl ToolError {
@@ -54,6 +61,8 @@ impl ClientError for ToolError {
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Pool(error) => error.kind(),
+            Self::Execution(error) => error.kind(),
+            Self::Executing { .. } => ErrorKind::Conflict,
         }
     }
 }

@@ -1,19 +1,46 @@
 //! Tools about kernels.
 
+mod assign;
+mod restart;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, ToolDefinition, ToolError};
+use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
 use crate::{jupyter::Kernelspec, types::Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    vec![ToolDefinition::new(
-        Toolset::Kernel,
-        "list_available_kernels",
-        "Lists the kernels (languages) a Jupyter server can start.",
-        Effect::Read,
-        list_available_kernels,
-    )]
+    let kernel = Toolset::Kernel;
+    vec![
+        ToolDefinition::new(
+            kernel,
+            "list_available_kernels",
+            "Lists the kernels (languages) a Jupyter server can start.",
+            Effect::Read,
+            list_available_kernels,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "assign_nb_kernel",
+            "Gives a notebook the kernel of this name; the one it had ends.",
+            Effect::Execute,
+            assign::assign_nb_kernel,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "restart_nb_kernel",
+            "Restarts a notebook's kernel, or starts one, and executes all cells (`exec`).",
+            Effect::Execute,
+            restart::restart_nb_kernel,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "interrupt_nb_kernel",
+            "Interrupts what a notebook's kernel is running, whoever started it.",
+            Effect::Execute,
+            interrupt_nb_kernel,
+        ),
+    ]
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -52,5 +79,37 @@ async fn list_available_kernels(call: Call, arguments: KernelsArguments) -> Resu
     let specs = call.server(arguments.server.as_deref())?.kernelspecs().await?;
     Ok(Kernels {
         kernels: specs.into_iter().map(KernelEntry::from).collect(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InterruptArguments {
+    path: String,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Interrupted {
+    message: String,
+    kernel_interrupted: bool,
+}
+
+async fn interrupt_nb_kernel(call: Call, arguments: InterruptArguments) -> Result<Interrupted, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = call.file(&arguments.path)?;
+    require_notebook_name("path", &path)?;
+    let Some(kernel) = server.kernel_of(&path).await? else {
+        server.document(&path).await?;
+        return Ok(Interrupted {
+            message: format!("No kernel runs for '{path}', so there is nothing to interrupt"),
+            kernel_interrupted: false,
+        });
+    };
+    call.engine().interrupted(server, &path).await;
+    server.interrupt_kernel(&kernel.id).await?;
+    Ok(Interrupted {
+        message: format!("Successfully interrupted the kernel of '{path}'"),
+        kernel_interrupted: true,
     })
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::execution::Question;
+
 /// One block of an answer's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
@@ -19,6 +21,10 @@ pub enum Block {
 pub struct Output {
     pub structured: Value,
     pub blocks: Vec<Block>,
+    /// The tool did what it was asked, and what came of it is a failure: code that raised, for one.
+    pub is_failure: bool,
+    /// The execution that asks something, and what.
+    pub question: Option<(String, Question)>,
 }
 
 /// A result that can be answered. Every serialisable type with a schema can, its JSON being the text.
@@ -35,6 +41,8 @@ impl<T: Serialize + JsonSchema> Reply for T {
         Output {
             blocks: vec![Block::Text(structured.to_string())],
             structured,
+            is_failure: false,
+            question: None,
         }
     }
 }
@@ -52,6 +60,32 @@ impl<T: Serialize + JsonSchema> Reply for WithBlocks<T> {
         Output {
             structured: to_json(&self.value),
             blocks: self.blocks,
+            is_failure: false,
+            question: None,
+        }
+    }
+}
+
+/// The result of running something.
+pub(super) struct Ran<T> {
+    pub(super) value: T,
+    pub(super) images: Vec<Block>,
+    pub(super) is_failure: bool,
+    pub(super) question: Option<(String, Question)>,
+}
+
+impl<T: Serialize + JsonSchema> Reply for Ran<T> {
+    type Schema = T;
+
+    fn into_output(self) -> Output {
+        let structured = to_json(&self.value);
+        let mut blocks = vec![Block::Text(structured.to_string())];
+        blocks.extend(self.images);
+        Output {
+            structured,
+            blocks,
+            is_failure: self.is_failure,
+            question: self.question,
         }
     }
 }

@@ -132,6 +132,11 @@ async fn end_document_session(call: Call, arguments: PathArguments) -> Result<En
 async fn end(call: &Call, arguments: &PathArguments, kind: RoomKind) -> Result<Ended, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
+    let count = call.engine().busy_with(server.name(), &path);
+    if count > 0 {
+        let path = path.to_string();
+        return Err(ToolError::Executing { path, count });
+    }
     let (status, message) = match call.pool().end(server.name(), &path, kind).await {
         true => ("disconnected", "RTC session ended successfully"),
         false => ("not_found", "No RTC session is open for this document"),

@@ -2,6 +2,7 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod check;
+mod outputs;
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -10,19 +11,22 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use yrs::{
-    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable,
-    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapPrelim, MapRef,
+    Observable, OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut,
+    Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
 };
+
+pub use outputs::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
 
 use super::{
     Cell, EditError, RoomKind,
     acknowledgement::{Acknowledgements, Ticket},
     change_log::{Author, ChangeLog},
     edit::Edit,
-    json::shared_to_json,
+    json::{from_json, shared_to_json},
     notebook::{file_cell, prelim, read_cell, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
@@ -172,6 +176,21 @@ impl Document {
         self.source.get_string(&self.doc.transact())
     }
 
+    pub(super) fn source(&self, cell: &str) -> Option<String> {
+        self.source_in(&self.doc.transact(), cell)
+    }
+
+    pub(super) fn is_code(&self, cell: &str) -> bool {
+        let txn = self.doc.transact();
+        self.map(&txn, cell)
+            .is_some_and(|map| text_of(&map, &txn, "cell_type") == "code")
+    }
+
+    pub(super) fn notebook_metadata(&self) -> Value {
+        let meta = shared_to_json(&self.meta, &self.doc.transact());
+        meta.get("metadata").cloned().unwrap_or_else(|| json!({}))
+    }
+
     /// The whole notebook in the form of its file.
     pub(super) fn notebook(&self) -> Value {
         let txn = self.doc.transact();
@@ -198,6 +217,18 @@ impl Document {
         drop(txn);
         self.note_changes(&Author::Others);
         Ok(applied?)
+    }
+
+    /// Names the kernel that the notebook is written for.
+    pub(super) fn set_kernelspec(&mut self, author: &Arc<str>, spec: &Value) -> Applied {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let metadata = match self.meta.get(&txn, "metadata") {
+            Some(Out::YMap(metadata)) => metadata,
+            _ => self.meta.insert(&mut txn, "metadata", MapPrelim::default()),
+        };
+        metadata.insert(&mut txn, "kernelspec", from_json(spec));
+        self.finish(txn, &Author::Local(Arc::clone(author)))
     }
 
     /// Checks a batch of edits against the document as it stands, then applies it in one transaction.

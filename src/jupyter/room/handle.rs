@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
     time::timeout,
@@ -12,7 +13,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Cell, Edit, EditError, RoomKind, acknowledgement::Lost, awareness::Awareness, document::Document, task,
+    Cell, CellWrite, Edit, EditError, OutputsWritten, RoomKind,
+    acknowledgement::{Lost, Ticket},
+    awareness::Awareness,
+    document::{Applied, Document},
+    task,
     wire::Message,
 };
 use crate::{
@@ -82,6 +87,23 @@ pub struct Edited {
     pub acknowledged: bool,
 }
 
+/// What became of something that a run wrote.
+pub struct CellWritten {
+    pub outputs: Option<OutputsWritten>,
+    pub incarnation: u64,
+    pub acknowledgement: Acknowledgement,
+}
+
+/// Tells when the server has a change.
+pub struct Acknowledgement(Ticket);
+
+impl Acknowledgement {
+    /// Whether the server took the change; not, if the document was given up before it did.
+    pub async fn arrived(self) -> bool {
+        matches!(self.0.await, Ok(Ok(())))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoomInfo {
     /// The gateway's own name for this opening of the document.
@@ -140,6 +162,8 @@ pub(super) struct State {
     pub(super) file_id: String,
     /// Names the server's process; another one after a reconnection means that it was restarted.
     pub(super) server_session: String,
+    /// Counts the documents that the server has come back with.
+    pub(super) incarnation: u64,
     outbox: Vec<Vec<u8>>,
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
@@ -209,6 +233,34 @@ impl Room {
         self.0.read().document.position_of(cell)
     }
 
+    /// The source of a cell as it stands now.
+    pub fn source_of(&self, cell: &str) -> Option<String> {
+        self.0.read().document.source(cell)
+    }
+
+    pub fn is_code(&self, cell: &str) -> bool {
+        self.0.read().document.is_code(cell)
+    }
+
+    /// Refuses cells that somebody other than `author` changed since a revision.
+    pub fn check_unchanged(&self, author: &Arc<str>, cells: &[String], revision: &str) -> Result<(), EditError> {
+        self.0.read().document.check_unchanged(author, cells, revision)
+    }
+
+    /// Names the kernel that the notebook is written for, as nbformat does.
+    pub fn set_kernelspec(&self, author: &Arc<str>, spec: &Value) -> Result<(), RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let applied = state.document.set_kernelspec(author, spec);
+        self.dispatch(&mut state, applied);
+        Ok(())
+    }
+
+    /// The metadata of a notebook as a whole.
+    pub fn notebook_metadata(&self) -> Value {
+        self.0.read().document.notebook_metadata()
+    }
+
     /// The whole text of a text document and the revision it belongs to.
     pub fn text(&self) -> (String, String) {
         let state = self.0.read();
@@ -240,20 +292,12 @@ impl Room {
         self.connected().await?;
         let (ticket, revision) = {
             let mut state = self.0.write();
-            if state.outbox_bytes > MAX_OUTBOX_BYTES {
-                return Err(RoomError::Busy {
-                    server: self.0.server.name().to_owned(),
-                    path: state.path.to_string(),
-                });
-            }
-            let applied = state.document.apply_local(author, edits, if_revision)?;
-            state.awareness.show(author, name, applied.cursors);
-            state.unsaved = true;
-            state.send(&Message::Update(applied.update));
-            (applied.ticket, applied.revision)
+            self.accepts(&state)?;
+            let mut applied = state.document.apply_local(author, edits, if_revision)?;
+            state.awareness.show(author, name, applied.cursors.take());
+            self.dispatch(&mut state, applied)
         };
-        self.0.bell.notify_one();
-        match timeout(ACKNOWLEDGE_PATIENCE, ticket).await {
+        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
             Ok(Ok(Ok(()))) => Ok(Edited {
                 revision,
                 acknowledged: true,
@@ -264,6 +308,65 @@ impl Room {
                 acknowledged: false,
             }),
         }
+    }
+
+    /// Writes what a run has to say of its cell, and does not wait for the server; nothing if the cell is gone.
+    pub fn write_cell(
+        &self,
+        author: &Arc<str>,
+        name: &str,
+        cell: &str,
+        write: &CellWrite,
+    ) -> Result<Option<CellWritten>, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let Some((applied, outputs)) = state.document.write_cell(author, cell, write) else {
+            return Ok(None);
+        };
+        state.awareness.show(author, name, None);
+        let (acknowledgement, _) = self.dispatch(&mut state, applied);
+        Ok(Some(CellWritten {
+            outputs,
+            incarnation: state.incarnation,
+            acknowledgement,
+        }))
+    }
+
+    /// Removes the outputs of all cells; how many had any.
+    pub fn clear_outputs(&self, author: &Arc<str>, name: &str) -> Result<usize, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let (applied, cleared) = state.document.clear_outputs(author);
+        state.awareness.show(author, name, None);
+        self.dispatch(&mut state, applied);
+        Ok(cleared.len())
+    }
+
+    /// Counts the documents that this room has had: the server may come back with another one, in which what was
+    /// written without waiting may be missing.
+    pub fn incarnation(&self) -> u64 {
+        self.0.read().incarnation
+    }
+
+    fn accepts(&self, state: &State) -> Result<(), RoomError> {
+        if let RoomStatus::Disconnected(why) = &*self.0.status.borrow() {
+            return Err(why.clone());
+        }
+        if state.outbox_bytes > MAX_OUTBOX_BYTES {
+            return Err(RoomError::Busy {
+                server: self.0.server.name().to_owned(),
+                path: state.path.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sends a change that was made here.
+    fn dispatch(&self, state: &mut State, applied: Applied) -> (Acknowledgement, String) {
+        state.unsaved = true;
+        state.send(&Message::Update(applied.update));
+        self.0.bell.notify_one();
+        (Acknowledgement(applied.ticket), applied.revision)
     }
 
     /// Tells the room that its document has another name now, before the server's document says so.
@@ -358,6 +461,7 @@ impl State {
             path,
             file_id,
             server_session,
+            incarnation: 0,
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,

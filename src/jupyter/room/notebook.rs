@@ -126,7 +126,7 @@ fn metadata_prelim(metadata: &Value, trusted: bool) -> In {
 }
 
 /// An output; the text of a stream is shared text, since it grows.
-fn output_prelim(output: &Value) -> In {
+pub(super) fn output_prelim(output: &Value) -> In {
     let Some(members) = output.as_object() else {
         return In::Any(from_json(output));
     };

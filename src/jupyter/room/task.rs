@@ -304,6 +304,7 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
             }
             // They go out with the answer below.
             if restarted {
+                state.incarnation += 1;
                 let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
                 tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
             }
@@ -322,6 +323,7 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
 }
 
 fn adopt(state: &mut State, new: Document) {
+    state.incarnation += 1;
     let mut old = std::mem::replace(&mut state.document, new);
     let waiting = old.acknowledgements.take_waiting();
     let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));

@@ -3,10 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{notebook, refuse_exec};
+use super::{
+    execute::{Change, Edited, Run, change_and_run},
+    notebook, wants_exec,
+};
 use crate::{
     jupyter::room::{CellKind, Edit, NewCell, Room},
-    tools::{Call, ToolError},
+    tools::{
+        Call, ToolError,
+        execution::{Disconnect, RunOptions},
+        output::Ran,
+    },
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -17,12 +24,13 @@ pub(super) struct Arguments {
     position: Position,
     cells: Vec<CellToInsert>,
     if_revision: Option<String>,
+    /// Execute them, default true
     exec: Option<bool>,
+    /// Seconds to wait for the execution
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_disconnect: Disconnect,
     #[serde(alias = "maxCellOutputSize")]
-    #[expect(
-        dead_code,
-        reason = "accepted because callers send it; it matters once cells can be executed"
-    )]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -48,30 +56,48 @@ pub(super) struct Inserted {
     message: String,
     executed: bool,
     cell_ids: Vec<String>,
-    position: usize,
-    revision: String,
-    acknowledged: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<usize>,
+    #[serde(flatten)]
+    edited: Option<Edited>,
+    #[serde(flatten)]
+    run: Option<Run>,
 }
 
-pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<Inserted, ToolError> {
-    refuse_exec(arguments.exec)?;
+pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Inserted>, ToolError> {
+    let options = RunOptions::new(
+        &call,
+        arguments.timeout,
+        arguments.on_disconnect,
+        arguments.max_cell_output_size,
+    )?;
     let cells = new_cells(&arguments.cells)?;
-    let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let cell_ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
-    let count = cells.len();
-    let principal = call.principal();
-    let edits = [edit(&room, arguments.position, cells)?];
-    let edited = room
-        .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
-        .await?;
-    Ok(Inserted {
-        message: format!("Successfully inserted {count} cells"),
-        executed: false,
-        position: cell_ids.first().and_then(|id| room.position_of(id)).unwrap_or_default(),
-        cell_ids,
-        revision: edited.revision,
-        acknowledged: edited.acknowledged,
-    })
+    let done = format!("Successfully inserted {} cells", cells.len());
+    let answer = |(message, change, run): (String, Option<Change>, Option<Run>)| {
+        let position = change.as_ref().and_then(|change| change.position);
+        let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
+        Inserted {
+            message,
+            executed: run.is_some(),
+            cell_ids,
+            position,
+            edited,
+            run,
+        }
+    };
+    let wanted = wants_exec(&call, arguments.exec)?;
+    let changes = async {
+        let (server, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
+        let cell_ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
+        let principal = call.principal();
+        let edits = [edit(&room, arguments.position, cells)?];
+        let if_revision = arguments.if_revision.as_deref();
+        let edited = room.edit(&principal.id, &principal.name, &edits, if_revision).await?;
+        let mut change = Change::new(cell_ids, edited);
+        change.position = change.cell_ids.first().and_then(|id| room.position_of(id));
+        Ok((server, room, change))
+    };
+    change_and_run(&call, wanted, options, &done, changes, answer).await
 }
 
 fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {

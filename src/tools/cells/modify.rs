@@ -6,12 +6,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    notebook, refuse_exec,
+    execute::{Change, Edited, Run, change_and_run},
+    notebook,
     select::{Range, check_positions, positions},
+    wants_exec,
 };
 use crate::{
     jupyter::room::{Edit, Room},
-    tools::{Call, ToolError},
+    tools::{
+        Call, ToolError,
+        execution::{Disconnect, RunOptions},
+        output::Ran,
+    },
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,12 +27,13 @@ pub(super) struct Arguments {
     modifications: Vec<Modification>,
     /// Refuse if others changed these cells since this revision
     if_revision: Option<String>,
+    /// Execute them, default true
     exec: Option<bool>,
+    /// Seconds to wait for the execution
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_disconnect: Disconnect,
     #[serde(alias = "maxCellOutputSize")]
-    #[expect(
-        dead_code,
-        reason = "accepted because callers send it; it matters once cells can be executed"
-    )]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -44,39 +51,55 @@ pub(super) struct Modified {
     modified_ranges: usize,
     executed: bool,
     cell_ids: Vec<String>,
-    revision: String,
-    acknowledged: bool,
+    #[serde(flatten)]
+    edited: Option<Edited>,
+    #[serde(flatten)]
+    run: Option<Run>,
 }
 
-pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<Modified, ToolError> {
-    refuse_exec(arguments.exec)?;
-    let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let edits = edits(&room, &arguments.modifications)?;
-    let ranges: Vec<Range> = arguments
-        .modifications
-        .iter()
-        .map(|modification| modification.range.clone())
-        .collect();
-    check_positions(&room, &ranges, arguments.if_revision.as_deref(), call.principal())?;
-    let principal = call.principal();
-    let edited = room
-        .edit(&principal.id, &principal.name, &edits, arguments.if_revision.as_deref())
-        .await?;
+pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Modified>, ToolError> {
+    let options = RunOptions::new(
+        &call,
+        arguments.timeout,
+        arguments.on_disconnect,
+        arguments.max_cell_output_size,
+    )?;
     let modified_ranges = arguments.modifications.len();
-    Ok(Modified {
-        message: format!("Successfully modified {modified_ranges} cell ranges"),
-        modified_ranges,
-        executed: false,
-        cell_ids: edits
+    let done = format!("Successfully modified {modified_ranges} cell ranges");
+    let answer = |(message, change, run): (String, Option<Change>, Option<Run>)| {
+        let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
+        Modified {
+            message,
+            modified_ranges,
+            executed: run.is_some(),
+            cell_ids,
+            edited,
+            run,
+        }
+    };
+    let wanted = wants_exec(&call, arguments.exec)?;
+    let changes = async {
+        let (server, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
+        let edits = edits(&room, &arguments.modifications)?;
+        let ranges: Vec<Range> = arguments
+            .modifications
+            .iter()
+            .map(|modification| modification.range.clone())
+            .collect();
+        let if_revision = arguments.if_revision.as_deref();
+        check_positions(&room, &ranges, if_revision, call.principal())?;
+        let principal = call.principal();
+        let edited = room.edit(&principal.id, &principal.name, &edits, if_revision).await?;
+        let cell_ids = edits
             .into_iter()
             .filter_map(|edit| match edit {
                 Edit::SetSource { cell, .. } => Some(cell),
                 _ => None,
             })
-            .collect(),
-        revision: edited.revision,
-        acknowledged: edited.acknowledged,
-    })
+            .collect();
+        Ok((server, room, Change::new(cell_ids, edited)))
+    };
+    change_and_run(&call, wanted, options, &done, changes, answer).await
 }
 
 /// One edit for each cell that is meant, all chosen at the same moment.

@@ -61,6 +61,46 @@ pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>
     }
 }
 
+/// The outputs of a cell within one limit for all of them, as answers about executions show them.
+pub(in crate::tools) struct ShownOutputs {
+    pub(in crate::tools) outputs: Vec<Value>,
+    pub(in crate::tools) truncated: bool,
+    /// In characters, images left aside.
+    pub(in crate::tools) original_size: usize,
+}
+
+pub(in crate::tools) fn show_outputs(outputs: Vec<Value>, max: usize, images: &mut Vec<Block>) -> ShownOutputs {
+    let mut shown = ShownOutputs {
+        outputs: Vec::with_capacity(outputs.len()),
+        truncated: false,
+        original_size: 0,
+    };
+    for output in outputs {
+        let size = text_size(&output);
+        let left = max.saturating_sub(shown.original_size);
+        shown.original_size += size;
+        let (output, cut) = show_output(output, left, images);
+        shown.outputs.push(output);
+        shown.truncated |= cut;
+    }
+    shown
+}
+
+/// How many characters of an output a model would read.
+fn text_size(output: &Value) -> usize {
+    let characters = |value: &Value| joined(value).chars().count();
+    match output.get("output_type").and_then(Value::as_str) {
+        Some("stream") => output.get("text").map_or(0, characters),
+        Some("error") => output
+            .get("traceback")
+            .map_or(0, |lines| without_ansi(&joined(lines)).chars().count()),
+        _ => output.get("data").and_then(Value::as_object).map_or(0, |data| {
+            let texts = data.iter().filter(|(mime, _)| !IMAGES.contains(&mime.as_str()));
+            texts.map(|(_, value)| characters(value)).sum()
+        }),
+    }
+}
+
 fn show_output(output: Value, max: usize, images: &mut Vec<Block>) -> (Value, bool) {
     let Value::Object(mut output) = output else {
         return (output, false);

@@ -50,6 +50,21 @@ impl Document {
         Ok(())
     }
 
+    /// Refuses cells that others changed since a revision.
+    pub(in crate::jupyter::room) fn check_unchanged(
+        &self,
+        author: &Arc<str>,
+        cells: &[String],
+        revision: &str,
+    ) -> Result<(), EditError> {
+        let cells = cells.to_vec();
+        self.check_revision(
+            revision,
+            &[Edit::DeleteCells { cells }],
+            &Author::Local(Arc::clone(author)),
+        )
+    }
+
     pub(super) fn check_revision(&self, given: &str, edits: &[Edit], me: &Author) -> Result<(), EditError> {
         let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
             given: given.to_owned(),

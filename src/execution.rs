@@ -1,0 +1,484 @@
+//! Executions that outlive their callers: the gateway owns them, not the call that asked for them. One queue per
+//! notebook, one worker behind it; whoever is interested waits for as long as they like.
+
+mod error;
+mod job;
+mod kernel;
+mod outputs;
+mod piece;
+mod run;
+mod terminal;
+mod worker;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use dashmap::DashMap;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+pub use error::ExecutionError;
+pub use job::{CellSnapshot, Execution, Owner, Question, Snapshot};
+
+use self::{
+    job::Step,
+    worker::{Command, Place, Worker},
+};
+use crate::{
+    jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
+    pool::{Lease, Pool, Renamed},
+    store::{ExecutionFilter, ExecutionRecord, Store},
+    types::{DocPath, ExecutionKind, ExecutionStatus},
+};
+
+/// Commands that wait for a worker; more wait with their callers.
+const MAX_COMMANDS: usize = 64;
+
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// How long a call waits before it answers that the execution goes on.
+    pub default_wait: Duration,
+    /// Kept per cell.
+    pub max_output_bytes: usize,
+    /// How long a connection to a kernel that nobody uses is kept.
+    pub idle_timeout: Duration,
+    /// Whether kernels that the gateway started for a notebook end with its connection to them.
+    pub shutdown_started_kernels: bool,
+}
+
+pub struct Engine {
+    shared: Arc<Shared>,
+    workers: DashMap<Key, mpsc::Sender<Command>>,
+    tasks: TaskTracker,
+    /// Held while executions are counted and admitted.
+    admission: Mutex<()>,
+}
+
+/// What workers share.
+struct Shared {
+    settings: EngineSettings,
+    pool: Arc<Pool>,
+    store: Store,
+    /// Executions that have not ended.
+    live: DashMap<String, Arc<Execution>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    server: Arc<str>,
+    queue: Queue,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Queue {
+    Notebook(DocPath),
+    /// A kernel of a principal's own.
+    Scratch {
+        principal: Arc<str>,
+        kernel_name: Option<String>,
+    },
+}
+
+/// Whose execution is wanted, and how many of the tenant's may go on at the same time.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub owner: Owner,
+    pub max_concurrent: usize,
+}
+
+impl Shared {
+    fn note(&self, execution: &Execution) {
+        self.store.note_execution(execution.record());
+    }
+
+    /// Ends an execution: its record is there before it is forgotten here.
+    fn finish(&self, execution: &Arc<Execution>) {
+        execution.end();
+        self.note(execution);
+        self.live.remove(&execution.id);
+        execution.changed();
+    }
+}
+
+impl Engine {
+    pub fn new(settings: EngineSettings, pool: Arc<Pool>, store: Store) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                pool,
+                store,
+                live: DashMap::new(),
+            }),
+            workers: DashMap::new(),
+            tasks: TaskTracker::new(),
+            admission: Mutex::new(()),
+        }
+    }
+
+    pub fn settings(&self) -> &EngineSettings {
+        &self.shared.settings
+    }
+
+    /// Queues cells of a notebook, by id, with the positions they have now.
+    pub async fn run_cells(
+        &self,
+        claim: &Claim,
+        server: &Arc<JupyterServer>,
+        room: Lease,
+        cells: Vec<(usize, String)>,
+        stop_on_error: bool,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        let limit = self.shared.settings.max_output_bytes;
+        let steps = cells
+            .into_iter()
+            .map(|(index, id)| Step::cell(id, index, limit))
+            .collect();
+        let path = room.info().path;
+        let execution = Execution::new(
+            claim.owner.clone(),
+            Arc::clone(server),
+            Some(path.clone()),
+            ExecutionKind::Cells,
+            steps,
+            stop_on_error,
+        );
+        let execution = self.admit(claim, execution)?;
+        let key = Key::notebook(server, path);
+        self.send(key, server, Command::Submit(Arc::clone(&execution), Some(room)))
+            .await;
+        Ok(execution)
+    }
+
+    /// Queues code in the kernel of a notebook, which stays as it is, or in a kernel of the principal's own.
+    pub async fn run_code(
+        &self,
+        claim: &Claim,
+        server: &Arc<JupyterServer>,
+        path: Option<&DocPath>,
+        kernel_name: Option<&str>,
+        code: String,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        let steps = vec![Step::code(code, self.shared.settings.max_output_bytes)];
+        let mut execution = Execution::new(
+            claim.owner.clone(),
+            Arc::clone(server),
+            path.cloned(),
+            ExecutionKind::Code,
+            steps,
+            true,
+        );
+        execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
+        let execution = self.admit(claim, execution)?;
+        self.send(
+            Key::of(&execution),
+            server,
+            Command::Submit(Arc::clone(&execution), None),
+        )
+        .await;
+        Ok(execution)
+    }
+
+    /// An execution that has not ended, if it is the owner's.
+    pub fn live(&self, owner: &Owner, id: &str) -> Option<Arc<Execution>> {
+        let execution = Arc::clone(&*self.shared.live.get(id)?);
+        owner.owns(&execution).then_some(execution)
+    }
+
+    /// An execution that has ended, from the store.
+    pub async fn ended(&self, owner: &Owner, id: &str) -> Result<Snapshot, ExecutionError> {
+        let record = self.shared.store.execution(&owner.tenant, &owner.principal, id).await?;
+        record
+            .map(Snapshot::from)
+            .ok_or_else(|| ExecutionError::Unknown { id: shortened(id) })
+    }
+
+    /// The owner's executions, the newest first.
+    pub async fn list(
+        &self,
+        owner: &Owner,
+        server: Option<&str>,
+        path: Option<&DocPath>,
+        status: Option<ExecutionStatus>,
+        limit: usize,
+    ) -> Result<Vec<Snapshot>, ExecutionError> {
+        let filter = ExecutionFilter {
+            tenant: owner.tenant.to_string(),
+            principal: owner.principal.to_string(),
+            server: server.map(str::to_owned),
+            path: path.map(ToString::to_string),
+            status,
+            limit,
+        };
+        let records = self.shared.store.executions(filter).await?;
+        Ok(records.into_iter().map(Snapshot::from).collect())
+    }
+
+    /// Asks for an execution to end: the kernel is interrupted if it runs, and it leaves the queue if it waits.
+    pub async fn cancel(&self, execution: &Arc<Execution>) {
+        self.tell(execution, Command::Cancel(Arc::clone(execution))).await;
+    }
+
+    /// Answers what running code asked.
+    pub async fn answer(&self, execution: &Arc<Execution>, value: String) -> Result<(), ExecutionError> {
+        let (done, answered) = oneshot::channel();
+        let command = Command::Answer {
+            execution: Arc::clone(execution),
+            value,
+            done,
+        };
+        self.tell(execution, command).await;
+        let gone = ExecutionError::NoQuestion {
+            id: execution.id.clone(),
+        };
+        answered.await.unwrap_or(Err(gone))
+    }
+
+    /// What runs or waits in a notebook, whoever asked for it.
+    pub fn busy_with(&self, server: &str, path: &DocPath) -> usize {
+        self.shared
+            .live
+            .iter()
+            .filter(|execution| execution.server.name() == server && execution.path().as_ref() == Some(path))
+            .count()
+    }
+
+    /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
+    pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath) {
+        self.tell_notebook(server, path, Command::Interrupted).await;
+    }
+
+    /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled.
+    pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, why: &'static str) {
+        let (done, left) = oneshot::channel();
+        self.tell_notebook(server, path, Command::Leave { why, done }).await;
+        // A worker that is gone has left.
+        let _ = left.await;
+    }
+
+    /// Follows notebooks to their new names, for as long as it is polled. Their kernels go with them, also where no
+    /// JupyterLab is open that would see to it.
+    pub async fn follow_renames(&self, servers: &Servers) {
+        let mut renames = self.shared.pool.renames();
+        loop {
+            let renamed = match renames.recv().await {
+                Ok(renamed) => renamed,
+                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+                Err(broadcast::error::RecvError::Closed) => return,
+            };
+            self.renamed(&renamed).await;
+            if let Some(server) = servers.get(&renamed.server)
+                && let Err(error) = rename_sessions(server, &renamed).await
+            {
+                tracing::warn!(%error, "the kernel of a renamed notebook could not be told");
+            }
+        }
+    }
+
+    async fn renamed(&self, Renamed { server, from, to }: &Renamed) {
+        let new_key = |key: &Key| match &key.queue {
+            Queue::Notebook(path) if key.server == *server => path.moved(from, to),
+            _ => None,
+        };
+        let moved: Vec<(Key, DocPath)> = self
+            .workers
+            .iter()
+            .filter_map(|entry| Some((entry.key().clone(), new_key(entry.key())?)))
+            .collect();
+        for (old, path) in moved {
+            if let Some((_, inbox)) = self.workers.remove(&old) {
+                let queue = Queue::Notebook(path.clone());
+                self.workers.insert(Key { queue, ..old }, inbox.clone());
+                // A worker that has left needs no name.
+                let _ = inbox.send(Command::Renamed(path)).await;
+            }
+        }
+        for execution in &self.shared.live {
+            let mut state = execution.lock();
+            let moved = state.path.as_ref().and_then(|path| path.moved(from, to));
+            if let Some(path) = moved.filter(|_| execution.server.name() == &**server) {
+                state.path = Some(path);
+            }
+        }
+    }
+
+    /// Takes up what an earlier process of the gateway did not see the end of.
+    pub async fn recover(&self, servers: &Servers) {
+        let unfinished = match self.shared.store.unfinished().await {
+            Ok(unfinished) => unfinished,
+            Err(error) => {
+                tracing::error!(%error, "executions of an earlier run cannot be taken up");
+                return;
+            }
+        };
+        for record in unfinished {
+            match servers.get(&record.server) {
+                Some(server) => self.resume(record, server).await,
+                None => self.shared.store.note_execution(lost(record)),
+            }
+        }
+    }
+
+    async fn resume(&self, record: ExecutionRecord, server: &Arc<JupyterServer>) {
+        let limit = self.shared.settings.max_output_bytes;
+        let execution = Arc::new(Execution::resumed(record, Arc::clone(server), limit));
+        tracing::info!(
+            execution_id = execution.id,
+            "an execution of an earlier run is taken up"
+        );
+        self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
+        let key = Key::of(&execution);
+        let room = match execution.path().filter(|_| execution.kind == ExecutionKind::Cells) {
+            Some(path) => {
+                let account = execution.owner.account();
+                let room = self
+                    .shared
+                    .pool
+                    .lease(server, &path, RoomKind::Notebook, &account)
+                    .await;
+                room.ok()
+            }
+            None => None,
+        };
+        self.send(key, server, Command::Resume(execution, room)).await;
+    }
+
+    /// Stops the workers. What runs goes on in its kernel, and is taken up by the next process.
+    pub async fn stop(&self) {
+        self.workers.clear();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.shared.store.flush().await;
+    }
+
+    fn admit(&self, claim: &Claim, execution: Execution) -> Result<Arc<Execution>, ExecutionError> {
+        let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+        let running: Vec<String> = self
+            .shared
+            .live
+            .iter()
+            .filter(|other| other.owner.tenant == claim.owner.tenant)
+            .map(|other| other.describe())
+            .collect();
+        if running.len() >= claim.max_concurrent {
+            return Err(ExecutionError::Limit {
+                limit: claim.max_concurrent,
+                running: running.join(", "),
+            });
+        }
+        let execution = Arc::new(execution);
+        self.shared.note(&execution);
+        self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
+        Ok(execution)
+    }
+
+    /// Tells the worker of an execution, if it has one.
+    async fn tell(&self, execution: &Execution, command: Command) {
+        self.tell_worker(&Key::of(execution), command).await;
+    }
+
+    async fn tell_notebook(&self, server: &JupyterServer, path: &DocPath, command: Command) {
+        let key = Key {
+            server: server.name().into(),
+            queue: Queue::Notebook(path.clone()),
+        };
+        self.tell_worker(&key, command).await;
+    }
+
+    async fn tell_worker(&self, key: &Key, command: Command) {
+        let inbox = self.workers.get(key).map(|inbox| inbox.clone());
+        if let Some(inbox) = inbox {
+            // A worker that has left has nothing to be told of.
+            let _ = inbox.send(command).await;
+        }
+    }
+
+    /// Hands a command to a queue's worker, which is started if there is none.
+    async fn send(&self, key: Key, server: &Arc<JupyterServer>, command: Command) {
+        let mut command = command;
+        loop {
+            let inbox = self.inbox(&key, server);
+            match inbox.send(command).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(unsent)) => {
+                    self.workers.remove_if(&key, |_, current| current.same_channel(&inbox));
+                    command = unsent;
+                }
+            }
+        }
+    }
+
+    fn inbox(&self, key: &Key, server: &Arc<JupyterServer>) -> mpsc::Sender<Command> {
+        self.workers
+            .entry(key.clone())
+            .or_insert_with(|| {
+                let (inbox, commands) = mpsc::channel(MAX_COMMANDS);
+                let place = match &key.queue {
+                    Queue::Notebook(path) => Place::Notebook(path.clone()),
+                    Queue::Scratch { kernel_name, .. } => Place::Scratch {
+                        kernel_name: kernel_name.clone(),
+                    },
+                };
+                let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(server), place, commands);
+                self.tasks.spawn(worker.work());
+                inbox
+            })
+            .clone()
+    }
+}
+
+impl Key {
+    /// The queue that an execution is in.
+    fn of(execution: &Execution) -> Self {
+        match execution.path() {
+            Some(path) => Self::notebook(&execution.server, path),
+            None => Self {
+                server: execution.server.name().into(),
+                queue: Queue::Scratch {
+                    principal: Arc::clone(&execution.owner.principal),
+                    kernel_name: execution.kernel_name.clone(),
+                },
+            },
+        }
+    }
+
+    fn notebook(server: &JupyterServer, path: DocPath) -> Self {
+        Self {
+            server: server.name().into(),
+            queue: Queue::Notebook(path),
+        }
+    }
+}
+
+/// Tells Jupyter where the notebooks of its sessions are now.
+async fn rename_sessions(server: &JupyterServer, renamed: &Renamed) -> Result<(), JupyterError> {
+    for session in server.sessions().await? {
+        let moved = session
+            .doc_path()
+            .and_then(|path| path.moved(&renamed.from, &renamed.to));
+        if let Some(path) = moved {
+            server.rename_session(&session.id, &path).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The record of an execution that nothing more can be learned of.
+fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
+    record.status = ExecutionStatus::Lost;
+    record.reason = Some(format!(
+        "the gateway was restarted without Jupyter server `{}`",
+        record.server
+    ));
+    for cell in record.cells.iter_mut().filter(|cell| !cell.status.is_finished()) {
+        cell.status = ExecutionStatus::Lost;
+    }
+    record.ended_at = Some(SystemTime::now());
+    record
+}
+
+/// An id as it was given, at a length that can be shown.
+fn shortened(id: &str) -> String {
+    id.chars().take(100).collect()
+}

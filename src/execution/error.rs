@@ -1,0 +1,44 @@
+//! How executing fails before or beside the code that is executed.
+
+use crate::{
+    error::{ClientError, ErrorKind},
+    jupyter::{JupyterError, kernel::KernelError},
+    store::StoreError,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutionError {
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    #[error(
+        "{limit} executions of your tenant are under way, which is its limit: {running}; wait for one with get_execution or end one with cancel_execution"
+    )]
+    Limit { limit: usize, running: String },
+    #[error("there is no execution {id:?} of yours; list_executions shows those there are")]
+    Unknown { id: String },
+    #[error("execution {id:?} does not ask for input at the moment")]
+    NoQuestion { id: String },
+    #[error("the gateway's store cannot be read: {why}; try again later")]
+    Store { why: String },
+}
+
+impl From<StoreError> for ExecutionError {
+    fn from(error: StoreError) -> Self {
+        Self::Store { why: error.to_string() }
+    }
+}
+
+impl ClientError for ExecutionError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Jupyter(error) => error.kind(),
+            Self::Kernel(error) => error.kind(),
+            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Unknown { .. } => ErrorKind::NotFound,
+            Self::NoQuestion { .. } => ErrorKind::Conflict,
+            Self::Store { .. } => ErrorKind::Upstream,
+        }
+    }
+}

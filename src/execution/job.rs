@@ -1,0 +1,482 @@
+//! One execution: what was asked, how far it is, and what it has put out. Its worker changes it; any number of
+//! callers look at it and wait for it.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use serde_json::Value;
+use tokio::{sync::watch, time::timeout};
+
+use super::outputs::Outputs;
+use crate::{
+    jupyter::{JupyterServer, kernel::KernelLink},
+    pool::Account,
+    store::{CellRecord, ExecutionRecord},
+    types::{DocPath, ExecutionKind, ExecutionStatus},
+};
+
+/// What is stored of the outputs of one execution, so that it can be asked for after it is forgotten here.
+const MAX_STORED_OUTPUT_BYTES: usize = 1024 * 1024;
+
+/// Whose an execution is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    pub tenant: Arc<str>,
+    pub principal: Arc<str>,
+    /// What collaborators see.
+    pub name: String,
+    /// Of the tenant.
+    pub max_open_rooms: usize,
+}
+
+impl Owner {
+    pub(super) fn account(&self) -> Account {
+        Account {
+            tenant: Arc::clone(&self.tenant),
+            max_open_rooms: self.max_open_rooms,
+        }
+    }
+
+    pub(super) fn owns(&self, execution: &Execution) -> bool {
+        self.tenant == execution.owner.tenant && self.principal == execution.owner.principal
+    }
+}
+
+pub struct Execution {
+    pub(super) id: String,
+    pub(super) owner: Owner,
+    pub(super) server: Arc<JupyterServer>,
+    pub(super) kind: ExecutionKind,
+    pub(super) stop_on_error: bool,
+    /// Of a kernel that is no notebook's.
+    pub(super) kernel_name: Option<String>,
+    created_at: SystemTime,
+    state: Mutex<State>,
+    /// Counts changes that somebody may wait for.
+    changes: watch::Sender<u64>,
+}
+
+pub(super) struct State {
+    pub(super) status: ExecutionStatus,
+    pub(super) path: Option<DocPath>,
+    pub(super) kernel_id: Option<String>,
+    pub(super) kernel_session: Option<String>,
+    pub(super) started_at: Option<SystemTime>,
+    pub(super) ended_at: Option<SystemTime>,
+    pub(super) reason: Option<String>,
+    pub(super) question: Option<Question>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One piece of code of an execution: a cell, or code that is in no notebook.
+pub(super) struct Step {
+    pub(super) cell_id: String,
+    pub(super) index: usize,
+    /// Code that is in no notebook. A cell's is read when its turn comes.
+    pub(super) code: Option<String>,
+    pub(super) msg_id: Option<String>,
+    pub(super) status: ExecutionStatus,
+    pub(super) execution_count: Option<i64>,
+    pub(super) outputs: Outputs,
+}
+
+/// What running code asks the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub prompt: String,
+    /// The answer must not be shown.
+    pub password: bool,
+}
+
+/// An execution as it was at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    pub execution_id: String,
+    pub server: String,
+    pub path: Option<String>,
+    pub kind: ExecutionKind,
+    pub kernel_id: Option<String>,
+    pub status: ExecutionStatus,
+    pub reason: Option<String>,
+    pub question: Option<Question>,
+    pub cells: Vec<CellSnapshot>,
+    pub created_at: SystemTime,
+    pub started_at: Option<SystemTime>,
+    pub ended_at: Option<SystemTime>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellSnapshot {
+    pub cell_id: String,
+    pub index: usize,
+    pub status: ExecutionStatus,
+    pub execution_count: Option<i64>,
+    /// As nbformat has them.
+    pub outputs: Vec<Value>,
+}
+
+impl Execution {
+    pub(super) fn new(
+        owner: Owner,
+        server: Arc<JupyterServer>,
+        path: Option<DocPath>,
+        kind: ExecutionKind,
+        steps: Vec<Step>,
+        stop_on_error: bool,
+    ) -> Self {
+        Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            owner,
+            server,
+            kind,
+            stop_on_error,
+            kernel_name: None,
+            created_at: SystemTime::now(),
+            state: Mutex::new(State {
+                status: ExecutionStatus::Queued,
+                path,
+                kernel_id: None,
+                kernel_session: None,
+                started_at: None,
+                ended_at: None,
+                reason: None,
+                question: None,
+                steps,
+            }),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// An execution that an earlier process of the gateway began and did not see the end of.
+    pub(super) fn resumed(record: ExecutionRecord, server: Arc<JupyterServer>, limit: usize) -> Self {
+        let step = |cell: CellRecord| Step {
+            cell_id: cell.cell_id,
+            index: cell.index,
+            code: None,
+            msg_id: cell.msg_id,
+            status: cell.status,
+            execution_count: cell.execution_count,
+            outputs: Outputs::new(limit),
+        };
+        Self {
+            id: record.execution_id,
+            owner: Owner {
+                name: record.principal.clone(),
+                tenant: record.tenant.into(),
+                principal: record.principal.into(),
+                max_open_rooms: usize::MAX,
+            },
+            server,
+            kind: record.kind,
+            stop_on_error: true,
+            kernel_name: None,
+            created_at: record.created_at,
+            state: Mutex::new(State {
+                status: record.status,
+                path: record.path.and_then(|path| DocPath::parse(&path).ok()),
+                kernel_id: record.kernel_id,
+                kernel_session: record.kernel_session,
+                started_at: record.started_at,
+                ended_at: None,
+                reason: None,
+                question: None,
+                steps: record.cells.into_iter().map(step).collect(),
+            }),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Names it in a list of what is under way.
+    pub(super) fn describe(&self) -> String {
+        match self.path() {
+            Some(path) => format!("{} in {path}", self.id),
+            None => format!("{} in a kernel of its own", self.id),
+        }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn server(&self) -> &Arc<JupyterServer> {
+        &self.server
+    }
+
+    pub fn status(&self) -> ExecutionStatus {
+        self.lock().status
+    }
+
+    pub fn path(&self) -> Option<DocPath> {
+        self.lock().path.clone()
+    }
+
+    pub fn question(&self) -> Option<Question> {
+        self.lock().question.clone()
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.lock();
+        let cell = |step: &Step| CellSnapshot {
+            cell_id: step.cell_id.clone(),
+            index: step.index,
+            status: step.status,
+            execution_count: step.execution_count,
+            outputs: step.outputs.to_json(),
+        };
+        Snapshot {
+            execution_id: self.id.clone(),
+            server: self.server.name().to_owned(),
+            path: state.path.as_ref().map(ToString::to_string),
+            kind: self.kind,
+            kernel_id: state.kernel_id.clone(),
+            status: state.status,
+            reason: state.reason.clone(),
+            question: state.question.clone(),
+            cells: state.steps.iter().map(cell).collect(),
+            created_at: self.created_at,
+            started_at: state.started_at,
+            ended_at: state.ended_at,
+        }
+    }
+
+    /// Waits until the execution has ended, but not longer than `patience`.
+    pub async fn ended(&self, patience: Duration) {
+        let mut changes = self.changes.subscribe();
+        let ended = changes.wait_for(|_| self.status().is_finished());
+        let _ = timeout(patience, ended).await;
+    }
+
+    /// Follows changes; a value is there at once and for each change, of which some may be skipped.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The last line that was put out.
+    pub fn latest_line(&self) -> Option<String> {
+        let state = self.lock();
+        state.steps.iter().rev().find_map(|step| step.outputs.latest_line())
+    }
+
+    /// How many cells have ended, and of how many.
+    pub fn progress(&self) -> (usize, usize) {
+        let state = self.lock();
+        let ended = state.steps.iter().filter(|step| step.status.is_finished()).count();
+        (ended, state.steps.len())
+    }
+
+    /// The first step that is still to run.
+    pub(super) fn next_step(&self) -> Option<usize> {
+        let state = self.lock();
+        state
+            .steps
+            .iter()
+            .position(|step| step.status == ExecutionStatus::Queued)
+    }
+
+    /// The cell of a step, and its code if that is in no notebook.
+    pub(super) fn code_of(&self, step: usize) -> (String, Option<String>) {
+        let state = self.lock();
+        let step = state.steps.get(step);
+        step.map(|step| (step.cell_id.clone(), step.code.clone()))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn began(&self, step: usize, msg_id: &str, link: &KernelLink, path: Option<DocPath>) {
+        let mut state = self.lock();
+        state.status = ExecutionStatus::Running;
+        state.started_at.get_or_insert_with(SystemTime::now);
+        state.kernel_id = Some(link.kernel_id().to_owned());
+        state.kernel_session = Some(link.session_id().to_owned());
+        state.path = path.or(state.path.take());
+        if let Some(step) = state.steps.get_mut(step) {
+            step.status = ExecutionStatus::Running;
+            step.msg_id = Some(msg_id.to_owned());
+        }
+    }
+
+    /// A step that the kernel dropped waits for another turn.
+    pub(super) fn requeue(&self, step: usize) {
+        if let Some(step) = self.lock().steps.get_mut(step) {
+            step.status = ExecutionStatus::Queued;
+        }
+    }
+
+    pub(super) fn asks(&self, question: Question) {
+        let mut state = self.lock();
+        state.status = ExecutionStatus::InputRequired;
+        state.question = Some(question);
+        drop(state);
+        self.changed();
+    }
+
+    /// The question was answered.
+    pub(super) fn goes_on(&self) {
+        let mut state = self.lock();
+        state.status = ExecutionStatus::Running;
+        state.question = None;
+        drop(state);
+        self.changed();
+    }
+
+    pub(super) fn end_step(&self, step: usize, status: ExecutionStatus, reason: Option<String>) {
+        let mut state = self.lock();
+        state.question = None;
+        if state.status == ExecutionStatus::InputRequired {
+            state.status = ExecutionStatus::Running;
+        }
+        if let Some(step) = state.steps.get_mut(step) {
+            step.status = status;
+        }
+        if state.reason.is_none() {
+            state.reason = reason;
+        }
+    }
+
+    /// Ends the steps that are still to run.
+    pub(super) fn end_rest(&self, status: ExecutionStatus, reason: Option<String>) {
+        let mut state = self.lock();
+        for step in state
+            .steps
+            .iter_mut()
+            .filter(|step| step.status == ExecutionStatus::Queued)
+        {
+            step.status = status;
+        }
+        if state.reason.is_none() {
+            state.reason = reason;
+        }
+    }
+
+    /// Ends the execution as its steps ended: by the first that did not complete.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        let status = state
+            .steps
+            .iter()
+            .map(|step| step.status)
+            .find(|status| *status != ExecutionStatus::Completed);
+        state.status = status.unwrap_or(ExecutionStatus::Completed);
+        state.ended_at = Some(SystemTime::now());
+    }
+
+    /// What is needed to return to a run of an earlier process: the step, its message, the kernel and the session.
+    pub(super) fn resumable(&self) -> Option<(usize, String, String, String)> {
+        let state = self.lock();
+        let running = |step: &Step| !step.status.is_finished() && step.msg_id.is_some();
+        let step = state.steps.iter().position(running)?;
+        Some((
+            step,
+            state.steps[step].msg_id.clone()?,
+            state.kernel_id.clone()?,
+            state.kernel_session.clone()?,
+        ))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The record of the present state, with outputs once it has ended.
+    pub(super) fn record(&self) -> ExecutionRecord {
+        let state = self.lock();
+        let cell = |step: &Step| CellRecord {
+            cell_id: step.cell_id.clone(),
+            index: step.index,
+            msg_id: step.msg_id.clone(),
+            status: step.status,
+            execution_count: step.execution_count,
+        };
+        ExecutionRecord {
+            execution_id: self.id.clone(),
+            tenant: self.owner.tenant.to_string(),
+            principal: self.owner.principal.to_string(),
+            server: self.server.name().to_owned(),
+            path: state.path.as_ref().map(ToString::to_string),
+            kernel_id: state.kernel_id.clone(),
+            kernel_session: state.kernel_session.clone(),
+            kind: self.kind,
+            status: state.status,
+            cells: state.steps.iter().map(cell).collect(),
+            reason: state.reason.clone(),
+            outputs: state.status.is_finished().then(|| state.stored_outputs()),
+            created_at: self.created_at,
+            started_at: state.started_at,
+            ended_at: state.ended_at,
+        }
+    }
+}
+
+impl State {
+    /// The outputs of each step; those that are too large for the store say so.
+    fn stored_outputs(&self) -> Value {
+        let mut left = MAX_STORED_OUTPUT_BYTES;
+        let of_step = |step: &Step| match left.checked_sub(step.outputs.bytes()) {
+            Some(rest) => {
+                left = rest;
+                Value::Array(step.outputs.to_json())
+            }
+            None => {
+                let note = "[these outputs were too large to be kept with the execution; read the notebook]";
+                serde_json::json!([{ "output_type": "stream", "name": "stderr", "text": note }])
+            }
+        };
+        self.steps.iter().map(of_step).collect()
+    }
+}
+
+impl Step {
+    pub(super) fn cell(cell_id: String, index: usize, limit: usize) -> Self {
+        Self {
+            cell_id,
+            index,
+            code: None,
+            msg_id: None,
+            status: ExecutionStatus::Queued,
+            execution_count: None,
+            outputs: Outputs::new(limit),
+        }
+    }
+
+    pub(super) fn code(code: String, limit: usize) -> Self {
+        Self {
+            code: Some(code),
+            ..Self::cell(String::new(), 0, limit)
+        }
+    }
+}
+
+impl From<ExecutionRecord> for Snapshot {
+    fn from(record: ExecutionRecord) -> Self {
+        let outputs = |index: usize| {
+            let of_cell = record.outputs.as_ref().and_then(|all| all.get(index)?.as_array());
+            of_cell.cloned().unwrap_or_default()
+        };
+        let cells = record.cells.iter().enumerate().map(|(position, cell)| CellSnapshot {
+            cell_id: cell.cell_id.clone(),
+            index: cell.index,
+            status: cell.status,
+            execution_count: cell.execution_count,
+            outputs: outputs(position),
+        });
+        Self {
+            cells: cells.collect(),
+            execution_id: record.execution_id,
+            server: record.server,
+            path: record.path,
+            kind: record.kind,
+            kernel_id: record.kernel_id,
+            status: record.status,
+            reason: record.reason,
+            question: None,
+            created_at: record.created_at,
+            started_at: record.started_at,
+            ended_at: record.ended_at,
+        }
+    }
+}

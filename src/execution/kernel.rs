@@ -1,0 +1,124 @@
+//! The kernel that a worker runs its code in: the one that the notebook has, or one that is started for it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::mpsc, time::Instant};
+
+use super::ExecutionError;
+use crate::{
+    jupyter::{
+        Content, JupyterServer,
+        kernel::{KernelEvent, KernelLink},
+        room::Room,
+    },
+    types::DocPath,
+};
+
+/// How long a notebook is trusted to have the kernel that it had. One that is shut down says so itself.
+const TRUSTED: Duration = Duration::from_secs(10);
+
+pub(super) struct Kernel {
+    pub(super) link: KernelLink,
+    pub(super) events: mpsc::Receiver<KernelEvent>,
+    /// The gateway started it.
+    pub(super) started: bool,
+    checked: Instant,
+}
+
+/// What looking for a kernel found.
+pub(super) enum Found {
+    /// The one that is connected is still the notebook's.
+    Same,
+    Other(Kernel),
+}
+
+/// Where to look for a kernel, and which one to start.
+pub(super) enum Wanted {
+    /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
+    Notebook { path: DocPath, room: Option<Room> },
+    /// One of its own, in no notebook's name.
+    Scratch { kernel_name: Option<String> },
+}
+
+impl Kernel {
+    /// Whether it should be looked up again before it is used.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.checked.elapsed() > TRUSTED
+    }
+
+    pub(super) fn was_checked(&mut self) {
+        self.checked = Instant::now();
+    }
+
+    async fn connect(
+        server: &Arc<JupyterServer>,
+        kernel_id: &str,
+        session: &str,
+        started: bool,
+    ) -> Result<Self, ExecutionError> {
+        let (link, events) = KernelLink::connect(Arc::clone(server), kernel_id, session).await?;
+        Ok(Self {
+            link,
+            events,
+            started,
+            checked: Instant::now(),
+        })
+    }
+
+    /// Returns to a kernel under the session id of an earlier process, and so to what it said meanwhile.
+    pub(super) async fn return_to(
+        server: Arc<JupyterServer>,
+        kernel_id: String,
+        session: String,
+    ) -> Result<Found, ExecutionError> {
+        Self::connect(&server, &kernel_id, &session, false)
+            .await
+            .map(Found::Other)
+    }
+
+    pub(super) async fn find(
+        server: Arc<JupyterServer>,
+        wanted: Wanted,
+        connected: Option<String>,
+    ) -> Result<Found, ExecutionError> {
+        let (kernel, started) = match wanted {
+            Wanted::Notebook { path, room } => match server.session_of(&path).await? {
+                Some(session) => (session.kernel, false),
+                None => {
+                    let name = kernelspec(&server, &path, room.as_ref()).await?;
+                    (server.start_session(&path, name.as_deref()).await?.kernel, true)
+                }
+            },
+            Wanted::Scratch { kernel_name } => {
+                if connected.is_some() {
+                    return Ok(Found::Same);
+                }
+                (server.start_kernel(kernel_name.as_deref(), None).await?, true)
+            }
+        };
+        if connected.as_ref() == Some(&kernel.id) {
+            return Ok(Found::Same);
+        }
+        let session = uuid::Uuid::new_v4().to_string();
+        Self::connect(&server, &kernel.id, &session, started)
+            .await
+            .map(Found::Other)
+    }
+}
+
+/// The kernel that a notebook says it is written for.
+async fn kernelspec(
+    server: &JupyterServer,
+    path: &DocPath,
+    room: Option<&Room>,
+) -> Result<Option<String>, ExecutionError> {
+    let metadata = match room {
+        Some(room) => room.notebook_metadata(),
+        None => match server.document_with_content(path).await?.into_content() {
+            Content::Notebook(notebook) => notebook.get("metadata").cloned().unwrap_or_default(),
+            Content::Text(_) | Content::Binary(_) | Content::Directory(_) => serde_json::Value::Null,
+        },
+    };
+    let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
+    Ok(name.filter(|name| !name.is_empty()).map(str::to_owned))
+}

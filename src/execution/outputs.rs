@@ -1,0 +1,376 @@
+//! The outputs of one cell, folded from the kernel's messages as JupyterLab folds them. Knows what the
+//! shared document has of them already, so that only the difference is written. Does no I/O.
+
+use serde_json::{Map, Value, json};
+
+use super::terminal::{Terminal, Written};
+use crate::jupyter::room::{OutputsChange, StreamTail};
+
+/// What is kept for an error, whatever was put out before it.
+const ERROR_ALLOWANCE: usize = 256 * 1024;
+/// How much of the latest output is told while a call waits.
+const MAX_PROGRESS_CHARS: usize = 200;
+
+pub(super) struct Outputs {
+    list: Vec<Output>,
+    /// Nothing is kept beyond this.
+    limit: usize,
+    bytes: usize,
+    /// Whether it was said that something is missing.
+    marked: bool,
+    /// The next output takes the place of all.
+    clear_next: bool,
+    document: Document,
+}
+
+enum Output {
+    Stream {
+        name: String,
+        terminal: Terminal,
+    },
+    Other {
+        value: Value,
+        size: usize,
+        display_id: Option<String>,
+    },
+}
+
+/// What the shared document has.
+#[derive(Default)]
+struct Document {
+    /// How many outputs.
+    written: usize,
+    /// How many of those are as they are here.
+    clean: usize,
+    /// Of a stream that follows these and differs only in its end: how many bytes are the same...
+    same: usize,
+    /// ...and how many UTF-16 units the document has beyond them.
+    rest: u32,
+    /// Outputs before this one are out of reach, since somebody else changed the document's.
+    attached: usize,
+    /// By how much an output's place in the document differs from its place here.
+    shift: isize,
+}
+
+impl Outputs {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            limit,
+            bytes: 0,
+            marked: false,
+            clear_next: false,
+            document: Document::default(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Vec<Value> {
+        self.list.iter().map(Output::to_json).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes a message of the kernel; whether it is about outputs and changed something.
+    pub(super) fn apply(&mut self, msg_type: &str, content: &Value) -> bool {
+        match msg_type {
+            "stream" => {
+                self.make_way();
+                self.stream(text(content, "name"), text(content, "text"));
+            }
+            "display_data" | "execute_result" => {
+                self.make_way();
+                self.push_data(msg_type, content);
+            }
+            "error" => {
+                self.make_way();
+                self.push_error(content);
+            }
+            "update_display_data" => return self.update_display(content),
+            "clear_output" if content.get("wait").and_then(Value::as_bool).unwrap_or(false) => {
+                self.clear_next = true;
+                return false;
+            }
+            "clear_output" => self.clear(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Replaces what is shown under a display id; whether anything was.
+    pub(super) fn update_display(&mut self, content: &Value) -> bool {
+        let Some(wanted) = display_id(content) else {
+            return false;
+        };
+        let new = data_members(content);
+        let mut changed = false;
+        for (index, output) in self.list.iter_mut().enumerate() {
+            let Output::Other {
+                value,
+                size,
+                display_id,
+            } = output
+            else {
+                continue;
+            };
+            if display_id.as_deref() != Some(wanted.as_str()) {
+                continue;
+            }
+            if let Value::Object(members) = value {
+                members.extend(new.clone());
+            }
+            let now = size_of(value);
+            self.bytes = self.bytes - *size + now;
+            *size = now;
+            self.document.changed(index);
+            changed = true;
+        }
+        changed
+    }
+
+    /// Says in the outputs how the run ended, where the kernel could not.
+    pub(super) fn push_end(&mut self, ename: &str, evalue: &str) {
+        self.push_error(&json!({ "ename": ename, "evalue": evalue, "traceback": [format!("{ename}: {evalue}")] }));
+    }
+
+    /// The last line that was put out, for people who wait.
+    pub(super) fn latest_line(&self) -> Option<String> {
+        let line = match self.list.last()? {
+            Output::Stream { terminal, .. } => terminal.text().trim_end().rsplit('\n').next()?.to_owned(),
+            Output::Other { value, .. } => value
+                .pointer("/data/text~1plain")
+                .or_else(|| value.get("evalue"))?
+                .as_str()?
+                .lines()
+                .last()?
+                .to_owned(),
+        };
+        let line = line.trim();
+        (!line.is_empty()).then(|| line.chars().take(MAX_PROGRESS_CHARS).collect())
+    }
+
+    /// What must be written to bring the document up to this, which is then taken as written.
+    pub(super) fn take_change(&mut self) -> Option<OutputsChange> {
+        let Document { attached, shift, .. } = self.document;
+        let clean = self.document.clean.max(attached);
+        if clean >= self.list.len() && self.document.written == self.list.len() {
+            return None;
+        }
+        let place = |index: usize| index.saturating_add_signed(shift);
+        let tail = match self.list.get(clean) {
+            Some(Output::Stream { name, terminal })
+                if self.document.same + self.document.rest as usize > 0 && clean < self.document.written =>
+            {
+                Some(StreamTail {
+                    name: name.clone(),
+                    cut: self.document.rest,
+                    append: terminal.text()[self.document.same..].to_owned(),
+                })
+            }
+            _ => None,
+        };
+        let first_new = clean + usize::from(tail.is_some());
+        let change = OutputsChange {
+            expected: place(self.document.written),
+            keep: place(first_new),
+            tail,
+            push: self.list[first_new.min(self.list.len())..]
+                .iter()
+                .map(Output::to_json)
+                .collect(),
+        };
+        self.document.written = self.list.len();
+        self.document.clean = self.list.len();
+        self.settle_tail();
+        Some(change)
+    }
+
+    /// Somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
+    pub(super) fn detached(&mut self, change: &OutputsChange, length: usize) {
+        let added = change.push.len() + usize::from(change.tail.as_ref().is_some_and(|tail| !tail.append.is_empty()));
+        self.document.attached = self.list.len().saturating_sub(added);
+        self.document.shift = length.cast_signed() - self.list.len().cast_signed();
+    }
+
+    /// The document has nothing of this: all must be written again.
+    pub(super) fn forget_written(&mut self) {
+        self.document = Document::default();
+    }
+
+    /// An output that comes after `clear_output(wait=True)` takes the place of all.
+    fn make_way(&mut self) {
+        if std::mem::take(&mut self.clear_next) {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.bytes = 0;
+        self.marked = false;
+        self.clear_next = false;
+        self.document.changed(0);
+        // What is out of reach stays where it is.
+        if self.document.attached > 0 {
+            self.document.shift += self.document.attached.cast_signed();
+            self.document.written = self.document.written.saturating_sub(self.document.attached);
+            self.document.attached = 0;
+        }
+    }
+
+    fn stream(&mut self, name: &str, new: &str) {
+        let room = self.limit.saturating_sub(self.bytes);
+        let fits = if new.len() <= room {
+            new
+        } else {
+            &new[..new.floor_char_boundary(room)]
+        };
+        if !fits.is_empty() {
+            self.append(name, fits);
+        }
+        if fits.len() < new.len() {
+            self.mark();
+        }
+    }
+
+    fn append(&mut self, name: &str, new: &str) {
+        let last = self.list.len().wrapping_sub(1);
+        if !matches!(self.list.last(), Some(Output::Stream { name: last, .. }) if last == name) {
+            let mut terminal = Terminal::default();
+            terminal.write(new);
+            self.bytes += terminal.text().len();
+            self.list.push(Output::Stream {
+                name: name.to_owned(),
+                terminal,
+            });
+            return;
+        }
+        let Some(Output::Stream { terminal, .. }) = self.list.last_mut() else {
+            return;
+        };
+        let before = terminal.text().len();
+        let Written { unchanged, removed } = terminal.write(new);
+        self.bytes = self.bytes + terminal.text().len() - before;
+        let document = &mut self.document;
+        if document.written == last + 1 && document.clean >= last {
+            if let Some(known) = document.same.checked_sub(unchanged) {
+                document.rest += utf16_len(&removed[..known]);
+                document.same = unchanged;
+            }
+            document.clean = last;
+        }
+    }
+
+    fn push_data(&mut self, output_type: &str, content: &Value) {
+        let mut members = data_members(content);
+        members.insert("output_type".to_owned(), output_type.into());
+        if output_type == "execute_result" {
+            let count = content.get("execution_count").cloned().unwrap_or_default();
+            members.insert("execution_count".to_owned(), count);
+        }
+        self.push(Value::Object(members), display_id(content), 0);
+    }
+
+    fn push_error(&mut self, content: &Value) {
+        let error = json!({
+            "output_type": "error",
+            "ename": text(content, "ename"),
+            "evalue": text(content, "evalue"),
+            "traceback": content.get("traceback").filter(|lines| lines.is_array()).cloned().unwrap_or_else(|| json!([])),
+        });
+        self.push(error, None, ERROR_ALLOWANCE);
+    }
+
+    fn push(&mut self, value: Value, display_id: Option<String>, allowance: usize) {
+        let size = size_of(&value);
+        if self.bytes + size > self.limit + allowance {
+            return self.mark();
+        }
+        self.bytes += size;
+        self.list.push(Output::Other {
+            value,
+            size,
+            display_id,
+        });
+    }
+
+    fn mark(&mut self) {
+        if !std::mem::replace(&mut self.marked, true) {
+            let text = format!("\n[output beyond {} bytes was not kept]\n", self.limit);
+            self.append("stderr", &text);
+        }
+    }
+
+    fn settle_tail(&mut self) {
+        self.document.rest = 0;
+        self.document.same = match self.list.last() {
+            Some(Output::Stream { terminal, .. }) => terminal.text().len(),
+            _ => 0,
+        };
+    }
+}
+
+impl Document {
+    /// An output changed beyond its end.
+    fn changed(&mut self, index: usize) {
+        if index < self.clean {
+            self.clean = index;
+        }
+        if index < self.written {
+            // The tail can only be told of a stream that nothing before has changed.
+            (self.same, self.rest) = (0, 0);
+        }
+    }
+}
+
+impl Output {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Stream { name, terminal } => {
+                json!({ "output_type": "stream", "name": name, "text": terminal.text() })
+            }
+            Self::Other { value, .. } => value.clone(),
+        }
+    }
+}
+
+/// The members that make up what is displayed, as nbformat has them.
+fn data_members(content: &Value) -> Map<String, Value> {
+    let object = |key: &str| {
+        let member = content.get(key).filter(|member| member.is_object());
+        (key.to_owned(), member.cloned().unwrap_or_else(|| json!({})))
+    };
+    Map::from_iter([object("data"), object("metadata")])
+}
+
+fn display_id(content: &Value) -> Option<String> {
+    Some(content.pointer("/transient/display_id")?.as_str()?.to_owned())
+}
+
+fn text<'a>(content: &'a Value, key: &str) -> &'a str {
+    content.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// About how large a value is as JSON, without writing it.
+fn size_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| size_of(item) + 1).sum::<usize>() + 2,
+        Value::Object(members) => {
+            members
+                .iter()
+                .map(|(key, value)| key.len() + size_of(value) + 4)
+                .sum::<usize>()
+                + 2
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+    }
+}
+
+fn utf16_len(text: &str) -> u32 {
+    u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! One piece of code in a kernel and the cell that shows it: the meeting of the kernel's messages, the outputs
+//! they fold into, and the shared document that people look at.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{
+    job::{Execution, Step},
+    run::Run,
+};
+use crate::jupyter::{
+    kernel::Message,
+    room::{Acknowledgement, CellWrite, Room, RunEnd},
+};
+
+/// A chatty cell is written to the shared document at most this often.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+/// A server that loses the end of a run this often will not keep it.
+const MAX_REWRITES: u32 = 5;
+/// No document has this; the next write must bring everything.
+const NOTHING_WRITTEN: u64 = u64::MAX;
+
+pub(super) struct Piece {
+    pub(super) execution: Arc<Execution>,
+    pub(super) step: usize,
+    pub(super) run: Run,
+    /// Somebody asked for the kernel to be interrupted.
+    pub(super) interrupted: bool,
+    /// How often the kernel dropped the request and it was sent again.
+    pub(super) repeated: u32,
+    /// What the code asks at this moment.
+    pub(super) question: Option<Message>,
+    cell: Option<Shown>,
+    /// When the outputs that changed are to be written.
+    flush_at: Option<Instant>,
+    flushed: Option<Instant>,
+    end: Option<RunEnd>,
+    /// How often the end had to be written again.
+    rewritten: u32,
+}
+
+/// The cell of the shared document that shows the run.
+struct Shown {
+    id: String,
+    /// The document that has what was written so far.
+    incarnation: u64,
+}
+
+impl Piece {
+    /// Code that no notebook shows.
+    pub(super) fn unseen(execution: Arc<Execution>, step: usize, msg_id: String) -> Self {
+        Self {
+            execution,
+            step,
+            run: Run::new(msg_id),
+            interrupted: false,
+            repeated: 0,
+            question: None,
+            cell: None,
+            flush_at: None,
+            flushed: None,
+            end: None,
+            rewritten: 0,
+        }
+    }
+
+    /// A cell whose run begins, which people see at once.
+    pub(super) fn begin(execution: Arc<Execution>, step: usize, msg_id: String, cell: &str, room: &Room) -> Self {
+        let mut piece = Self::unseen(execution, step, msg_id);
+        piece.cell = Some(Shown {
+            id: cell.to_owned(),
+            incarnation: NOTHING_WRITTEN,
+        });
+        piece.write(room);
+        piece
+    }
+
+    /// A cell whose run an earlier process of the gateway began: what it wrote stays.
+    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, cell: &str, room: &Room) -> Self {
+        let mut piece = Self::unseen(execution, step, msg_id);
+        piece.run.busy = true;
+        piece.cell = Some(Shown {
+            id: cell.to_owned(),
+            incarnation: room.incarnation(),
+        });
+        piece
+    }
+
+    pub(super) fn is_shown(&self) -> bool {
+        self.cell.is_some()
+    }
+
+    pub(super) fn flush_at(&self) -> Option<Instant> {
+        self.flush_at
+    }
+
+    /// Changes this piece's step, under the execution's lock.
+    pub(super) fn with_step<T>(&self, change: impl FnOnce(&mut Step) -> T) -> Option<T> {
+        self.execution.lock().steps.get_mut(self.step).map(change)
+    }
+
+    /// Folds an output. The first is due for writing at once, those that follow closely are gathered.
+    pub(super) fn fold(&mut self, message: &Message) {
+        let changed = self.with_step(|step| step.outputs.apply(&message.msg_type, &message.content));
+        if changed == Some(true) {
+            self.is_due();
+        }
+    }
+
+    /// Replaces what an earlier run displayed.
+    pub(super) fn update_display(&mut self, message: &Message) {
+        if self.with_step(|step| step.outputs.update_display(&message.content)) == Some(true) {
+            self.is_due();
+        }
+    }
+
+    fn is_due(&mut self) {
+        let now = Instant::now();
+        let due = self.flushed.map_or(now, |last| (last + FLUSH_INTERVAL).max(now));
+        self.flush_at.get_or_insert(due);
+    }
+
+    /// Writes what is due, and tells those who wait.
+    pub(super) fn flush(&mut self, room: Option<&Room>) -> Option<Acknowledgement> {
+        self.flush_at = None;
+        self.flushed = Some(Instant::now());
+        let acknowledgement = room.and_then(|room| self.write(room));
+        self.execution.changed();
+        acknowledgement
+    }
+
+    /// Writes all that is left and that the run has ended.
+    pub(super) fn finish(&mut self, room: Option<&Room>) -> Option<Acknowledgement> {
+        let execution_count = self.with_step(|step| step.execution_count).flatten();
+        self.end = Some(RunEnd { execution_count });
+        self.flush_at = None;
+        room.and_then(|room| self.write(room))
+    }
+
+    /// Writes everything again, after the server came back without it.
+    pub(super) fn write_again(&mut self, room: &Room) -> Option<Acknowledgement> {
+        self.rewritten += 1;
+        self.cell.as_mut()?.incarnation = NOTHING_WRITTEN;
+        self.write(room)
+    }
+
+    pub(super) fn may_try_again(&self) -> bool {
+        self.is_shown() && self.rewritten < MAX_REWRITES
+    }
+
+    /// Brings the document up to the outputs. A document that does not have what was written before gets all.
+    fn write(&mut self, room: &Room) -> Option<Acknowledgement> {
+        let shown = self.cell.as_mut()?;
+        let execution = Arc::clone(&self.execution);
+        let mut state = execution.lock();
+        let outputs = &mut state.steps.get_mut(self.step)?.outputs;
+        let incarnation = room.incarnation();
+        let begin = incarnation != shown.incarnation;
+        if begin {
+            outputs.forget_written();
+        }
+        let write = CellWrite {
+            begin,
+            outputs: outputs.take_change(),
+            end: self.end,
+        };
+        if write == CellWrite::default() {
+            return None;
+        }
+        let owner = &execution.owner;
+        match room.write_cell(&owner.principal, &owner.name, &shown.id, &write) {
+            Ok(Some(written)) => {
+                shown.incarnation = incarnation;
+                if let (Some(change), Some(done)) = (&write.outputs, written.outputs)
+                    && done.detached
+                {
+                    outputs.detached(change, done.length);
+                }
+                Some(written.acknowledgement)
+            }
+            Ok(None) => {
+                // The cell was deleted: the outputs are still told to whoever asks for the execution.
+                self.cell = None;
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%error, "outputs could not be written yet");
+                shown.incarnation = NOTHING_WRITTEN;
+                None
+            }
+        }
+    }
+}

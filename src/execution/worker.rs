@@ -1,0 +1,733 @@
+//! The task behind one notebook's queue, or behind one kernel of its own: it runs one piece of code at a time,
+//! hears what the kernel says, and sees to it that every execution ends in a true state.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use super::{
+    ExecutionError, Shared,
+    job::Execution,
+    kernel::{Found, Kernel, Wanted},
+    piece::Piece,
+    run::{Fate, Outcome, Said, fate},
+};
+use crate::{
+    jupyter::{
+        JupyterServer,
+        kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, Message},
+        room::{Acknowledgement, Room, RoomKind},
+    },
+    pool::Lease,
+    types::{DocPath, ExecutionKind, ExecutionStatus},
+};
+
+/// Cells that ran and may still be changed by the kernel: displays that are updated, threads that print.
+const MAX_RECENT: usize = 64;
+/// A request that the kernel drops because another client's failed is sent again, but not for ever.
+const MAX_REPEATS: u32 = 5;
+/// How long the end of a run may take to reach the server before it is written once more.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How long a kernel may take to shut down when the gateway leaves it.
+const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a worker is asked to do.
+pub(super) enum Command {
+    Submit(Arc<Execution>, Option<Lease>),
+    /// Takes up an execution that an earlier process began.
+    Resume(Arc<Execution>, Option<Lease>),
+    Cancel(Arc<Execution>),
+    Answer {
+        execution: Arc<Execution>,
+        value: String,
+        done: oneshot::Sender<Result<(), ExecutionError>>,
+    },
+    /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself.
+    Interrupted,
+    /// The notebook's kernel is to be replaced or restarted.
+    Leave {
+        why: &'static str,
+        done: oneshot::Sender<()>,
+    },
+    Renamed(DocPath),
+}
+
+/// What a worker works for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Notebook(DocPath),
+    Scratch { kernel_name: Option<String> },
+}
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    server: Arc<JupyterServer>,
+    place: Place,
+    inbox: mpsc::Receiver<Command>,
+    queue: VecDeque<Arc<Execution>>,
+    kernel: Option<Kernel>,
+    finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
+    active: Option<Piece>,
+    recent: VecDeque<Piece>,
+    /// Held while something is to be written, so that the room stays open.
+    lease: Option<Lease>,
+    /// Ends of runs on their way to the server, by the run's message id.
+    settling: FuturesUnordered<BoxFuture<'static, (String, bool)>>,
+    barrier: Option<Barrier>,
+    idle_since: Instant,
+}
+
+/// A question to the kernel whose answer comes after all that it had to say of the run before.
+struct Barrier {
+    msg_id: String,
+    behind: String,
+    replied: bool,
+    idle: bool,
+}
+
+/// One thing that happened.
+enum Event {
+    Command(Option<Command>),
+    Kernel(Option<KernelEvent>),
+    Found(Result<Found, ExecutionError>),
+    Settled(String, bool),
+    FlushDue,
+    Idle,
+}
+
+impl Worker {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        server: Arc<JupyterServer>,
+        place: Place,
+        inbox: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self {
+            shared,
+            server,
+            place,
+            inbox,
+            queue: VecDeque::new(),
+            kernel: None,
+            finding: None,
+            active: None,
+            recent: VecDeque::new(),
+            lease: None,
+            settling: FuturesUnordered::new(),
+            barrier: None,
+            idle_since: Instant::now(),
+        }
+    }
+
+    /// Works until nothing was asked for a while, or the gateway stops.
+    pub(super) async fn work(mut self) {
+        loop {
+            self.start_next().await;
+            match self.next_event().await {
+                Event::Command(Some(command)) => self.obey(command).await,
+                Event::Kernel(Some(event)) => self.kernel_event(event).await,
+                Event::Found(found) => self.found(found).await,
+                Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
+                Event::FlushDue => self.flush(),
+                // The channel is closed first, so that nothing can be put in while the worker leaves.
+                Event::Idle => self.inbox.close(),
+                Event::Command(None) => break,
+                Event::Kernel(None) => self.kernel = None,
+            }
+        }
+        self.leave().await;
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let kernel = self.kernel.as_mut();
+        let heard = async {
+            match kernel {
+                Some(kernel) => kernel.events.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let finding = self.finding.as_mut();
+        let found = async {
+            match finding {
+                Some(finding) => finding.await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_idle = self.active.is_none() && self.queue.is_empty() && self.settling.is_empty();
+        let gives_up = self.idle_since + self.shared.settings.idle_timeout;
+        let due = self.active.iter().chain(&self.recent).filter_map(Piece::flush_at).min();
+        tokio::select! {
+            // In this order: what people do comes before what a chatty kernel says.
+            biased;
+            command = self.inbox.recv() => Event::Command(command),
+            () = sleep_until(due.unwrap_or(gives_up)), if due.is_some() => Event::FlushDue,
+            event = heard => Event::Kernel(event),
+            found = found => Event::Found(found),
+            Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
+            () = sleep_until(gives_up), if is_idle && !self.inbox.is_closed() => Event::Idle,
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        self.idle_since = Instant::now();
+        match command {
+            Command::Submit(execution, lease) => {
+                self.lease = lease.or(self.lease.take());
+                self.queue.push_back(execution);
+            }
+            Command::Resume(execution, lease) => {
+                self.lease = lease.or(self.lease.take());
+                self.resume(execution);
+            }
+            Command::Cancel(execution) => self.cancel(&execution),
+            Command::Answer { execution, value, done } => {
+                // Whoever asked may be gone; the answer counts all the same.
+                let _ = done.send(self.answer(&execution, &value).await);
+            }
+            Command::Interrupted => {
+                if let Some(active) = &mut self.active {
+                    active.interrupted = true;
+                }
+            }
+            Command::Leave { why, done } => {
+                self.end_all(Ending::cancelled(why));
+                self.kernel = None;
+                self.finding = None;
+                let _ = done.send(());
+            }
+            Command::Renamed(path) => self.place = Place::Notebook(path),
+        }
+    }
+
+    /// Begins with what is next, if a kernel is there for it.
+    async fn start_next(&mut self) {
+        while self.active.is_none() && self.finding.is_none() {
+            let Some(execution) = self.queue.front().cloned() else {
+                // A room that nothing will be written to may be closed.
+                if self.settling.is_empty() {
+                    self.lease = None;
+                }
+                return;
+            };
+            let Some(step) = execution.next_step() else {
+                self.queue.pop_front();
+                self.shared.finish(&execution);
+                continue;
+            };
+            match &self.kernel {
+                Some(kernel) if !kernel.link.is_connected() => return,
+                Some(kernel) if !kernel.is_doubtful() => self.begin(execution, step).await,
+                _ => self.find_kernel(),
+            }
+        }
+    }
+
+    fn find_kernel(&mut self) {
+        let wanted = match &self.place {
+            Place::Notebook(path) => Wanted::Notebook {
+                path: self
+                    .lease
+                    .as_ref()
+                    .map_or_else(|| path.clone(), |room| room.info().path),
+                room: self.lease.as_ref().map(|lease| Room::clone(lease)),
+            },
+            Place::Scratch { kernel_name } => Wanted::Scratch {
+                kernel_name: kernel_name.clone(),
+            },
+        };
+        let connected = self.kernel.as_ref().map(|kernel| kernel.link.kernel_id().to_owned());
+        self.finding = Some(Kernel::find(Arc::clone(&self.server), wanted, connected).boxed());
+    }
+
+    async fn found(&mut self, found: Result<Found, ExecutionError>) {
+        self.finding = None;
+        match found {
+            Ok(Found::Same) => {
+                if let Some(kernel) = &mut self.kernel {
+                    kernel.was_checked();
+                }
+            }
+            Ok(Found::Other(kernel)) => {
+                self.kernel = Some(kernel);
+                self.recent.clear();
+                // A run that an earlier process began may have ended meanwhile.
+                self.raise_barrier().await;
+            }
+            Err(error) => {
+                self.kernel = None;
+                self.end_all(match &self.active {
+                    Some(_) => Ending::lost(format!(
+                        "the gateway was restarted and could not return to the kernel: {error}"
+                    )),
+                    None => Ending::failed(
+                        "NoKernel",
+                        format!("no kernel could be had for it, so nothing ran: {error}"),
+                    ),
+                });
+            }
+        }
+    }
+
+    async fn begin(&mut self, execution: Arc<Execution>, step: usize) {
+        let msg_id = uuid::Uuid::new_v4().to_string();
+        let (code, piece) = match self.piece(&execution, step, &msg_id) {
+            Ok(begun) => begun,
+            Err(reason) => return self.skip(&execution, step, reason),
+        };
+        let Some(kernel) = &self.kernel else { return };
+        let request = ExecuteRequest {
+            code,
+            silent: false,
+            store_history: execution.kind == ExecutionKind::Cells,
+            allow_stdin: true,
+            // Requests of other clients are theirs to stop; the rest of this batch waits here.
+            stop_on_error: false,
+        };
+        execution.began(step, &msg_id, &kernel.link, self.path());
+        self.shared.note(&execution);
+        match kernel.link.execute(&msg_id, &request).await {
+            // One that was cut off may have arrived; what the kernel says after the reconnection tells.
+            Ok(()) | Err(KernelError::Reconnecting { .. }) => self.active = Some(piece),
+            Err(error) => self.end(piece, Ending::failed("NotSent", error.to_string())),
+        }
+    }
+
+    /// The code of a step, and its cell already marked as running.
+    fn piece(&self, execution: &Arc<Execution>, step: usize, msg_id: &str) -> Result<(String, Piece), &'static str> {
+        let (cell, code) = execution.code_of(step);
+        let (execution, msg_id) = (Arc::clone(execution), msg_id.to_owned());
+        if let Some(code) = code {
+            return Ok((code, Piece::unseen(execution, step, msg_id)));
+        }
+        let room = self.room().ok_or("its notebook was closed before it ran")?;
+        let code = room.source_of(&cell).ok_or("the cell was deleted before it ran")?;
+        Ok((code, Piece::begin(execution, step, msg_id, &cell, &room)))
+    }
+
+    /// Leaves out a step that can no longer run.
+    fn skip(&mut self, execution: &Arc<Execution>, step: usize, reason: &str) {
+        execution.end_step(step, ExecutionStatus::Cancelled, Some(reason.to_owned()));
+        self.close_batch(execution, true);
+    }
+
+    async fn kernel_event(&mut self, event: KernelEvent) {
+        match event {
+            KernelEvent::Message(message) => self.hear(message).await,
+            KernelEvent::Disconnected => {}
+            KernelEvent::Reconnected => self.raise_barrier().await,
+            KernelEvent::Gone(error) => {
+                self.kernel = None;
+                self.end_all(Ending::lost(format!("the kernel is gone: {error}")));
+            }
+        }
+    }
+
+    /// After a cut, asks something that the kernel answers only when it is done with the run before.
+    async fn raise_barrier(&mut self) {
+        let (Some(kernel), Some(active)) = (&self.kernel, &self.active) else {
+            return;
+        };
+        let barrier = Barrier {
+            msg_id: uuid::Uuid::new_v4().to_string(),
+            behind: active.run.msg_id.clone(),
+            replied: false,
+            idle: false,
+        };
+        // If the line is cut again this comes again.
+        if kernel.link.kernel_info(&barrier.msg_id).await.is_ok() {
+            self.barrier = Some(barrier);
+        }
+    }
+
+    async fn hear(&mut self, message: Message) {
+        if let Some(fate) = fate(&message) {
+            return self.befell(fate);
+        }
+        if message.msg_type == "update_display_data" {
+            for piece in self.active.iter_mut().chain(&mut self.recent) {
+                piece.update_display(&message);
+            }
+            return;
+        }
+        let Some(parent) = &message.parent_id else { return };
+        if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
+            match active.run.take(&message) {
+                Said::Output => active.fold(&message),
+                Said::Counted(count) => {
+                    active.with_step(|step| step.execution_count = Some(count));
+                }
+                Said::Asks(question) => {
+                    active.execution.asks(question);
+                    active.question = Some(message);
+                    self.shared.note(&active.execution);
+                }
+                Said::Ended(outcome) => self.ended(outcome),
+                Said::Nothing => {}
+            }
+        } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
+            if message.channel == Channel::Iopub && message.msg_type != "status" {
+                late.fold(&message);
+            }
+        } else {
+            self.pass_barrier(&message);
+        }
+    }
+
+    /// When the kernel has answered and is idle, all that it said of the run before has come, if it ever will.
+    fn pass_barrier(&mut self, message: &Message) {
+        let Some(barrier) = self
+            .barrier
+            .as_mut()
+            .filter(|barrier| message.parent_id.as_ref() == Some(&barrier.msg_id))
+        else {
+            return;
+        };
+        let is = |state: &str| message.content.get("execution_state").is_some_and(|said| said == state);
+        barrier.replied |= message.channel == Channel::Shell;
+        barrier.idle |= message.channel == Channel::Iopub && is("idle");
+        if !(barrier.replied && barrier.idle) {
+            return;
+        }
+        let behind = std::mem::take(&mut barrier.behind);
+        self.barrier = None;
+        if let Some(active) = self.active.take_if(|active| active.run.msg_id == behind) {
+            match active.run.reply() {
+                Some(outcome) => {
+                    self.active = Some(active);
+                    self.ended(outcome);
+                }
+                None => self.end(
+                    active,
+                    Ending::lost("the connection to the kernel was cut and the end of the run was not seen".to_owned()),
+                ),
+            }
+        }
+    }
+
+    fn ended(&mut self, outcome: Outcome) {
+        let Some(mut active) = self.active.take() else { return };
+        if outcome == Outcome::Aborted && !active.interrupted && active.repeated < MAX_REPEATS {
+            active.repeated += 1;
+            active.execution.requeue(active.step);
+            return;
+        }
+        let ending = match outcome {
+            Outcome::Completed => Ending::completed(),
+            Outcome::Failed { ename, evalue } if active.interrupted && ename == "KeyboardInterrupt" => {
+                Ending::cancelled(&format!("it was interrupted: {ename} {evalue}"))
+            }
+            Outcome::Failed { ename, evalue } => Ending {
+                status: ExecutionStatus::Failed,
+                reason: Some(format!("{ename}: {evalue}")),
+                output: None,
+            },
+            Outcome::Aborted => Ending::cancelled("the kernel dropped it because something before it failed"),
+        };
+        self.end(active, ending);
+    }
+
+    fn befell(&mut self, fate: Fate) {
+        let ending = match fate {
+            Fate::Died => Ending::failed("KernelDied", "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables".to_owned()),
+            Fate::Restarted => Ending::cancelled("the kernel was restarted"),
+            Fate::ShutDown => Ending::cancelled("the kernel was shut down"),
+            // A kernel that was just started says so too.
+            Fate::Starting if self.active.as_ref().is_some_and(|active| active.run.busy) => {
+                Ending::cancelled("the kernel was restarted")
+            }
+            Fate::Starting => return,
+        };
+        self.recent.clear();
+        if fate == Fate::ShutDown {
+            self.kernel = None;
+        }
+        if self.active.is_some() {
+            self.end_all(ending);
+        }
+    }
+
+    /// Ends what runs, and with it what waits behind it and counted on the same kernel.
+    fn end_all(&mut self, ending: Ending) {
+        self.barrier = None;
+        let behind = format!(
+            "it did not run: {}",
+            ending.reason.as_deref().unwrap_or("the kernel is gone")
+        );
+        let nothing_ran = self.active.is_none();
+        if let Some(active) = self.active.take() {
+            self.end(active, ending.clone());
+        }
+        for execution in std::mem::take(&mut self.queue) {
+            let status = if nothing_ran {
+                ending.status
+            } else {
+                ExecutionStatus::Cancelled
+            };
+            let reason = if nothing_ran {
+                ending.reason.clone()
+            } else {
+                Some(behind.clone())
+            };
+            execution.end_rest(status, reason);
+            self.shared.finish(&execution);
+        }
+    }
+
+    /// Ends a piece: its outputs are written out, its record is kept, and what follows of its batch is decided.
+    fn end(&mut self, mut piece: Piece, ending: Ending) {
+        self.idle_since = Instant::now();
+        if let Some((ename, evalue)) = &ending.output {
+            piece.with_step(|step| step.outputs.push_end(ename, evalue));
+        }
+        let room = self.room();
+        let acknowledgement = piece.finish(room.as_ref());
+        if piece.is_shown() {
+            self.settling
+                .push(settle(piece.run.msg_id.clone(), acknowledgement).boxed());
+        }
+        let execution = Arc::clone(&piece.execution);
+        execution.end_step(piece.step, ending.status, ending.reason);
+        let stops = match ending.status {
+            ExecutionStatus::Completed => false,
+            ExecutionStatus::Failed => execution.stop_on_error,
+            _ => true,
+        };
+        self.recent.push_back(piece);
+        if self.recent.len() > MAX_RECENT {
+            self.recent.pop_front();
+        }
+        self.close_batch(&execution, stops);
+    }
+
+    /// Ends an execution whose steps have all ended, or are not to run.
+    fn close_batch(&mut self, execution: &Arc<Execution>, stops: bool) {
+        if stops {
+            execution.end_rest(ExecutionStatus::Cancelled, None);
+        }
+        if execution.next_step().is_none() {
+            self.queue.retain(|queued| !Arc::ptr_eq(queued, execution));
+            self.shared.finish(execution);
+        } else {
+            self.shared.note(execution);
+            execution.changed();
+        }
+    }
+
+    fn cancel(&mut self, execution: &Arc<Execution>) {
+        match &mut self.active {
+            Some(active) if Arc::ptr_eq(&active.execution, execution) => {
+                active.interrupted = true;
+                self.interrupt();
+            }
+            _ => {
+                execution.end_rest(
+                    ExecutionStatus::Cancelled,
+                    Some("it was cancelled before it ran".to_owned()),
+                );
+                self.close_batch(execution, true);
+            }
+        }
+    }
+
+    /// Interrupts the kernel without waiting for it; the run that ends tells.
+    fn interrupt(&self) {
+        let Some(kernel) = &self.kernel else { return };
+        let (server, id) = (Arc::clone(&self.server), kernel.link.kernel_id().to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = server.interrupt_kernel(&id).await {
+                tracing::warn!(%error, kernel = id, "a kernel could not be interrupted");
+            }
+        });
+    }
+
+    async fn answer(&mut self, execution: &Arc<Execution>, value: &str) -> Result<(), ExecutionError> {
+        let asking = self
+            .active
+            .as_mut()
+            .filter(|active| Arc::ptr_eq(&active.execution, execution));
+        let (Some(active), Some(kernel)) = (asking, &self.kernel) else {
+            return Err(ExecutionError::NoQuestion {
+                id: execution.id.clone(),
+            });
+        };
+        let Some(question) = active.question.clone() else {
+            return Err(ExecutionError::NoQuestion {
+                id: execution.id.clone(),
+            });
+        };
+        kernel.link.reply_input(&question, value).await?;
+        active.question = None;
+        execution.goes_on();
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        let now = Instant::now();
+        let room = self.room();
+        let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
+        for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
+            piece.flush(room.as_ref());
+        }
+    }
+
+    /// The end of a run is with the server, or was lost with its document and is written again.
+    async fn settled(&mut self, msg_id: &str, arrived: bool) {
+        let Some(at) = self.recent.iter().position(|piece| piece.run.msg_id == msg_id) else {
+            return;
+        };
+        if arrived {
+            return;
+        }
+        let acknowledgement = match self.reopened(at).await {
+            Some(room) => self.recent[at].write_again(&room),
+            None => None,
+        };
+        if !self.recent[at].may_try_again() {
+            tracing::warn!(path = ?self.path(), "the outputs of a cell could not be written to its notebook");
+            return;
+        }
+        self.settling.push(settle(msg_id.to_owned(), acknowledgement).boxed());
+    }
+
+    /// The notebook's room, opened again if it was closed meanwhile.
+    async fn reopened(&mut self, at: usize) -> Option<Room> {
+        if let Some(room) = self.room() {
+            return Some(room);
+        }
+        let path = self.path()?;
+        let account = self.recent[at].execution.owner.account();
+        let lease = self
+            .shared
+            .pool
+            .lease(&self.server, &path, RoomKind::Notebook, &account)
+            .await
+            .ok()?;
+        lease.connected().await.ok()?;
+        let room = Room::clone(&lease);
+        self.lease = Some(lease);
+        Some(room)
+    }
+
+    /// The room to write to: the one that is held, or one that happens to be open.
+    fn room(&self) -> Option<Room> {
+        if let Some(lease) = self.lease.as_ref().filter(|lease| lease.is_open()) {
+            return Some(Room::clone(lease));
+        }
+        let path = self.path()?;
+        let lease = self
+            .shared
+            .pool
+            .lease_open(self.server.name(), &path, RoomKind::Notebook)?;
+        Some(Room::clone(&lease))
+    }
+
+    fn path(&self) -> Option<DocPath> {
+        match &self.place {
+            Place::Notebook(path) => Some(
+                self.lease
+                    .as_ref()
+                    .map_or_else(|| path.clone(), |room| room.info().path),
+            ),
+            Place::Scratch { .. } => None,
+        }
+    }
+
+    /// Returns to the kernel of an earlier process and to the piece that ran there.
+    fn resume(&mut self, execution: Arc<Execution>) {
+        let Some((step, msg_id, kernel_id, session)) = execution.resumable() else {
+            execution.end_rest(
+                ExecutionStatus::Cancelled,
+                Some("the gateway was restarted before it ran".to_owned()),
+            );
+            self.shared.finish(&execution);
+            return;
+        };
+        let (cell, _) = execution.code_of(step);
+        execution.end_rest(ExecutionStatus::Cancelled, None);
+        let piece = match self.room() {
+            Some(room) if execution.kind == ExecutionKind::Cells => {
+                Piece::resume(Arc::clone(&execution), step, msg_id, &cell, &room)
+            }
+            _ => Piece::unseen(Arc::clone(&execution), step, msg_id),
+        };
+        self.queue.push_front(execution);
+        self.active = Some(piece);
+        self.finding = Some(Kernel::return_to(Arc::clone(&self.server), kernel_id, session).boxed());
+    }
+
+    /// Closes what the worker had open. A kernel that served only the gateway is shut down.
+    async fn leave(mut self) {
+        let room = self.room();
+        if let Some(active) = &mut self.active {
+            active.flush(room.as_ref());
+        }
+        let Some(kernel) = self.kernel.take() else { return };
+        let ours = matches!(self.place, Place::Scratch { .. })
+            || kernel.started && self.shared.settings.shutdown_started_kernels;
+        kernel.link.close();
+        if ours && self.active.is_none() {
+            let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
+            let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
+        }
+    }
+}
+
+/// Waits until the server has the end of a run, or has had the time to say so.
+async fn settle(msg_id: String, acknowledgement: Option<Acknowledgement>) -> (String, bool) {
+    let arrived = match acknowledgement {
+        Some(acknowledgement) => timeout(ARRIVES_WITHIN, acknowledgement.arrived()).await == Ok(true),
+        None => {
+            sleep(TRY_AGAIN_AFTER).await;
+            false
+        }
+    };
+    (msg_id, arrived)
+}
+
+/// How a piece ends.
+#[derive(Debug, Clone)]
+struct Ending {
+    status: ExecutionStatus,
+    reason: Option<String>,
+    /// What the notebook says of it, where the kernel could not.
+    output: Option<(&'static str, String)>,
+}
+
+impl Ending {
+    fn completed() -> Self {
+        Self {
+            status: ExecutionStatus::Completed,
+            reason: None,
+            output: None,
+        }
+    }
+
+    fn failed(ename: &'static str, reason: String) -> Self {
+        Self {
+            status: ExecutionStatus::Failed,
+            reason: Some(reason.clone()),
+            output: Some((ename, reason)),
+        }
+    }
+
+    fn cancelled(reason: &str) -> Self {
+        Self {
+            status: ExecutionStatus::Cancelled,
+            reason: Some(reason.to_owned()),
+            output: None,
+        }
+    }
+
+    fn lost(reason: String) -> Self {
+        Self {
+            status: ExecutionStatus::Lost,
+            reason: Some(reason.clone()),
+            output: Some(("ExecutionLost", reason)),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The MCP client behind a tool call: progress, questions to its person, and its going away, in both eras.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use dashmap::DashMap;
+use rmcp::{
+    Peer, RoleServer,
+    model::{
+        ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
+        InputRequiredResult, InputResponses, PrimitiveSchemaDefinition, ProgressNotificationParam, ProgressToken,
+        ProtocolVersion, RequestId, StringSchema,
+    },
+    service::RequestContext,
+};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    execution::Question,
+    tools::{Answer, Client, ClientReply},
+};
+
+/// The name under which an answer comes back.
+const FIELD: &str = "input";
+/// How long the notice that takes a call back may trail behind the end of the call.
+const NOTICE_TRAILS: Duration = Duration::from_millis(200);
+
+/// The calls of one session that are under way, so that those that the client takes back can be told from those
+/// whose connection is lost.
+#[derive(Clone, Default)]
+pub(super) struct Calls(Arc<DashMap<RequestId, CancellationToken>>);
+
+impl Calls {
+    /// The client has taken a call back.
+    pub(super) fn taken_back(&self, id: &RequestId) {
+        if let Some(token) = self.0.get(id) {
+            token.cancel();
+        }
+    }
+}
+
+pub(super) struct McpClient {
+    peer: Peer<RoleServer>,
+    progress_token: Option<ProgressToken>,
+    progress: AtomicU64,
+    /// Whether questions can be asked in the middle of a call.
+    asks: bool,
+    ended: CancellationToken,
+    taken_back: CancellationToken,
+    id: RequestId,
+    calls: Calls,
+}
+
+impl McpClient {
+    pub(super) fn new(context: &RequestContext<RoleServer>, calls: &Calls) -> Self {
+        let taken_back = CancellationToken::new();
+        calls.0.insert(context.id.clone(), taken_back.clone());
+        Self {
+            peer: context.peer.clone(),
+            progress_token: context.meta.get_progress_token(),
+            progress: AtomicU64::new(0),
+            asks: !is_modern(context) && can_elicit(context),
+            ended: context.ct.clone(),
+            taken_back,
+            id: context.id.clone(),
+            calls: calls.clone(),
+        }
+    }
+}
+
+impl Drop for McpClient {
+    fn drop(&mut self) {
+        self.calls.0.remove(&self.id);
+    }
+}
+
+#[async_trait]
+impl Client for McpClient {
+    fn follows(&self) -> bool {
+        self.progress_token.is_some()
+    }
+
+    async fn progress(&self, message: &str) {
+        let Some(token) = &self.progress_token else { return };
+        #[expect(clippy::cast_precision_loss, reason = "nobody is told 2^52 times")]
+        let progress = (self.progress.fetch_add(1, Ordering::Relaxed) + 1) as f64;
+        let notice = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
+        // A client that cannot be told will see the result.
+        let _ = self.peer.notify_progress(notice).await;
+    }
+
+    async fn ask(&self, question: &Question) -> ClientReply {
+        if !self.asks {
+            return ClientReply::Unable;
+        }
+        let asked = tokio::select! {
+            asked = self.peer.create_elicitation(form(question)) => asked,
+            () = self.ended.cancelled() => return ClientReply::Unable,
+        };
+        match asked {
+            Ok(answer) if answer.action == ElicitationAction::Accept => {
+                let value = answer.content.as_ref().and_then(|content| content.get(FIELD)?.as_str());
+                ClientReply::Answered(value.unwrap_or_default().to_owned())
+            }
+            Ok(_) => ClientReply::Declined,
+            Err(error) => {
+                tracing::debug!(%error, "a question could not be asked");
+                ClientReply::Unable
+            }
+        }
+    }
+
+    async fn cancelled(&self) {
+        tokio::select! {
+            () = self.taken_back.cancelled() => {}
+            () = self.ended.cancelled() => {
+                let _ = timeout(NOTICE_TRAILS, self.taken_back.cancelled()).await;
+            }
+        }
+    }
+
+    fn takes_back(&self) -> bool {
+        self.taken_back.is_cancelled()
+    }
+}
+
+pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+pub(super) fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .client_capabilities()
+        .is_some_and(|declared| declared.elicitation.is_some())
+}
+
+/// A question as the result of a call, which the client repeats with the answer.
+pub(super) fn input_required(execution_id: String, question: &Question) -> InputRequiredResult {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
+    InputRequiredResult::new(
+        Some(InputRequests::from([(FIELD.to_owned(), request)])),
+        Some(execution_id),
+    )
+}
+
+/// The answer that a repeated call brings.
+pub(super) fn answer(execution_id: String, responses: Option<&InputResponses>) -> Answer {
+    let reply = responses.and_then(|responses| responses.get(FIELD));
+    let is_accepted = |reply: &&serde_json::Value| reply.get("action").is_none_or(|action| action == "accept");
+    let value = reply
+        .filter(is_accepted)
+        .and_then(|reply| reply.pointer("/content/input")?.as_str());
+    Answer {
+        execution_id,
+        value: value.map(str::to_owned),
+    }
+}
+
+fn form(question: &Question) -> ElicitRequestParams {
+    let field = PrimitiveSchemaDefinition::String(StringSchema::new().title(match question.password {
+        true => "Password",
+        false => "Input",
+    }));
+    let prompt = question.prompt.trim();
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: match prompt.is_empty() {
+            true => "The running code asks for input".to_owned(),
+            false => format!("The running code asks: {prompt}"),
+        },
+        requested_schema: ElicitationSchema::new([(FIELD.to_owned(), field)].into())
+            .with_required(vec![FIELD.to_owned()]),
+    }
+}

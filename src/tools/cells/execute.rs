@@ -1,0 +1,210 @@
+//! `execute_nb_cells`, and the part of other tools that runs the cells they made or changed.
+
+use std::{collections::HashSet, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    notebook,
+    select::{Range, check_positions, positions},
+};
+use crate::{
+    execution::Execution,
+    jupyter::{
+        JupyterServer,
+        room::{self, Room},
+    },
+    pool::Lease,
+    tools::{
+        Call, ToolError,
+        execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, answer},
+        output::Ran,
+    },
+    types::Permission,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    ranges: Vec<Range>,
+    /// Refuse if others changed these cells since this revision
+    if_revision: Option<String>,
+    /// Seconds to wait before it answers `running`
+    timeout: Option<f64>,
+    /// Default true
+    stop_on_error: Option<bool>,
+    #[serde(default)]
+    on_disconnect: Disconnect,
+    #[serde(alias = "maxCellOutputSize")]
+    max_cell_output_size: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Executed {
+    message: String,
+    executed_ranges: usize,
+    executed_cells: usize,
+    #[serde(flatten)]
+    run: Run,
+}
+
+/// The members by which every tool that ran cells tells of it.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::tools) struct Run {
+    execution_id: String,
+    status: &'static str,
+    execution_results: Vec<CellResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked>,
+}
+
+/// Which cells to run, and how.
+pub(in crate::tools) struct RunCells {
+    pub(in crate::tools) cells: Vec<String>,
+    pub(in crate::tools) stop_on_error: bool,
+}
+
+pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Executed>, ToolError> {
+    let options = RunOptions::new(
+        &call,
+        arguments.timeout,
+        arguments.on_disconnect,
+        arguments.max_cell_output_size,
+    )?;
+    let execution = match answer(&call).await? {
+        Some(execution) => execution,
+        None => start(&call, &arguments).await?,
+    };
+    let result = RunResult::of(&call, &execution, options).await;
+    let executed_ranges = arguments.ranges.len();
+    Ok(ran(result, |run, message| Executed {
+        message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
+        executed_ranges,
+        executed_cells: run.execution_results.len(),
+        run,
+    }))
+}
+
+async fn start(call: &Call, arguments: &Arguments) -> Result<Arc<Execution>, ToolError> {
+    let (server, _, room) = notebook(call, arguments.server.as_deref(), &arguments.path).await?;
+    let cells = room.ids(|order| positions(order, &arguments.ranges, "ranges"))?;
+    if let Some(revision) = arguments.if_revision.as_deref() {
+        check_positions(&room, &arguments.ranges, Some(revision), call.principal())?;
+        room.check_unchanged(&call.principal().id, &cells, revision)?;
+    }
+    let wanted = RunCells {
+        cells,
+        stop_on_error: arguments.stop_on_error.unwrap_or(true),
+    };
+    run_cells(call, &server, room, &wanted).await
+}
+
+/// What a tool changed before it runs anything.
+pub(super) struct Change {
+    pub(super) cell_ids: Vec<String>,
+    /// Of the first cell, where there is one.
+    pub(super) position: Option<usize>,
+    pub(super) edited: Edited,
+}
+
+/// The members by which every tool that edits tells of it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Edited {
+    revision: String,
+    acknowledged: bool,
+}
+
+impl Change {
+    pub(super) fn new(cell_ids: Vec<String>, edited: room::Edited) -> Self {
+        Self {
+            cell_ids,
+            position: None,
+            edited: Edited {
+                revision: edited.revision,
+                acknowledged: edited.acknowledged,
+            },
+        }
+    }
+}
+
+/// Changes a notebook and runs what was changed, if that is wanted. A call that only answers a question changes
+/// nothing again.
+pub(super) async fn change_and_run<T>(
+    call: &Call,
+    wanted: bool,
+    options: RunOptions,
+    done: &str,
+    changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
+    answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
+) -> Result<Ran<T>, ToolError> {
+    let (execution, change) = match answer(call).await? {
+        Some(execution) => (execution, None),
+        None => {
+            let (server, room, change) = changes.await?;
+            let wanted = RunCells {
+                cells: change.cell_ids.iter().filter(|_| wanted).cloned().collect(),
+                stop_on_error: true,
+            };
+            if code_cells(&room, &wanted.cells).is_empty() {
+                return Ok(Ran {
+                    value: answered((done.to_owned(), Some(change), None)),
+                    images: Vec::new(),
+                    is_failure: false,
+                    question: None,
+                });
+            }
+            (run_cells(call, &server, room, &wanted).await?, Some(change))
+        }
+    };
+    let result = RunResult::of(call, &execution, options).await;
+    Ok(ran(result, |run, message| {
+        answered((message(&format!("{done} and executed cells")), change, Some(run)))
+    }))
+}
+
+/// Queues the code cells among those named, each once.
+pub(in crate::tools) async fn run_cells(
+    call: &Call,
+    server: &Arc<JupyterServer>,
+    room: Lease,
+    wanted: &RunCells,
+) -> Result<Arc<Execution>, ToolError> {
+    call.principal().require(Permission::Execute)?;
+    let cells = code_cells(&room, &wanted.cells);
+    Ok(call
+        .engine()
+        .run_cells(&call.claim(), server, room, cells, wanted.stop_on_error)
+        .await?)
+}
+
+/// The positions and ids of the code cells among `cells`.
+fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
+    let mut seen = HashSet::new();
+    cells
+        .iter()
+        .filter(|id| seen.insert(id.as_str()))
+        .filter(|id| room.is_code(id))
+        .filter_map(|id| Some((room.position_of(id)?, id.clone())))
+        .collect()
+}
+
+/// An answer that tells of a run.
+pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T) -> Ran<T> {
+    let (is_failure, question, input_request) = (result.is_failure(), result.open_question(), result.asked());
+    let run = Run {
+        execution_id: result.execution_id.clone(),
+        status: result.status.as_str(),
+        execution_results: result.results.clone(),
+        input_request,
+    };
+    let value = answer(run, &|done| result.message(done));
+    Ran {
+        value,
+        images: result.images,
+        is_failure,
+        question,
+    }
+}

@@ -1,0 +1,41 @@
+//! The client behind a call, as far as a tool that takes its time needs one: it can be told how far things are,
+//! its person can be asked, and it can go away.
+
+use async_trait::async_trait;
+
+use crate::execution::Question;
+
+/// What became of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Answered(String),
+    /// The person does not want to answer.
+    Declined,
+    /// This client cannot ask in the middle of a call.
+    Unable,
+}
+
+#[async_trait]
+pub trait Client: Send + Sync {
+    /// Whether anybody wants to be told how far things are.
+    fn follows(&self) -> bool;
+
+    async fn progress(&self, message: &str);
+
+    /// Shows a question to the client's person. Must not be logged, and neither must the answer.
+    async fn ask(&self, question: &Question) -> Reply;
+
+    /// Resolves when the call is no longer wanted.
+    async fn cancelled(&self);
+
+    /// Whether a call that is no longer wanted was taken back by the client, rather than its connection lost.
+    fn takes_back(&self) -> bool;
+}
+
+/// What a client brings when it repeats a call in order to answer a question.
+#[derive(Clone)]
+pub struct Answer {
+    pub execution_id: String,
+    /// Nothing if the person does not want to answer.
+    pub value: Option<String>,
+}

@@ -1,0 +1,46 @@
+//! Tools about executions, and what every tool that runs something shares: waiting for it and showing it.
+
+mod run_code;
+mod shown;
+mod track;
+mod wait;
+
+use super::{Effect, ToolDefinition};
+use crate::types::Toolset;
+
+pub(super) use shown::{Asked, CellResult, RunOptions, RunResult, answer};
+pub(super) use wait::Disconnect;
+
+pub(super) fn tools() -> Vec<ToolDefinition> {
+    let execution = Toolset::Execution;
+    vec![
+        ToolDefinition::new(
+            execution,
+            "run_code",
+            "Runs code without storing it: in a notebook's kernel (`path`), or in a kernel of your own that is kept while you use it.",
+            Effect::Execute,
+            run_code::run_code,
+        ),
+        ToolDefinition::new(
+            execution,
+            "get_execution",
+            "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `input` answers what it asks.",
+            Effect::Read,
+            track::get_execution,
+        ),
+        ToolDefinition::new(
+            execution,
+            "list_executions",
+            "Lists your executions, the newest first.",
+            Effect::Read,
+            track::list_executions,
+        ),
+        ToolDefinition::new(
+            execution,
+            "cancel_execution",
+            "Interrupts an execution, or takes it out of the queue.",
+            Effect::Execute,
+            track::cancel_execution,
+        ),
+    ]
+}

@@ -1,0 +1,100 @@
+//! `run_code`.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    RunOptions,
+    shown::{Asked, CellResult, RunResult, answer},
+    wait::Disconnect,
+};
+use crate::tools::{Call, ToolError, notebook::require_notebook_name, output::Ran};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    code: String,
+    /// Run in this notebook's kernel
+    path: Option<String>,
+    /// Only without path
+    kernel_name: Option<String>,
+    /// Seconds to wait before it answers `running`
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_disconnect: Disconnect,
+    #[serde(alias = "maxCellOutputSize")]
+    max_cell_output_size: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CodeRun {
+    execution_id: String,
+    status: &'static str,
+    outputs: Vec<Value>,
+    truncated: bool,
+    original_size: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked>,
+}
+
+pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<CodeRun>, ToolError> {
+    let options = RunOptions::new(
+        &call,
+        arguments.timeout,
+        arguments.on_disconnect,
+        arguments.max_cell_output_size,
+    )?;
+    let execution = match answer(&call).await? {
+        Some(execution) => execution,
+        None => start(&call, arguments).await?,
+    };
+    let result = RunResult::of(&call, &execution, options).await;
+    let (is_failure, question, input_request) = (result.is_failure(), result.open_question(), result.asked());
+    let (outputs, truncated, original_size) = result
+        .results
+        .into_iter()
+        .next()
+        .map(CellResult::into_outputs)
+        .unwrap_or_default();
+    Ok(Ran {
+        value: CodeRun {
+            execution_id: result.execution_id,
+            status: result.status.as_str(),
+            outputs,
+            truncated,
+            original_size,
+            reason: result.reason,
+            input_request,
+        },
+        images: result.images,
+        is_failure,
+        question,
+    })
+}
+
+async fn start(call: &Call, arguments: Arguments) -> Result<Arc<crate::execution::Execution>, ToolError> {
+    let server = call.server(arguments.server.as_deref())?;
+    let path = match &arguments.path {
+        Some(path) => {
+            let path = call.file(path)?;
+            require_notebook_name("path", &path)?;
+            if arguments.kernel_name.is_some() {
+                let why = "a notebook runs in its own kernel; leave it out, or use assign_nb_kernel to change it";
+                return Err(ToolError::argument("kernel_name", why));
+            }
+            Some(path)
+        }
+        None => None,
+    };
+    let kernel_name = arguments.kernel_name.as_deref();
+    Ok(call
+        .engine()
+        .run_code(&call.claim(), server, path.as_ref(), kernel_name, arguments.code)
+        .await?)
+}

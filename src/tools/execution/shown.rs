@@ -1,0 +1,225 @@
+//! Executions as answers show them.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::wait::{Disconnect, patience, wait};
+use crate::{
+    execution::{CellSnapshot, Execution, Question, Snapshot},
+    tools::{
+        Block, Call, ToolError,
+        cells::{ShownOutputs, show_outputs},
+    },
+    types::{ExecutionStatus, Permission},
+};
+
+pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
+
+/// How a call wants to run and see what it runs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tools) struct RunOptions {
+    patience: Duration,
+    disconnect: Disconnect,
+    max_output: usize,
+}
+
+impl RunOptions {
+    pub(in crate::tools) fn new(
+        call: &Call,
+        timeout: Option<f64>,
+        disconnect: Disconnect,
+        max_output: Option<usize>,
+    ) -> Result<Self, ToolError> {
+        Ok(Self {
+            patience: patience(call, "timeout", timeout)?,
+            disconnect,
+            max_output: max_output.unwrap_or(DEFAULT_MAX_OUTPUT),
+        })
+    }
+}
+
+/// What came of a run, in the members that every answer about it has.
+pub(in crate::tools) struct RunResult {
+    pub(in crate::tools) execution_id: String,
+    pub(in crate::tools) status: ExecutionStatus,
+    pub(in crate::tools) reason: Option<String>,
+    pub(in crate::tools) results: Vec<CellResult>,
+    pub(in crate::tools) images: Vec<Block>,
+    pub(in crate::tools) question: Option<Question>,
+}
+
+/// One cell's part of an execution.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(in crate::tools) struct CellResult {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(in crate::tools) cell_id: String,
+    index: usize,
+    status: &'static str,
+    execution_count: Option<i64>,
+    outputs: Vec<Value>,
+    truncated: bool,
+    original_size: usize,
+}
+
+impl CellResult {
+    pub(super) fn into_outputs(self) -> (Vec<Value>, bool, usize) {
+        (self.outputs, self.truncated, self.original_size)
+    }
+}
+
+/// What an execution asks of the person.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(in crate::tools) struct Asked {
+    prompt: String,
+    password: bool,
+    /// What to do about it.
+    hint: &'static str,
+}
+
+impl From<Question> for Asked {
+    fn from(question: Question) -> Self {
+        Self {
+            prompt: question.prompt,
+            password: question.password,
+            hint: "answer with get_execution(execution_id, input=...)",
+        }
+    }
+}
+
+/// An execution by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ShownExecution {
+    execution_id: String,
+    path: Option<String>,
+    server: String,
+    status: &'static str,
+    cells: Vec<CellResult>,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked>,
+}
+
+impl ShownExecution {
+    pub(super) fn new(snapshot: Snapshot, max_output: usize, images: &mut Vec<Block>) -> Self {
+        Self {
+            execution_id: snapshot.execution_id,
+            path: snapshot.path,
+            server: snapshot.server,
+            status: snapshot.status.as_str(),
+            cells: results(snapshot.cells, max_output, images),
+            started_at: snapshot.started_at.map(timestamp),
+            ended_at: snapshot.ended_at.map(timestamp),
+            kernel_id: snapshot.kernel_id,
+            reason: snapshot.reason,
+            input_request: snapshot.question.map(Asked::from),
+        }
+    }
+}
+
+impl RunResult {
+    /// Waits for an execution as the call wants, and shows what there is of it then.
+    pub(in crate::tools) async fn of(call: &Call, execution: &Arc<Execution>, options: RunOptions) -> Self {
+        let open = wait(call, execution, options.patience, options.disconnect).await;
+        let snapshot = execution.snapshot();
+        let mut images = Vec::new();
+        Self {
+            execution_id: snapshot.execution_id,
+            status: snapshot.status,
+            reason: snapshot.reason,
+            results: results(snapshot.cells, options.max_output, &mut images),
+            images,
+            question: open,
+        }
+    }
+
+    pub(in crate::tools) fn is_failure(&self) -> bool {
+        is_failure(self.status)
+    }
+
+    pub(in crate::tools) fn asked(&self) -> Option<Asked> {
+        self.question.clone().map(Asked::from)
+    }
+
+    /// The question that is left for the protocol to ask.
+    pub(in crate::tools) fn open_question(&self) -> Option<(String, Question)> {
+        self.question
+            .clone()
+            .map(|question| (self.execution_id.clone(), question))
+    }
+
+    /// A sentence on how it went, after what the call did besides.
+    pub(in crate::tools) fn message(&self, done: &str) -> String {
+        let reason = self.reason.as_deref().unwrap_or("no reason is known");
+        match self.status {
+            ExecutionStatus::Completed => done.to_owned(),
+            ExecutionStatus::Queued | ExecutionStatus::Running => {
+                format!("{done}; still {}, follow it with get_execution", self.status.as_str())
+            }
+            ExecutionStatus::InputRequired => format!("{done}; the code asks for input"),
+            ExecutionStatus::Failed => format!("{done}, but it failed: {reason}"),
+            ExecutionStatus::Cancelled => format!("{done}, but it was cancelled: {reason}"),
+            ExecutionStatus::Lost => format!("{done}, but how it ended is not known: {reason}"),
+        }
+    }
+}
+
+/// A call that repeats an earlier one in order to answer what its execution asks: the execution goes on, and nothing
+/// of the call is done again.
+pub(in crate::tools) async fn answer(call: &Call) -> Result<Option<Arc<Execution>>, ToolError> {
+    let Some(answer) = call.answer() else { return Ok(None) };
+    call.principal().require(Permission::Execute)?;
+    let owner = call.owner();
+    let Some(execution) = call.engine().live(&owner, &answer.execution_id) else {
+        let ended = call.engine().ended(&owner, &answer.execution_id).await?;
+        let why = format!(
+            "execution {:?} is {} and asks nothing",
+            ended.execution_id,
+            ended.status.as_str()
+        );
+        return Err(ToolError::argument("requestState", why));
+    };
+    match &answer.value {
+        Some(value) => call.engine().answer(&execution, value.clone()).await?,
+        None => call.engine().cancel(&execution).await,
+    }
+    Ok(Some(execution))
+}
+
+pub(super) fn is_failure(status: ExecutionStatus) -> bool {
+    status.is_finished() && status != ExecutionStatus::Completed
+}
+
+fn results(cells: Vec<CellSnapshot>, max_output: usize, images: &mut Vec<Block>) -> Vec<CellResult> {
+    let result = |cell: CellSnapshot| {
+        let ShownOutputs {
+            outputs,
+            truncated,
+            original_size,
+        } = show_outputs(cell.outputs, max_output, images);
+        CellResult {
+            cell_id: cell.cell_id,
+            index: cell.index,
+            status: cell.status.as_str(),
+            execution_count: cell.execution_count,
+            outputs,
+            truncated,
+            original_size,
+        }
+    };
+    cells.into_iter().map(result).collect()
+}
+
+pub(super) fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}

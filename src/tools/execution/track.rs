@@ -1,0 +1,148 @@
+//! `get_execution`, `list_executions`, `cancel_execution`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    shown::{DEFAULT_MAX_OUTPUT, ShownExecution, is_failure},
+    wait::{Disconnect, patience, wait},
+};
+use crate::{
+    tools::{Call, ToolError, output::Ran},
+    types::{ExecutionStatus, Permission},
+};
+
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 200;
+/// How long cancelling waits for the kernel to stop.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetArguments {
+    execution_id: String,
+    /// Seconds to wait for its end
+    wait: Option<f64>,
+    /// Answers its input request
+    input: Option<String>,
+    #[serde(alias = "maxCellOutputSize")]
+    max_cell_output_size: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {
+    path: Option<String>,
+    /// queued, running, input_required, completed, failed, cancelled or lost
+    status: Option<String>,
+    limit: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CancelArguments {
+    execution_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Executions {
+    executions: Vec<ShownExecution>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Cancelled {
+    execution_id: String,
+    status: &'static str,
+    message: String,
+}
+
+pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result<Ran<ShownExecution>, ToolError> {
+    let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
+    let (owner, id) = (call.owner(), arguments.execution_id.as_str());
+    let mut question = None;
+    let snapshot = match call.engine().live(&owner, id) {
+        Some(execution) => {
+            if let Some(input) = arguments.input {
+                call.principal().require(Permission::Execute)?;
+                call.engine().answer(&execution, input).await?;
+            }
+            if !waits.is_zero() {
+                question = wait(&call, &execution, waits, Disconnect::Continue).await;
+            }
+            execution.snapshot()
+        }
+        None => {
+            let ended = call.engine().ended(&owner, id).await?;
+            if arguments.input.is_some() {
+                let why = format!("the execution is {} and asks nothing", ended.status.as_str());
+                return Err(ToolError::argument("input", why));
+            }
+            ended
+        }
+    };
+    let is_failure = is_failure(snapshot.status);
+    let question = question.map(|question| (snapshot.execution_id.clone(), question));
+    let mut images = Vec::new();
+    let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
+    Ok(Ran {
+        value: ShownExecution::new(snapshot, max_output, &mut images),
+        images,
+        is_failure,
+        question,
+    })
+}
+
+pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<Executions, ToolError> {
+    let status: Option<ExecutionStatus> = match &arguments.status {
+        Some(name) => Some(
+            name.parse()
+                .map_err(|error: crate::types::ExecutionWordError| ToolError::argument("status", error.to_string()))?,
+        ),
+        None => None,
+    };
+    let path = arguments.path.as_deref().map(|path| call.file(path)).transpose()?;
+    let server = match arguments.server.as_deref() {
+        Some(name) => Some(call.server(Some(name))?.name()),
+        None => None,
+    };
+    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let found = call
+        .engine()
+        .list(&call.owner(), server, path.as_ref(), status, limit)
+        .await?;
+    let summary = |mut snapshot: crate::execution::Snapshot| {
+        // A list tells what there is; get_execution shows what came out.
+        for cell in &mut snapshot.cells {
+            cell.outputs.clear();
+        }
+        ShownExecution::new(snapshot, 0, &mut Vec::new())
+    };
+    Ok(Executions {
+        executions: found.into_iter().map(summary).collect(),
+    })
+}
+
+pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {
+    let (owner, id) = (call.owner(), arguments.execution_id.as_str());
+    let status = match call.engine().live(&owner, id) {
+        Some(execution) => {
+            call.engine().cancel(&execution).await;
+            execution.ended(CANCEL_PATIENCE).await;
+            execution.status()
+        }
+        None => call.engine().ended(&owner, id).await?.status,
+    };
+    let message = match status {
+        ExecutionStatus::Cancelled => "The execution was cancelled".to_owned(),
+        ended if ended.is_finished() => format!("The execution had ended already: {}", ended.as_str()),
+        _ => "The kernel was interrupted but the code goes on; restart_nb_kernel ends it by force".to_owned(),
+    };
+    Ok(Cancelled {
+        execution_id: arguments.execution_id,
+        status: status.as_str(),
+        message,
+    })
+}

@@ -1,0 +1,130 @@
+//! Waiting for an execution on behalf of a client, which is told how far it is, asked what it asks, and may leave.
+
+use std::{sync::Arc, time::Duration};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::{Instant, interval_at, sleep_until};
+
+use crate::{
+    execution::{Engine, Execution, Question},
+    tools::{Call, ToolError, client::Reply},
+    types::ExecutionStatus,
+};
+
+/// How often a client is told of new output.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// How often a client is told that it goes on, when there is no output: proxies close silent connections.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// The longest that one call may wait.
+const MAX_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// What happens to an execution when the connection that waits for it is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::tools) enum Disconnect {
+    #[default]
+    Continue,
+    Interrupt,
+}
+
+/// The seconds that a call wants to wait.
+pub(in crate::tools) fn patience(call: &Call, argument: &str, seconds: Option<f64>) -> Result<Duration, ToolError> {
+    let Some(seconds) = seconds else {
+        return Ok(call.engine().settings().default_wait);
+    };
+    Duration::try_from_secs_f64(seconds)
+        .map(|patience| patience.min(MAX_PATIENCE))
+        .map_err(|_| ToolError::argument(argument, format!("{seconds} is not a number of seconds, 0 or more")))
+}
+
+/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out. The
+/// question that is left open is returned.
+pub(in crate::tools) async fn wait(
+    call: &Call,
+    execution: &Arc<Execution>,
+    patience: Duration,
+    disconnect: Disconnect,
+) -> Option<Question> {
+    let deadline = Instant::now() + patience;
+    let mut changes = execution.changes();
+    let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    let follows = call.client().follows();
+    let mut told = Instant::now();
+    let mut left = LeftBehind {
+        engine: Arc::clone(call.engine()),
+        execution: Arc::clone(execution),
+        interrupts: disconnect == Disconnect::Interrupt,
+    };
+    loop {
+        let status = execution.status();
+        if status.is_finished() {
+            break;
+        }
+        if status == ExecutionStatus::InputRequired
+            && let Some(question) = execution.question()
+        {
+            match call.client().ask(&question).await {
+                Reply::Answered(value) => {
+                    // A question that is gone meanwhile needs no answer.
+                    let _ = call.engine().answer(execution, value).await;
+                }
+                Reply::Declined => call.engine().cancel(execution).await,
+                Reply::Unable => {
+                    left.interrupts = false;
+                    return Some(question);
+                }
+            }
+            changes.mark_unchanged();
+            if execution.status() == ExecutionStatus::InputRequired {
+                // It was answered or cancelled; what comes of that is the next change.
+                let _ = tokio::time::timeout_at(deadline, changes.changed()).await;
+            }
+            continue;
+        }
+        tokio::select! {
+            _ = changes.changed() => {
+                if follows && told.elapsed() >= PROGRESS_INTERVAL {
+                    tell(call, execution).await;
+                    told = Instant::now();
+                }
+            }
+            _ = heartbeat.tick(), if follows => tell(call, execution).await,
+            () = sleep_until(deadline) => break,
+            () = call.client().cancelled() => {
+                if call.client().takes_back() {
+                    left.interrupts = true;
+                }
+                return None;
+            }
+        }
+    }
+    left.interrupts = false;
+    None
+}
+
+async fn tell(call: &Call, execution: &Execution) {
+    let (ended, all) = execution.progress();
+    let latest = execution.latest_line().unwrap_or_else(|| "running".to_owned());
+    let message = match all {
+        1 => latest,
+        _ => format!("{ended} of {all} cells done; {latest}"),
+    };
+    call.client().progress(&message).await;
+}
+
+/// Interrupts an execution whose caller has gone, however the caller went, if that is what was wanted.
+struct LeftBehind {
+    engine: Arc<Engine>,
+    execution: Arc<Execution>,
+    interrupts: bool,
+}
+
+impl Drop for LeftBehind {
+    fn drop(&mut self) {
+        if self.interrupts && !self.execution.status().is_finished() {
+            let (engine, execution) = (Arc::clone(&self.engine), Arc::clone(&self.execution));
+            tokio::spawn(async move { engine.cancel(&execution).await });
+        }
+    }
+}

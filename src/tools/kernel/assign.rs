@@ -1,0 +1,78 @@
+//! `assign_nb_kernel`, and giving a notebook another kernel.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    jupyter::{JupyterError, JupyterServer, Kernelspec, NotebookSession, room::RoomKind},
+    tools::{Call, ToolError, notebook::require_notebook_name},
+    types::DocPath,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    kernel_name: String,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Assigned {
+    message: String,
+    kernel_assigned: bool,
+    kernel_name: String,
+}
+
+pub(super) async fn assign_nb_kernel(call: Call, arguments: Arguments) -> Result<Assigned, ToolError> {
+    let server = Arc::clone(call.server(arguments.server.as_deref())?);
+    let path = call.file(&arguments.path)?;
+    require_notebook_name("path", &path)?;
+    server.document(&path).await?;
+    give_kernel(&call, &server, &path, &arguments.kernel_name).await?;
+    Ok(Assigned {
+        message: format!(
+            "Successfully assigned kernel '{}' to notebook '{path}'",
+            arguments.kernel_name
+        ),
+        kernel_assigned: true,
+        kernel_name: arguments.kernel_name,
+    })
+}
+
+/// Starts a kernel of this name for a notebook, in place of the one that it has; the notebook says so from then on.
+pub(super) async fn give_kernel(
+    call: &Call,
+    server: &Arc<JupyterServer>,
+    path: &DocPath,
+    name: &str,
+) -> Result<NotebookSession, ToolError> {
+    let spec = kernelspec(server, name).await?;
+    let why = "the notebook was given another kernel";
+    call.engine().leave_kernel(server, path, why).await;
+    let session = match server.session_of(path).await? {
+        Some(session) => server.change_kernel(&session.id, name).await?,
+        None => server.start_session(path, Some(name)).await?,
+    };
+    let room = call.room(server, path, RoomKind::Notebook).await?;
+    let described = json!({ "name": spec.name, "display_name": spec.display_name, "language": spec.language });
+    room.set_kernelspec(&call.principal().id, &described)?;
+    Ok(session)
+}
+
+async fn kernelspec(server: &JupyterServer, name: &str) -> Result<Kernelspec, ToolError> {
+    let specs = server.kernelspecs().await?;
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    let unknown = JupyterError::UnknownKernelspec {
+        server: server.name().to_owned(),
+        name: name.chars().take(100).collect(),
+        available: names.join(", "),
+    };
+    specs
+        .into_iter()
+        .find(|spec| spec.name == name)
+        .ok_or_else(|| unknown.into())
+}

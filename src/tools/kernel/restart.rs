@@ -1,0 +1,127 @@
+//! `restart_nb_kernel`.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::assign::give_kernel;
+use crate::{
+    jupyter::room::RoomKind,
+    tools::{
+        Call, ToolError,
+        cells::{Run, RunCells, ran, run_cells},
+        execution::{Disconnect, RunOptions, RunResult, answer},
+        notebook::require_notebook_name,
+        output::Ran,
+    },
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    /// Default false
+    #[serde(default)]
+    clear_outputs: bool,
+    /// Execute all cells, default true
+    exec: Option<bool>,
+    /// Another kernel than it has
+    kernel_name: Option<String>,
+    /// Seconds to wait for the execution
+    timeout: Option<f64>,
+    #[serde(default)]
+    on_disconnect: Disconnect,
+    #[serde(alias = "maxCellOutputSize")]
+    max_cell_output_size: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Restarted {
+    message: String,
+    kernel_restarted: bool,
+    outputs_cleared: bool,
+    cells_executed: bool,
+    #[serde(flatten)]
+    run: Option<Run>,
+}
+
+pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Result<Ran<Restarted>, ToolError> {
+    let options = RunOptions::new(
+        &call,
+        arguments.timeout,
+        arguments.on_disconnect,
+        arguments.max_cell_output_size,
+    )?;
+    let outputs_cleared = arguments.clear_outputs;
+    let answered = |message: String, run: Option<Run>| Restarted {
+        message,
+        kernel_restarted: true,
+        outputs_cleared,
+        cells_executed: run.is_some(),
+        run,
+    };
+    let execution = match answer(&call).await? {
+        Some(execution) => Some(execution),
+        None => restart(&call, &arguments).await?,
+    };
+    let done = "Successfully restarted notebook kernel";
+    let Some(execution) = execution else {
+        return Ok(Ran {
+            value: answered(done.to_owned(), None),
+            images: Vec::new(),
+            is_failure: false,
+            question: None,
+        });
+    };
+    let result = RunResult::of(&call, &execution, options).await;
+    Ok(ran(result, |run, message| {
+        answered(message(&format!("{done} and executed cells")), Some(run))
+    }))
+}
+
+async fn restart(
+    call: &Call,
+    arguments: &Arguments,
+) -> Result<Option<Arc<crate::execution::Execution>>, ToolError> {
+    let server = Arc::clone(call.server(arguments.server.as_deref())?);
+    let path = call.file(&arguments.path)?;
+    require_notebook_name("path", &path)?;
+    // Opened first: a notebook that cannot be opened must not lose its kernel's state.
+    let room = call.room(&server, &path, RoomKind::Notebook).await?;
+    let running = server.session_of(&path).await?;
+    let other = arguments
+        .kernel_name
+        .as_deref()
+        .filter(|name| running.as_ref().is_none_or(|session| session.kernel.name != *name));
+    let session = match (other, running) {
+        (Some(name), _) => give_kernel(call, &server, &path, name).await?,
+        (None, Some(session)) => session,
+        (None, None) => {
+            let metadata = room.notebook_metadata();
+            let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
+            server
+                .start_session(&path, name.filter(|name| !name.is_empty()))
+                .await?
+        }
+    };
+    // A new connection hears nothing of the process that ends now.
+    call.engine()
+        .leave_kernel(&server, &path, "the kernel was restarted")
+        .await;
+    server.restart_kernel(&session.kernel.id).await?;
+    let principal = call.principal();
+    if arguments.clear_outputs {
+        room.clear_outputs(&principal.id, &principal.name)?;
+    }
+    if !arguments.exec.unwrap_or(true) {
+        return Ok(None);
+    }
+    let cells = room.ids(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
+    let wanted = RunCells {
+        cells,
+        stop_on_error: true,
+    };
+    run_cells(call, &server, room, &wanted).await.map(Some)
+}
