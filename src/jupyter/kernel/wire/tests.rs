@@ -147,7 +147,8 @@ proptest! {
                 Payload::Binary(bytes) => decode_binary(framing, &bytes.into()),
                 Payload::Text(text) => decode_text(text.as_bytes()),
             };
-            prop_assert_eq!(message.expect("a message").content["code"].as_str(), Some(code.as_str()));
+            let content = message.expect("a message").content;
+            prop_assert_eq!(content["code"].as_str(), Some(code.as_str()));
         }
     }
 
