@@ -14,6 +14,7 @@ mod files_tools;
 mod identity;
 mod inspector;
 mod jupyter_down;
+mod kernel_link;
 mod lab_process;
 mod layers;
 mod python_sdk;

@@ -38,6 +38,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 type Sink = stream::SplitSink<Socket, Frame>;
 type Stream = stream::SplitStream<Socket>;
 
+/// Which kernel, and who we are to it.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel<'a> {
+    pub(super) server: &'a JupyterServer,
+    pub(super) id: &'a str,
+    pub(super) session_id: &'a str,
+}
+
 pub(super) struct Line {
     socket: Socket,
     pub(super) framing: Framing,
@@ -61,39 +69,32 @@ pub(super) enum End {
 
 impl Line {
     /// Opens a connection in the given framing, or in the older one if that is all the server speaks.
-    pub(super) async fn open(
-        server: &JupyterServer,
-        kernel_id: &str,
-        session_id: &str,
-        framing: Framing,
-    ) -> Result<Self, JupyterError> {
+    pub(super) async fn open(kernel: Kernel<'_>, framing: Framing) -> Result<Self, JupyterError> {
+        let Kernel { server, id, session_id } = kernel;
         let encoded = |id| utf8_percent_encode(id, SEGMENT);
         let address = format!(
             "api/kernels/{}/channels?session_id={}",
-            encoded(kernel_id),
+            encoded(id),
             encoded(session_id)
         );
-        let named = |error| server.name_kernel(error, kernel_id);
+        let named = |error| server.name_kernel(error, id);
         if framing == Framing::V1
-            && let Some(socket) = server
-                .socket_speaking(SUBPROTOCOL, &address, kernel_id)
-                .await
-                .map_err(named)?
+            && let Some(socket) = server.socket_speaking(SUBPROTOCOL, &address, id).await.map_err(named)?
         {
             return Ok(Self { socket, framing });
         }
-        let socket = server.socket(&address, kernel_id).await.map_err(named)?;
+        let socket = server.socket(&address, id).await.map_err(named)?;
         Ok(Self {
             socket,
             framing: Framing::Legacy,
         })
     }
 
-    /// Carries messages both ways until the connection ends.
+    /// Carries messages both ways until the connection ends; the listener is greeted before the first.
     pub(super) async fn serve(
         self,
-        server: &JupyterServer,
-        kernel_id: &str,
+        kernel: Kernel<'_>,
+        greeting: Option<KernelEvent>,
         outbox: &mut mpsc::Receiver<Request>,
         events: &mut Queue,
         closing: &CancellationToken,
@@ -101,9 +102,9 @@ impl Line {
         let (mut sink, mut stream) = self.socket.split();
         let heard = Notify::new();
         tokio::select! {
-            end = listen(&mut stream, self.framing, events, &heard) => end,
+            end = listen(&mut stream, self.framing, greeting, events, &heard) => end,
             end = speak(&mut sink, self.framing, outbox) => end,
-            gone = watch_over(server, kernel_id, &heard) => End::Gone(gone),
+            gone = watch_over(kernel, &heard) => End::Gone(gone),
             () = closing.cancelled() => {
                 hang_up(sink, stream).await;
                 End::Left
@@ -113,7 +114,18 @@ impl Line {
 }
 
 /// Hands on what the kernel says. While the queue is full nothing is read, which makes the server wait.
-async fn listen(stream: &mut Stream, framing: Framing, events: &mut Queue, heard: &Notify) -> End {
+async fn listen(
+    stream: &mut Stream,
+    framing: Framing,
+    greeting: Option<KernelEvent>,
+    events: &mut Queue,
+    heard: &Notify,
+) -> End {
+    if let Some(greeting) = greeting
+        && let Err(Deserted) = events.offer(greeting, 0).await
+    {
+        return End::Left;
+    }
     let mut patience = OPENING_SILENCE;
     loop {
         let frame = tokio::select! {
@@ -190,7 +202,7 @@ fn frame(framing: Framing, message: &Outgoing) -> Frame {
 
 /// Returns when the kernel is known not to exist any more. It may be missing for a moment while the server
 /// restarts it, so it is asked after twice.
-async fn watch_over(server: &JupyterServer, kernel_id: &str, heard: &Notify) -> JupyterError {
+async fn watch_over(kernel: Kernel<'_>, heard: &Notify) -> JupyterError {
     let mut missing = false;
     loop {
         if timeout(QUIET, heard.notified()).await.is_ok() {
@@ -198,9 +210,9 @@ async fn watch_over(server: &JupyterServer, kernel_id: &str, heard: &Notify) -> 
             continue;
         }
         let was_missing = missing;
-        missing = matches!(server.kernel(kernel_id).await, Ok(None));
+        missing = matches!(kernel.server.kernel(kernel.id).await, Ok(None));
         if missing && was_missing {
-            return server.no_kernel(kernel_id);
+            return kernel.server.no_kernel(kernel.id);
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     ExecuteRequest, Framing, Message,
-    line::{End, Line, Request},
+    line::{End, Kernel, Line, Request},
     message::Outgoing,
     queue::Queue,
 };
@@ -102,9 +102,6 @@ impl KernelLink {
         kernel_id: &str,
         session_id: &str,
     ) -> Result<(Self, mpsc::Receiver<KernelEvent>), JupyterError> {
-        let line = Line::open(&server, kernel_id, session_id, Framing::V1).await?;
-        let (events, listener) = Queue::new();
-        let (outbox, requests) = mpsc::channel(MAX_REQUESTS);
         let closing = CancellationToken::new();
         let shared = Arc::new(Shared {
             server,
@@ -113,6 +110,9 @@ impl KernelLink {
             status: watch::Sender::new(Status::Connected),
             closing: closing.clone(),
         });
+        let line = Line::open(shared.kernel(), Framing::V1).await?;
+        let (events, listener) = Queue::new();
+        let (outbox, requests) = mpsc::channel(MAX_REQUESTS);
         tokio::spawn(keep(Arc::clone(&shared), line, requests, events));
         let handle = Handle {
             shared,
@@ -180,6 +180,14 @@ impl KernelLink {
 }
 
 impl Shared {
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel {
+            server: &self.server,
+            id: &self.kernel_id,
+            session_id: &self.session_id,
+        }
+    }
+
     /// Why a request could not be sent.
     fn refusal(&self) -> KernelError {
         let kernel = self.kernel_id.clone();
@@ -220,9 +228,10 @@ async fn keep_connected(
     events: &mut Queue,
 ) -> Option<JupyterError> {
     let mut backoff = FIRST_BACKOFF;
+    let mut greeting = None;
     loop {
         let (framing, since) = (line.framing, Instant::now());
-        let serving = line.serve(&shared.server, &shared.kernel_id, requests, events, &shared.closing);
+        let serving = line.serve(shared.kernel(), greeting.take(), requests, events, &shared.closing);
         match serving.await {
             End::Left => return None,
             End::Gone(error) => return Some(error),
@@ -234,11 +243,7 @@ async fn keep_connected(
         }
         let mending = async {
             events.offer(KernelEvent::Disconnected, 0).await.ok()?;
-            let line = come_back(shared, framing, &mut backoff).await;
-            if line.is_ok() {
-                events.offer(KernelEvent::Reconnected, 0).await.ok()?;
-            }
-            Some(line)
+            Some(come_back(shared, framing, &mut backoff).await)
         };
         let mended = tokio::select! {
             mended = mending => mended?,
@@ -249,7 +254,9 @@ async fn keep_connected(
             Ok(new_line) => line = new_line,
             Err(error) => return Some(error),
         }
+        // Who is told of the return may speak at once; who speaks before being told is heard all the same.
         shared.status.send_replace(Status::Connected);
+        greeting = Some(KernelEvent::Reconnected);
     }
 }
 
@@ -265,7 +272,7 @@ async fn come_back(shared: &Shared, framing: Framing, backoff: &mut Duration) ->
     loop {
         sleep(*backoff).await;
         *backoff = (*backoff * 2).min(MAX_BACKOFF);
-        match Line::open(&shared.server, &shared.kernel_id, &shared.session_id, framing).await {
+        match Line::open(shared.kernel(), framing).await {
             Ok(line) => return Ok(line),
             Err(gone @ JupyterError::NoKernel { .. }) => return Err(gone),
             Err(error) if Instant::now() > deadline => return Err(error),

@@ -147,7 +147,8 @@ proptest! {
                 Payload::Binary(bytes) => decode_binary(framing, &bytes.into()),
                 Payload::Text(text) => decode_text(text.as_bytes()),
             };
-            prop_assert_eq!(message.expect("a message").content["code"].as_str(), Some(code.as_str()));
+            let content = message.expect("a message").content;
+            prop_assert_eq!(content["code"].as_str(), Some(code.as_str()));
         }
     }
 
@@ -173,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn mending_any_text_neither_panics_nor_harms_what_is_whole(text in r#"(\\u[dD][89abcdef][0-9a-f]{2}|\\\\|\\n|[a-zä]|\\)*"#) {
+    fn mending_any_text_neither_panics_nor_harms_what_is_whole(text in r"(\\u[dD][89abcdef][0-9a-f]{2}|\\\\|\\n|[a-zä]|\\)*") {
         let mended = mend_escapes(&text);
         if serde_json::from_str::<String>(&format!("\"{text}\"")).is_ok() {
             prop_assert_eq!(mended, text);
