@@ -104,7 +104,7 @@ impl Store {
             }
         }
         // What is noted may take the place of what is stored and no longer fit the filter.
-        let limit = i64::try_from(filter.limit + noted.len()).unwrap_or(i64::MAX);
+        let limit = i64::try_from(filter.limit.saturating_add(noted.len())).unwrap_or(i64::MAX);
         query.push(" ORDER BY created_at DESC, execution_id DESC LIMIT ");
         query.push_bind(limit);
         let stored = query.build_query_as().fetch_all(&self.pool).await?;
@@ -225,7 +225,8 @@ impl FromRow<'_, SqliteRow> for ExecutionRecord {
             status: word(row.try_get("status")?)?,
             cells: json(row.try_get("cells")?)?,
             reason: row.try_get("reason")?,
-            outputs: outputs.map(json).transpose()?,
+            // Outputs nested too deeply to be read again must not take the whole record with them.
+            outputs: outputs.and_then(|text| json(text).ok()),
             created_at: time(row.try_get("created_at")?),
             started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time),
             ended_at: row.try_get::<Option<i64>, _>("ended_at")?.map(time),

@@ -220,6 +220,20 @@ async fn a_restarted_gateway_finds_what_has_not_ended() {
 }
 
 #[tokio::test]
+async fn outputs_that_cannot_be_read_again_hide_nothing_else() {
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let noted = ExecutionRecord {
+        outputs: Some(deep),
+        ..record(1, ExecutionStatus::Completed)
+    };
+    store.note_execution(noted.clone());
+    store.flush().await;
+    let expected = ExecutionRecord { outputs: None, ..noted };
+    assert_eq!(store.executions(anas(usize::MAX)).await.unwrap(), [expected]);
+}
+
+#[tokio::test]
 async fn only_old_finished_records_are_pruned() {
     let store = Store::open("sqlite::memory:").await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Completed));
