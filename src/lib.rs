@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools ▶ jupyter ──REST──▶ Jupyter A, B, C
-//!                                 │       └▶ pool ▶ room ═══ws══▶
+//!                                 │       ├▶ pool ▶ room ═══ws══▶
+//!                                 │       └▶ execution ▶ kernel ═══ws══▶
 //!                                 └ events (resumable streams), store (SQLite)
 //! ```
 //!
@@ -16,12 +17,13 @@
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
 //! | 4 | [`tools`] | what an agent can do: plain async functions on a context |
-//! | 5 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
-//! | 6 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API and rooms; the event store; principals and their rules |
-//! | 7 | [`store`] | what outlives the process: executions; the only place that knows sqlx |
-//! | 8 | [`telemetry`] | logs, traces, metrics |
-//! | 9 | [`config`] | settings, their defaults, and what is refused |
-//! | 10 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets, states of executions |
+//! | 5 | [`execution`] | what runs: queues, kernels, outputs on their way into notebooks, records |
+//! | 6 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
+//! | 7 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API and rooms; the event store; principals and their rules |
+//! | 8 | [`store`] | what outlives the process: executions; the only place that knows sqlx |
+//! | 9 | [`telemetry`] | logs, traces, metrics |
+//! | 10 | [`config`] | settings, their defaults, and what is refused |
+//! | 11 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets, states of executions |
 //!
 //! A test walks `src/` and checks this table.
 //!
@@ -33,6 +35,7 @@
 //!   else they do not exist.
 //! - What a client reads of a failure is the `Display` of an [`error::ClientError`]; everything else
 //!   is a fixed text and a log line.
+//! - An execution ends in exactly one of its states, and nothing that was sent to a kernel is sent twice.
 //! - Tokens, cell sources and outputs are in no log, span or metric.
 
 pub mod app;

@@ -283,10 +283,19 @@ impl Execution {
             .unwrap_or_default()
     }
 
+    /// Its turn has come, although its kernel may have to be started first.
+    pub(super) fn takes_its_turn(&self) -> bool {
+        let mut state = self.lock();
+        let is_new = state.status == ExecutionStatus::Queued;
+        if is_new {
+            state.status = ExecutionStatus::Running;
+            state.started_at.get_or_insert_with(SystemTime::now);
+        }
+        is_new
+    }
+
     pub(super) fn began(&self, step: usize, msg_id: &str, link: &KernelLink, path: Option<DocPath>) {
         let mut state = self.lock();
-        state.status = ExecutionStatus::Running;
-        state.started_at.get_or_insert_with(SystemTime::now);
         state.kernel_id = Some(link.kernel_id().to_owned());
         state.kernel_session = Some(link.session_id().to_owned());
         state.path = path.or(state.path.take());

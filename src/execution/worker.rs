@@ -219,6 +219,9 @@ impl Worker {
                 self.shared.finish(&execution);
                 continue;
             };
+            if execution.takes_its_turn() {
+                execution.changed();
+            }
             match &self.kernel {
                 Some(kernel) if !kernel.link.is_connected() => return,
                 Some(kernel) if !kernel.is_doubtful() => self.begin(execution, step).await,

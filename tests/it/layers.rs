@@ -14,6 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["mcp"],
     &["tools"],
+    &["execution"],
     &["pool"],
     &["jupyter", "events", "auth"],
     &["store"],

@@ -10,6 +10,7 @@ mod cli;
 mod conformance;
 mod edge;
 mod eras;
+mod executions;
 mod files_tools;
 mod identity;
 mod inspector;

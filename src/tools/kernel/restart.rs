@@ -81,10 +81,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     }))
 }
 
-async fn restart(
-    call: &Call,
-    arguments: &Arguments,
-) -> Result<Option<Arc<crate::execution::Execution>>, ToolError> {
+async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate::execution::Execution>>, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;

@@ -25,6 +25,8 @@ pub struct Agent {
     era: Era,
     pub session: Option<String>,
     next_id: AtomicI64,
+    /// Whether cells that it edits are executed, which is what a call that does not say so means.
+    executes: bool,
 }
 
 /// What a tool answered.
@@ -71,6 +73,7 @@ impl Agent {
             era,
             session: None,
             next_id: AtomicI64::new(1),
+            executes: false,
         };
         if era == Era::Legacy {
             let response = agent.send(serde_json::from_str(&initialize()).expect("json")).await;
@@ -86,6 +89,14 @@ impl Agent {
         agent
     }
 
+    /// An agent whose edits are executed, as they are for anybody who does not say otherwise.
+    pub async fn executing(gateway: &Gateway, era: Era) -> Self {
+        Self {
+            executes: true,
+            ..Self::connect(gateway, era).await
+        }
+    }
+
     /// The names of all tools.
     pub async fn tools(&self) -> Vec<String> {
         let listed = self.request("tools/list", json!({})).await;
@@ -99,7 +110,11 @@ impl Agent {
             .collect()
     }
 
-    pub async fn call(&self, tool: &str, arguments: Value) -> ToolAnswer {
+    pub async fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
+        let edits = ["insert_nb_cells", "modify_nb_cells"].contains(&tool);
+        if edits && !self.executes && arguments["exec"].is_null() {
+            arguments["exec"] = false.into();
+        }
         let answer = self
             .request("tools/call", json!({ "name": tool, "arguments": arguments }))
             .await;

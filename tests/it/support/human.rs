@@ -17,6 +17,7 @@ use tokio_tungstenite::{
 use yrs::{
     Any, Array, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn, StateVector, Text,
     TextPrelim, TextRef, Transact, TransactionMut, Update,
+    types::ToJson,
     updates::{decoder::Decode, encoder::Encode},
 };
 
@@ -154,6 +155,14 @@ impl Human {
             other => panic!("not a cell: {other:?}"),
         };
         page.cells.iter(&txn).map(cell).collect()
+    }
+
+    /// A cell with all that a live document has of it.
+    pub fn cell(&self, index: u32) -> Value {
+        let page = self.page();
+        let txn = page.doc.transact();
+        let cell = page.cells.get(&txn, index).map(|cell| cell.to_json(&txn));
+        cell.map_or(Value::Null, |cell| serde_json::to_value(cell).expect("json"))
     }
 
     pub fn sources(&self) -> Vec<String> {
