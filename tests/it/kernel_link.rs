@@ -204,17 +204,12 @@ async fn a_tight_loop_is_interrupted() {
     kernel.end().await;
 }
 
-fn is_new_process(message: &Message) -> bool {
-    let state = message.content["execution_state"].as_str().unwrap_or_default();
-    message.msg_type == "status" && message.parent_id.is_none() && ["restarting", "starting"].contains(&state)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_is_heard_and_the_link_stays_usable() {
     let mut kernel = Kernel::start().await;
     kernel.run("x = 1").await;
     kernel.server.restart_kernel(kernel.link.kernel_id()).await.unwrap();
-    kernel.message(is_new_process).await;
+    kernel.message(Message::tells_end_of_process).await;
     let about = kernel.run("x").await;
     assert_eq!(find(&about, "error").content["ename"], "NameError");
     kernel.end().await;
@@ -224,7 +219,7 @@ async fn a_restart_is_heard_and_the_link_stays_usable() {
 async fn the_death_of_a_kernel_is_heard_and_its_successor_answers() {
     let mut kernel = Kernel::start().await;
     kernel.execute("import os; os._exit(1)").await;
-    kernel.message(is_new_process).await;
+    kernel.message(Message::tells_end_of_process).await;
     assert_eq!(printed(&kernel.run("print('again')").await), "again\n");
     kernel.end().await;
 }

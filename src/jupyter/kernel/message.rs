@@ -74,6 +74,20 @@ impl Message {
             buffers,
         })
     }
+
+    /// Whether the kernel's process has ended, so that replies still awaited of it never come. A successor's
+    /// "starting" is often sent before the server listens to it, so what the old process says when it is
+    /// asked to leave counts too; one end may be told several times.
+    pub fn tells_end_of_process(&self) -> bool {
+        let state = self.content.get("execution_state").and_then(Value::as_str);
+        match (self.channel, self.msg_type.as_str()) {
+            (Channel::Iopub, "shutdown_reply") => true,
+            (Channel::Iopub, "status") => {
+                self.parent_id.is_none() && matches!(state, Some("restarting" | "starting" | "dead"))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Outputs and passwords belong in no log, so the content is not shown.
