@@ -9,6 +9,7 @@ mod handler;
 mod identity;
 mod observe;
 mod sessions;
+mod tasks;
 
 pub use catalogue::Catalogue;
 pub use endpoint::{Endpoint, EndpointConfig, Reply};

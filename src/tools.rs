@@ -17,10 +17,11 @@ mod session;
 mod url;
 
 pub use call::{Call, Scope, Services};
-pub use client::{Answer, Client, Reply as ClientReply};
+pub use client::{Client, Input, Reply as ClientReply, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
-pub use output::{Block, Output};
+pub use execution::{answer_execution, cancel_execution, find_execution};
+pub use output::{Block, OpenExecution, Output};
 
 /// Every tool there is, in the order in which clients see them.
 pub fn catalogue() -> Vec<ToolDefinition> {

@@ -67,6 +67,8 @@ pub(super) struct State {
     pub(super) ended_at: Option<SystemTime>,
     pub(super) reason: Option<String>,
     pub(super) question: Option<Question>,
+    /// How many questions there were.
+    asked: usize,
     pub(super) steps: Vec<Step>,
 }
 
@@ -88,6 +90,8 @@ pub struct Question {
     pub prompt: String,
     /// The answer must not be shown.
     pub password: bool,
+    /// How many the execution had asked before.
+    pub number: usize,
 }
 
 /// An execution as it was at one moment.
@@ -143,6 +147,7 @@ impl Execution {
                 ended_at: None,
                 reason: None,
                 question: None,
+                asked: 0,
                 steps,
             }),
             changes: watch::Sender::new(0),
@@ -182,6 +187,7 @@ impl Execution {
                 ended_at: None,
                 reason: None,
                 question: None,
+                asked: 0,
                 steps: record.cells.into_iter().map(step).collect(),
             }),
             changes: watch::Sender::new(0),
@@ -312,8 +318,10 @@ impl Execution {
         }
     }
 
-    pub(super) fn asks(&self, question: Question) {
+    pub(super) fn asks(&self, mut question: Question) {
         let mut state = self.lock();
+        question.number = state.asked;
+        state.asked += 1;
         state.status = ExecutionStatus::InputRequired;
         state.question = Some(question);
         drop(state);

@@ -74,6 +74,7 @@ impl Run {
             (Channel::Stdin, "input_request") => Said::Asks(Question {
                 prompt: text(content, "prompt"),
                 password: content.get("password").and_then(Value::as_bool).unwrap_or(false),
+                number: 0,
             }),
             (Channel::Iopub, _) => Said::Output,
             _ => Said::Nothing,

@@ -92,7 +92,7 @@ impl Catalogue {
         self.entries.iter().map(|entry| (&entry.definition, &entry.tool))
     }
 
-    fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+    pub(super) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.by_name.get(name).map(|index| &self.entries[*index].definition)
     }
 }

@@ -24,11 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     execution::Question,
-    tools::{Answer, Client, ClientReply},
+    tools::{Client, ClientReply, Input, Resumption},
 };
 
 /// The name under which an answer comes back.
 const FIELD: &str = "input";
+/// Begins the names of questions.
+const KEY: &str = "input-";
 /// How long the notice that takes a call back may trail behind the end of the call.
 const NOTICE_TRAILS: Duration = Duration::from_millis(200);
 
@@ -52,6 +54,7 @@ pub(super) struct McpClient {
     progress: AtomicU64,
     /// Whether questions can be asked in the middle of a call.
     asks: bool,
+    knows_tasks: bool,
     ended: CancellationToken,
     taken_back: CancellationToken,
     id: RequestId,
@@ -67,6 +70,7 @@ impl McpClient {
             progress_token: context.meta.get_progress_token(),
             progress: AtomicU64::new(0),
             asks: !is_modern(context) && can_elicit(context),
+            knows_tasks: knows_tasks(context),
             ended: context.ct.clone(),
             taken_back,
             id: context.id.clone(),
@@ -83,6 +87,10 @@ impl Drop for McpClient {
 
 #[async_trait]
 impl Client for McpClient {
+    fn knows_tasks(&self) -> bool {
+        self.knows_tasks
+    }
+
     fn follows(&self) -> bool {
         self.progress_token.is_some()
     }
@@ -143,26 +151,40 @@ pub(super) fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
         .is_some_and(|declared| declared.elicitation.is_some())
 }
 
-/// A question as the result of a call, which the client repeats with the answer.
-pub(super) fn input_required(execution_id: String, question: &Question) -> InputRequiredResult {
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
-    InputRequiredResult::new(
-        Some(InputRequests::from([(FIELD.to_owned(), request)])),
-        Some(execution_id),
-    )
+pub(super) fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
+    is_modern(context)
+        && context
+            .client_capabilities()
+            .is_some_and(|declared| declared.supports_tasks())
 }
 
-/// The answer that a repeated call brings.
-pub(super) fn answer(execution_id: String, responses: Option<&InputResponses>) -> Answer {
-    let reply = responses.and_then(|responses| responses.get(FIELD));
-    let is_accepted = |reply: &&serde_json::Value| reply.get("action").is_none_or(|action| action == "accept");
-    let value = reply
-        .filter(is_accepted)
-        .and_then(|reply| reply.pointer("/content/input")?.as_str());
-    Answer {
-        execution_id,
-        value: value.map(str::to_owned),
-    }
+/// A question as the result of a call, which the client repeats with the answer.
+pub(super) fn input_required(execution_id: String, question: &Question) -> InputRequiredResult {
+    InputRequiredResult::new(Some(input_requests(question)), Some(execution_id))
+}
+
+/// A question for the client's person, under a name that no other question of the execution has.
+pub(super) fn input_requests(question: &Question) -> InputRequests {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
+    InputRequests::from([(format!("{KEY}{}", question.number + 1), request)])
+}
+
+/// The answer that a client brings, if it brings one: nothing inside means that the person declined.
+pub(super) fn answer(responses: &InputResponses) -> Option<Option<String>> {
+    let (_, reply) = responses.iter().find(|(key, _)| key.starts_with(KEY))?;
+    let is_accepted = reply.get("action").is_none_or(|action| action == "accept");
+    let value = reply.pointer("/content/input").and_then(serde_json::Value::as_str);
+    Some(value.filter(|_| is_accepted).map(str::to_owned))
+}
+
+/// What a call that carries the state of an earlier one wants.
+pub(super) fn resumption(execution_id: String, responses: Option<&InputResponses>) -> Resumption {
+    let input = match responses.and_then(answer) {
+        Some(Some(value)) => Input::Answer(value),
+        Some(None) => Input::Declined,
+        None => Input::Nothing,
+    };
+    Resumption { execution_id, input }
 }
 
 fn form(question: &Question) -> ElicitRequestParams {

@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam, ContentBlock,
-        DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
-        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+        CancelledNotificationParam, ContentBlock, DiscoverResult, GetTaskParams, GetTaskResult, Implementation,
+        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListToolsResult, MetaObject,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -16,13 +17,14 @@ use rmcp::{
 use super::{
     Caller, Catalogue,
     catalogue::Refusal,
-    client::{self, Calls, McpClient, can_elicit, is_modern},
+    client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
     observe::observe,
+    tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
     error::ClientError,
     telemetry::Metrics,
-    tools::{Block, Output, Services, ToolError},
+    tools::{Block, Call, Input, Output, Resumption, Services, ToolError, answer_execution, cancel_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -39,6 +41,7 @@ pub struct GatewayHandler {
     /// Shared, since a handler is made per request and has many instruments.
     metrics: Arc<Metrics>,
     calls: Calls,
+    tasks: TaskCalls,
 }
 
 impl GatewayHandler {
@@ -48,6 +51,7 @@ impl GatewayHandler {
             services,
             metrics: Arc::new(metrics),
             calls: Calls::default(),
+            tasks: TaskCalls::default(),
         }
     }
 
@@ -70,25 +74,58 @@ impl GatewayHandler {
             Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
             Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
         };
-        let mut call = caller.call(&self.services, Arc::new(McpClient::new(context, &self.calls)));
+        let mut call = self.tool_call(context)?;
         if let Some(state) = request.request_state {
-            call = call.answering(client::answer(state, request.input_responses.as_ref()));
+            call = call.resuming(client::resumption(state, request.input_responses.as_ref()));
         }
-        let mut result = definition.call(call, request.arguments.unwrap_or_default()).await;
-        if let Ok(output) = &mut result
-            && let Some((execution_id, question)) = output.question.take()
-            && is_modern(context)
-            && can_elicit(context)
-        {
-            return Ok(client::input_required(execution_id, &question).into());
+        let arguments = request.arguments.unwrap_or_default();
+        let made_by = knows_tasks(context).then(|| TaskCall {
+            tool: definition.name,
+            arguments: arguments.clone(),
+        });
+        let result = definition.call(call.clone(), arguments).await;
+        if let Ok(Output { open: Some(open), .. }) = &result {
+            if let Some(made_by) = made_by {
+                return Ok(self.tasks.begin(&call, &open.id, made_by).await?.into());
+            }
+            if let Some(question) = open
+                .question
+                .as_ref()
+                .filter(|_| is_modern(context) && can_elicit(context))
+            {
+                return Ok(client::input_required(open.id.clone(), question).into());
+            }
         }
         Ok(render(definition.name, request_id(context), result).into())
+    }
+
+    /// What a call of this request works with.
+    fn tool_call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
+        let client = McpClient::new(context, &self.calls);
+        Ok(caller(context)?.call(&self.services, Arc::new(client)))
+    }
+
+    /// What the call that became a task would have answered.
+    async fn task_result(&self, call: &Call, id: &str, request_id: &str) -> CallToolResult {
+        let by_id = || TaskCall {
+            tool: "get_execution",
+            arguments: JsonObject::from_iter([("execution_id".to_owned(), id.into())]),
+        };
+        let TaskCall { tool, arguments } = self.tasks.of(id).unwrap_or_else(by_id);
+        let Some(definition) = self.catalogue.definition(tool) else {
+            return failure("the tool behind this task does not exist");
+        };
+        let looking = call.clone().resuming(Resumption {
+            execution_id: id.to_owned(),
+            input: Input::Nothing,
+        });
+        render(tool, request_id, definition.call(looking, arguments).await)
     }
 }
 
 impl ServerHandler for GatewayHandler {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
             .with_server_info(server_info())
             .with_instructions(INSTRUCTIONS)
     }
@@ -149,6 +186,49 @@ impl ServerHandler for GatewayHandler {
         if let Some(id) = &notice.request_id {
             self.calls.taken_back(id);
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        observe(&self.metrics, "tasks/get", None, &context, async {
+            let call = self.tool_call(&context)?;
+            let id = &request.task_id;
+            let result = self.task_result(&call, id, request_id(&context));
+            Ok(GetTaskResult::new(tasks::detailed(&call, id, result).await?))
+        })
+        .await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        observe(&self.metrics, "tasks/update", None, &context, async {
+            let call = self.tool_call(&context)?;
+            match client::answer(&request.input_responses) {
+                Some(value) => answer_execution(&call, &request.task_id, value)
+                    .await
+                    .map_err(|error| tasks::not_found(&error)),
+                None => Ok(()),
+            }
+        })
+        .await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        observe(&self.metrics, "tasks/cancel", None, &context, async {
+            let cancelled = cancel_execution(&self.tool_call(&context)?, &request.task_id).await;
+            cancelled.map(drop).map_err(|error| tasks::not_found(&error))
+        })
+        .await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

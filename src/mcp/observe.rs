@@ -23,6 +23,8 @@ impl Observed for CallToolResponse {
 impl Observed for rmcp::model::ListToolsResult {}
 impl Observed for rmcp::model::InitializeResult {}
 impl Observed for rmcp::model::DiscoverResult {}
+impl Observed for rmcp::model::GetTaskResult {}
+impl Observed for () {}
 
 /// Runs an operation in its span and records how it ended.
 pub(super) async fn observe<T: Observed>(

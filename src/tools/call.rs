@@ -7,7 +7,7 @@ use crate::{
     execution::{Claim, Engine, Owner},
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
-    tools::{Answer, Client, ToolError},
+    tools::{Client, Input, Resumption, ToolError},
     types::DocPath,
 };
 
@@ -73,7 +73,7 @@ pub struct Call {
     scope: Scope,
     services: Services,
     client: Arc<dyn Client>,
-    answer: Option<Answer>,
+    resumption: Option<Resumption>,
 }
 
 impl Call {
@@ -83,18 +83,29 @@ impl Call {
             scope,
             services,
             client,
-            answer: None,
+            resumption: None,
         }
     }
 
-    /// The call is a repetition that answers what an execution asked.
-    pub fn answering(mut self, answer: Answer) -> Self {
-        self.answer = Some(answer);
+    /// The call repeats an earlier one, whose execution it takes up.
+    pub fn resuming(mut self, resumption: Resumption) -> Self {
+        self.resumption = Some(resumption);
         self
     }
 
-    pub(super) fn answer(&self) -> Option<&Answer> {
-        self.answer.as_ref()
+    /// Whether the call shows an execution and does nothing about it.
+    pub(super) fn is_only_looking(&self) -> bool {
+        matches!(
+            &self.resumption,
+            Some(Resumption {
+                input: Input::Nothing,
+                ..
+            })
+        )
+    }
+
+    pub(super) fn resumption(&self) -> Option<&Resumption> {
+        self.resumption.as_ref()
     }
 
     pub(super) fn client(&self) -> &Arc<dyn Client> {

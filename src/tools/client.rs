@@ -17,6 +17,9 @@ pub enum Reply {
 
 #[async_trait]
 pub trait Client: Send + Sync {
+    /// Whether the client can take up an execution as a task, and so need not wait for it.
+    fn knows_tasks(&self) -> bool;
+
     /// Whether anybody wants to be told how far things are.
     fn follows(&self) -> bool;
 
@@ -32,10 +35,20 @@ pub trait Client: Send + Sync {
     fn takes_back(&self) -> bool;
 }
 
-/// What a client brings when it repeats a call in order to answer a question.
+/// What is left of a call that repeats an earlier one: nothing is done again, its execution is taken up.
 #[derive(Clone)]
-pub struct Answer {
+pub struct Resumption {
     pub execution_id: String,
-    /// Nothing if the person does not want to answer.
-    pub value: Option<String>,
+    pub input: Input,
+}
+
+/// What a call that takes up an execution brings for it.
+#[derive(Clone)]
+pub enum Input {
+    /// The answer to what it asks.
+    Answer(String),
+    /// The person does not want to answer.
+    Declined,
+    /// It is only looked at.
+    Nothing,
 }

@@ -2,13 +2,17 @@
 
 mod run_code;
 mod shown;
+mod take;
 mod track;
 mod wait;
 
 use super::{Effect, ToolDefinition};
 use crate::types::Toolset;
 
-pub(super) use shown::{Asked, CellResult, RunOptions, RunResult, answer};
+pub use take::{answer_execution, cancel_execution, find_execution};
+
+pub(super) use shown::{Asked, CellResult, RunOptions, RunResult};
+pub(super) use take::{Taken, resumed};
 pub(super) use wait::Disconnect;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {

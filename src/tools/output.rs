@@ -23,8 +23,16 @@ pub struct Output {
     pub blocks: Vec<Block>,
     /// The tool did what it was asked, and what came of it is a failure: code that raised, for one.
     pub is_failure: bool,
-    /// The execution that asks something, and what.
-    pub question: Option<(String, Question)>,
+    /// The execution that this tells of, if it has not ended.
+    pub open: Option<OpenExecution>,
+}
+
+/// An execution that goes on after the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenExecution {
+    pub id: String,
+    /// What it asks, if it does.
+    pub question: Option<Question>,
 }
 
 /// A result that can be answered. Every serialisable type with a schema can, its JSON being the text.
@@ -42,7 +50,7 @@ impl<T: Serialize + JsonSchema> Reply for T {
             blocks: vec![Block::Text(structured.to_string())],
             structured,
             is_failure: false,
-            question: None,
+            open: None,
         }
     }
 }
@@ -61,7 +69,7 @@ impl<T: Serialize + JsonSchema> Reply for WithBlocks<T> {
             structured: to_json(&self.value),
             blocks: self.blocks,
             is_failure: false,
-            question: None,
+            open: None,
         }
     }
 }
@@ -71,7 +79,7 @@ pub(super) struct Ran<T> {
     pub(super) value: T,
     pub(super) images: Vec<Block>,
     pub(super) is_failure: bool,
-    pub(super) question: Option<(String, Question)>,
+    pub(super) open: Option<OpenExecution>,
 }
 
 impl<T: Serialize + JsonSchema> Reply for Ran<T> {
@@ -85,7 +93,7 @@ impl<T: Serialize + JsonSchema> Reply for Ran<T> {
             structured,
             blocks,
             is_failure: self.is_failure,
-            question: self.question,
+            open: self.open,
         }
     }
 }

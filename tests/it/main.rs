@@ -11,6 +11,7 @@ mod conformance;
 mod edge;
 mod eras;
 mod executions;
+mod executions_clients;
 mod files_tools;
 mod identity;
 mod inspector;

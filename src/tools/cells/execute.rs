@@ -18,7 +18,7 @@ use crate::{
     pool::Lease,
     tools::{
         Call, ToolError,
-        execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, answer},
+        execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, Taken, resumed},
         output::Ran,
     },
     types::Permission,
@@ -74,11 +74,11 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
         arguments.on_disconnect,
         arguments.max_cell_output_size,
     )?;
-    let execution = match answer(&call).await? {
-        Some(execution) => execution,
-        None => start(&call, &arguments).await?,
+    let taken = match resumed(&call).await? {
+        Some(taken) => taken,
+        None => Taken::Live(start(&call, &arguments).await?),
     };
-    let result = RunResult::of(&call, &execution, options).await;
+    let result = RunResult::of(&call, taken, options).await;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
         message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
@@ -130,8 +130,8 @@ impl Change {
     }
 }
 
-/// Changes a notebook and runs what was changed, if that is wanted. A call that only answers a question changes
-/// nothing again.
+/// Changes a notebook and runs what was changed, if that is wanted. A call that repeats an earlier one
+/// changes nothing again.
 pub(super) async fn change_and_run<T>(
     call: &Call,
     wanted: bool,
@@ -140,8 +140,8 @@ pub(super) async fn change_and_run<T>(
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
     answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
 ) -> Result<Ran<T>, ToolError> {
-    let (execution, change) = match answer(call).await? {
-        Some(execution) => (execution, None),
+    let (taken, change) = match resumed(call).await? {
+        Some(taken) => (taken, None),
         None => {
             let (server, room, change) = changes.await?;
             let wanted = RunCells {
@@ -153,13 +153,16 @@ pub(super) async fn change_and_run<T>(
                     value: answered((done.to_owned(), Some(change), None)),
                     images: Vec::new(),
                     is_failure: false,
-                    question: None,
+                    open: None,
                 });
             }
-            (run_cells(call, &server, room, &wanted).await?, Some(change))
+            (
+                Taken::Live(run_cells(call, &server, room, &wanted).await?),
+                Some(change),
+            )
         }
     };
-    let result = RunResult::of(call, &execution, options).await;
+    let result = RunResult::of(call, taken, options).await;
     Ok(ran(result, |run, message| {
         answered((message(&format!("{done} and executed cells")), change, Some(run)))
     }))
@@ -193,7 +196,7 @@ fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
 
 /// An answer that tells of a run.
 pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T) -> Ran<T> {
-    let (is_failure, question, input_request) = (result.is_failure(), result.open_question(), result.asked());
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
     let run = Run {
         execution_id: result.execution_id.clone(),
         status: result.status.as_str(),
@@ -205,6 +208,6 @@ pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn 
         value,
         images: result.images,
         is_failure,
-        question,
+        open,
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    RunOptions,
-    shown::{Asked, CellResult, RunResult, answer},
+    RunOptions, Taken, resumed,
+    shown::{Asked, CellResult, RunResult},
     wait::Disconnect,
 };
 use crate::tools::{Call, ToolError, notebook::require_notebook_name, output::Ran};
@@ -50,12 +50,12 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
         arguments.on_disconnect,
         arguments.max_cell_output_size,
     )?;
-    let execution = match answer(&call).await? {
-        Some(execution) => execution,
-        None => start(&call, arguments).await?,
+    let taken = match resumed(&call).await? {
+        Some(taken) => taken,
+        None => Taken::Live(start(&call, arguments).await?),
     };
-    let result = RunResult::of(&call, &execution, options).await;
-    let (is_failure, question, input_request) = (result.is_failure(), result.open_question(), result.asked());
+    let result = RunResult::of(&call, taken, options).await;
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
     let (outputs, truncated, original_size) = result
         .results
         .into_iter()
@@ -74,7 +74,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
         },
         images: result.images,
         is_failure,
-        question,
+        open,
     })
 }
 

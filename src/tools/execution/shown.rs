@@ -1,22 +1,22 @@
 //! Executions as answers show them.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::wait::{Disconnect, patience, wait};
+use super::{
+    Taken,
+    wait::{Disconnect, patience, wait},
+};
 use crate::{
-    execution::{CellSnapshot, Execution, Question, Snapshot},
+    execution::{CellSnapshot, Question, Snapshot},
     tools::{
-        Block, Call, ToolError,
+        Block, Call, OpenExecution, ToolError,
         cells::{ShownOutputs, show_outputs},
     },
-    types::{ExecutionStatus, Permission},
+    types::ExecutionStatus,
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -129,9 +129,16 @@ impl ShownExecution {
 
 impl RunResult {
     /// Waits for an execution as the call wants, and shows what there is of it then.
-    pub(in crate::tools) async fn of(call: &Call, execution: &Arc<Execution>, options: RunOptions) -> Self {
-        let open = wait(call, execution, options.patience, options.disconnect).await;
-        let snapshot = execution.snapshot();
+    pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Self {
+        let snapshot = match taken {
+            Taken::Live(execution) => {
+                if !call.is_only_looking() {
+                    wait(call, &execution, options.patience, options.disconnect).await;
+                }
+                execution.snapshot()
+            }
+            Taken::Ended(snapshot) => *snapshot,
+        };
         let mut images = Vec::new();
         Self {
             execution_id: snapshot.execution_id,
@@ -139,7 +146,7 @@ impl RunResult {
             reason: snapshot.reason,
             results: results(snapshot.cells, options.max_output, &mut images),
             images,
-            question: open,
+            question: snapshot.question,
         }
     }
 
@@ -151,11 +158,11 @@ impl RunResult {
         self.question.clone().map(Asked::from)
     }
 
-    /// The question that is left for the protocol to ask.
-    pub(in crate::tools) fn open_question(&self) -> Option<(String, Question)> {
-        self.question
-            .clone()
-            .map(|question| (self.execution_id.clone(), question))
+    pub(in crate::tools) fn open(&self) -> Option<OpenExecution> {
+        (!self.status.is_finished()).then(|| OpenExecution {
+            id: self.execution_id.clone(),
+            question: self.question.clone(),
+        })
     }
 
     /// A sentence on how it went, after what the call did besides.
@@ -172,28 +179,6 @@ impl RunResult {
             ExecutionStatus::Lost => format!("{done}, but how it ended is not known: {reason}"),
         }
     }
-}
-
-/// A call that repeats an earlier one in order to answer what its execution asks: the execution goes on, and nothing
-/// of the call is done again.
-pub(in crate::tools) async fn answer(call: &Call) -> Result<Option<Arc<Execution>>, ToolError> {
-    let Some(answer) = call.answer() else { return Ok(None) };
-    call.principal().require(Permission::Execute)?;
-    let owner = call.owner();
-    let Some(execution) = call.engine().live(&owner, &answer.execution_id) else {
-        let ended = call.engine().ended(&owner, &answer.execution_id).await?;
-        let why = format!(
-            "execution {:?} is {} and asks nothing",
-            ended.execution_id,
-            ended.status.as_str()
-        );
-        return Err(ToolError::argument("requestState", why));
-    };
-    match &answer.value {
-        Some(value) => call.engine().answer(&execution, value.clone()).await?,
-        None => call.engine().cancel(&execution).await,
-    }
-    Ok(Some(execution))
 }
 
 pub(super) fn is_failure(status: ExecutionStatus) -> bool {

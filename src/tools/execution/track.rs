@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Taken, answer_execution, find_execution,
     shown::{DEFAULT_MAX_OUTPUT, ShownExecution, is_failure},
     wait::{Disconnect, patience, wait},
 };
 use crate::{
     tools::{Call, ToolError, output::Ran},
-    types::{ExecutionStatus, Permission},
+    types::ExecutionStatus,
 };
 
 const DEFAULT_LIMIT: usize = 20;
@@ -61,37 +62,28 @@ pub(super) struct Cancelled {
 
 pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result<Ran<ShownExecution>, ToolError> {
     let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
-    let (owner, id) = (call.owner(), arguments.execution_id.as_str());
-    let mut question = None;
-    let snapshot = match call.engine().live(&owner, id) {
-        Some(execution) => {
-            if let Some(input) = arguments.input {
-                call.principal().require(Permission::Execute)?;
-                call.engine().answer(&execution, input).await?;
-            }
+    let id = arguments.execution_id.as_str();
+    if let Some(input) = arguments.input {
+        answer_execution(&call, id, Some(input)).await?;
+    }
+    let snapshot = match Taken::find(&call, id).await? {
+        Taken::Live(execution) => {
             if !waits.is_zero() {
-                question = wait(&call, &execution, waits, Disconnect::Continue).await;
+                wait(&call, &execution, waits, Disconnect::Continue).await;
             }
             execution.snapshot()
         }
-        None => {
-            let ended = call.engine().ended(&owner, id).await?;
-            if arguments.input.is_some() {
-                let why = format!("the execution is {} and asks nothing", ended.status.as_str());
-                return Err(ToolError::argument("input", why));
-            }
-            ended
-        }
+        Taken::Ended(snapshot) => *snapshot,
     };
     let is_failure = is_failure(snapshot.status);
-    let question = question.map(|question| (snapshot.execution_id.clone(), question));
     let mut images = Vec::new();
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
     Ok(Ran {
         value: ShownExecution::new(snapshot, max_output, &mut images),
         images,
         is_failure,
-        question,
+        // Whoever asks for an execution by its id knows how to go on with it.
+        open: None,
     })
 }
 
@@ -126,15 +118,12 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {
-    let (owner, id) = (call.owner(), arguments.execution_id.as_str());
-    let status = match call.engine().live(&owner, id) {
-        Some(execution) => {
-            call.engine().cancel(&execution).await;
-            execution.ended(CANCEL_PATIENCE).await;
-            execution.status()
-        }
-        None => call.engine().ended(&owner, id).await?.status,
-    };
+    let id = arguments.execution_id.as_str();
+    super::cancel_execution(&call, id).await?;
+    if let Taken::Live(execution) = Taken::find(&call, id).await? {
+        execution.ended(CANCEL_PATIENCE).await;
+    }
+    let status = find_execution(&call, id).await?.status;
     let message = match status {
         ExecutionStatus::Cancelled => "The execution was cancelled".to_owned(),
         ended if ended.is_finished() => format!("The execution had ended already: {}", ended.as_str()),

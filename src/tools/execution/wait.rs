@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use crate::{
-    execution::{Engine, Execution, Question},
+    execution::{Engine, Execution},
     tools::{Call, ToolError, client::Reply},
     types::ExecutionStatus,
 };
@@ -18,6 +18,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The longest that one call may wait.
 const MAX_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// A client that knows tasks gets one for whatever takes longer, unless it said how long to wait.
+const TASK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What happens to an execution when the connection that waits for it is lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -31,26 +34,31 @@ pub(in crate::tools) enum Disconnect {
 /// The seconds that a call wants to wait.
 pub(in crate::tools) fn patience(call: &Call, argument: &str, seconds: Option<f64>) -> Result<Duration, ToolError> {
     let Some(seconds) = seconds else {
-        return Ok(call.engine().settings().default_wait);
+        let default = call.engine().settings().default_wait;
+        return Ok(match call.client().knows_tasks() {
+            true => default.min(TASK_PATIENCE),
+            false => default,
+        });
     };
     Duration::try_from_secs_f64(seconds)
         .map(|patience| patience.min(MAX_PATIENCE))
         .map_err(|_| ToolError::argument(argument, format!("{seconds} is not a number of seconds, 0 or more")))
 }
 
-/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out. The
-/// question that is left open is returned.
+/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out.
 pub(in crate::tools) async fn wait(
     call: &Call,
     execution: &Arc<Execution>,
     patience: Duration,
     disconnect: Disconnect,
-) -> Option<Question> {
+) {
     let deadline = Instant::now() + patience;
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     let follows = call.client().follows();
     let mut told = Instant::now();
+    // The last question that was asked; what comes of it takes a moment.
+    let mut dealt_with = None;
     let mut left = LeftBehind {
         engine: Arc::clone(call.engine()),
         execution: Arc::clone(execution),
@@ -61,25 +69,19 @@ pub(in crate::tools) async fn wait(
         if status.is_finished() {
             break;
         }
-        if status == ExecutionStatus::InputRequired
-            && let Some(question) = execution.question()
-        {
+        let question = execution
+            .question()
+            .filter(|question| Some(question.number) != dealt_with);
+        if let Some(question) = question.filter(|_| status == ExecutionStatus::InputRequired) {
             match call.client().ask(&question).await {
                 Reply::Answered(value) => {
                     // A question that is gone meanwhile needs no answer.
                     let _ = call.engine().answer(execution, value).await;
                 }
                 Reply::Declined => call.engine().cancel(execution).await,
-                Reply::Unable => {
-                    left.interrupts = false;
-                    return Some(question);
-                }
+                Reply::Unable => break,
             }
-            changes.mark_unchanged();
-            if execution.status() == ExecutionStatus::InputRequired {
-                // It was answered or cancelled; what comes of that is the next change.
-                let _ = tokio::time::timeout_at(deadline, changes.changed()).await;
-            }
+            dealt_with = Some(question.number);
             continue;
         }
         tokio::select! {
@@ -95,12 +97,11 @@ pub(in crate::tools) async fn wait(
                 if call.client().takes_back() {
                     left.interrupts = true;
                 }
-                return None;
+                return;
             }
         }
     }
     left.interrupts = false;
-    None
 }
 
 async fn tell(call: &Call, execution: &Execution) {

@@ -11,7 +11,7 @@ use crate::{
     tools::{
         Call, ToolError,
         cells::{Run, RunCells, ran, run_cells},
-        execution::{Disconnect, RunOptions, RunResult, answer},
+        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
         notebook::require_notebook_name,
         output::Ran,
     },
@@ -62,20 +62,20 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
         cells_executed: run.is_some(),
         run,
     };
-    let execution = match answer(&call).await? {
-        Some(execution) => Some(execution),
-        None => restart(&call, &arguments).await?,
+    let taken = match resumed(&call).await? {
+        Some(taken) => Some(taken),
+        None => restart(&call, &arguments).await?.map(Taken::Live),
     };
     let done = "Successfully restarted notebook kernel";
-    let Some(execution) = execution else {
+    let Some(taken) = taken else {
         return Ok(Ran {
             value: answered(done.to_owned(), None),
             images: Vec::new(),
             is_failure: false,
-            question: None,
+            open: None,
         });
     };
-    let result = RunResult::of(&call, &execution, options).await;
+    let result = RunResult::of(&call, taken, options).await;
     Ok(ran(result, |run, message| {
         answered(message(&format!("{done} and executed cells")), Some(run))
     }))

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Gateway, TOKEN,
-    wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize},
+    wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_with},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub struct Agent {
     next_id: AtomicI64,
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
     executes: bool,
+    capabilities: Value,
 }
 
 /// What a tool answered.
@@ -66,6 +67,15 @@ impl Agent {
 
     /// Connects to a URL that may carry a selection.
     pub async fn connect_to(url: &str, token: &str, era: Era) -> Self {
+        Self::connect_with(url, token, era, json!({})).await
+    }
+
+    /// Connects as a client that can do more than call tools.
+    pub async fn capable(gateway: &Gateway, era: Era, capabilities: Value) -> Self {
+        Self::connect_with(&gateway.url("/mcp"), TOKEN, era, capabilities).await
+    }
+
+    async fn connect_with(url: &str, token: &str, era: Era, capabilities: Value) -> Self {
         let mut agent = Self {
             http: Client::new(),
             url: url.to_owned(),
@@ -74,9 +84,10 @@ impl Agent {
             session: None,
             next_id: AtomicI64::new(1),
             executes: false,
+            capabilities,
         };
         if era == Era::Legacy {
-            let response = agent.send(serde_json::from_str(&initialize()).expect("json")).await;
+            let response = agent.send(initialize_with(&agent.capabilities)).await;
             assert_eq!(response.status(), StatusCode::OK, "initialize");
             let session = response.headers().get("mcp-session-id").expect("a session id");
             agent.session = Some(session.to_str().expect("text").to_owned());
@@ -158,7 +169,7 @@ impl Agent {
             let meta = params["_meta"].take();
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": self.capabilities,
                 "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             });
             for (key, value) in meta.as_object().into_iter().flatten() {
@@ -212,7 +223,8 @@ impl Agent {
             let params = &message["params"];
             request = request.header("mcp-protocol-version", MODERN_VERSION);
             request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
-            if let Some(name) = params["name"].as_str() {
+            let named = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str());
+            if let Some(name) = named {
                 request = request.header("mcp-name", encoded(name));
             }
             for (argument, header) in [("path", "mcp-param-path"), ("server", "mcp-param-server")] {

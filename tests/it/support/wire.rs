@@ -22,8 +22,13 @@ pub fn post_without_token(gateway: &Gateway, body: impl Into<reqwest::Body>) -> 
 }
 
 pub fn initialize() -> String {
-    let params = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
-    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string()
+    initialize_with(&json!({})).to_string()
+}
+
+/// `initialize` of a client that can do these things.
+pub fn initialize_with(capabilities: &Value) -> Value {
+    let params = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } });
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
 }
 
 pub struct Answer {

@@ -1,0 +1,84 @@
+//! Finding an execution of the caller's own, and doing something about it.
+
+use std::sync::Arc;
+
+use crate::{
+    execution::{Execution, Snapshot},
+    tools::{Call, Input, ToolError},
+    types::{ExecutionStatus, Permission},
+};
+
+/// An execution that a call tells of.
+pub(in crate::tools) enum Taken {
+    Live(Arc<Execution>),
+    Ended(Box<Snapshot>),
+}
+
+impl Taken {
+    /// An execution of the caller's by its id.
+    pub(super) async fn find(call: &Call, id: &str) -> Result<Self, ToolError> {
+        let owner = call.owner();
+        match call.engine().live(&owner, id) {
+            Some(execution) => Ok(Self::Live(execution)),
+            None => Ok(Self::Ended(Box::new(call.engine().ended(&owner, id).await?))),
+        }
+    }
+
+    fn snapshot(self) -> Snapshot {
+        match self {
+            Self::Live(execution) => execution.snapshot(),
+            Self::Ended(snapshot) => *snapshot,
+        }
+    }
+}
+
+/// The execution that a call takes up instead of doing anything, if it is a repetition of an earlier one.
+pub(in crate::tools) async fn resumed(call: &Call) -> Result<Option<Taken>, ToolError> {
+    let Some(resumption) = call.resumption() else {
+        return Ok(None);
+    };
+    let taken = Taken::find(call, &resumption.execution_id).await?;
+    match (&resumption.input, &taken) {
+        (Input::Nothing, _) => {}
+        (Input::Answer(value), Taken::Live(execution)) => reply(call, execution, Some(value.clone())).await?,
+        (Input::Declined, Taken::Live(execution)) => reply(call, execution, None).await?,
+        // It ended while the person thought; its result is the answer.
+        (Input::Answer(_) | Input::Declined, Taken::Ended(_)) => {}
+    }
+    Ok(Some(taken))
+}
+
+/// An execution as it is now.
+pub async fn find_execution(call: &Call, id: &str) -> Result<Snapshot, ToolError> {
+    Ok(Taken::find(call, id).await?.snapshot())
+}
+
+/// Answers what an execution asks; no value means that the person does not want to, which cancels it.
+pub async fn answer_execution(call: &Call, id: &str, value: Option<String>) -> Result<(), ToolError> {
+    match Taken::find(call, id).await? {
+        Taken::Live(execution) => reply(call, &execution, value).await,
+        Taken::Ended(ended) => {
+            let why = format!("the execution is {} and asks nothing", ended.status.as_str());
+            Err(ToolError::argument("input", why))
+        }
+    }
+}
+
+/// Asks for an execution to end. Returns its status, which may lag behind.
+pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, ToolError> {
+    call.principal().require(Permission::Execute)?;
+    let taken = Taken::find(call, id).await?;
+    if let Taken::Live(execution) = &taken {
+        call.engine().cancel(execution).await;
+    }
+    Ok(taken.snapshot().status)
+}
+
+async fn reply(call: &Call, execution: &Arc<Execution>, value: Option<String>) -> Result<(), ToolError> {
+    call.principal().require(Permission::Execute)?;
+    match value {
+        Some(value) => call.engine().answer(execution, value).await?,
+        None => call.engine().cancel(execution).await,
+    }
+    Ok(())
+}

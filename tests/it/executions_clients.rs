@@ -1,0 +1,361 @@
+//! How executions meet their clients: questions to the person, progress, tasks, leaving and cancelling.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::support::{
+    Agent, Era, Gateway, eventually, gateway, lab,
+    lab::Folder,
+    notebook::{notebook, whole_cells_on_disk},
+    wire::Events,
+};
+
+const ASKS: &str = "name = input('Your name? ')\nprint('Hello', name)";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+async fn start() -> (Gateway, Folder) {
+    (Gateway::start().await, lab().folder())
+}
+
+fn first_cell(path: &str) -> Value {
+    json!({ "path": path, "ranges": [{ "start": 0 }] })
+}
+
+fn text_of(result: &Value) -> &str {
+    result["outputs"][0]["text"].as_str().unwrap_or_default()
+}
+
+async fn status(agent: &Agent, id: &Value) -> Value {
+    agent
+        .call("get_execution", json!({ "execution_id": id }))
+        .await
+        .structured["status"]
+        .take()
+}
+
+async fn until_status(agent: &Agent, id: &Value, wanted: &str) {
+    eventually(&format!("the execution is {wanted}"), async || {
+        (status(agent, id).await == wanted).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_waits_for_whoever_answers_it() {
+    let (gateway, folder) = start().await;
+    let path = folder.write("ask.ipynb", &notebook(&[ASKS]));
+    for era in [Era::Modern, Era::Legacy] {
+        let agent = Agent::executing(&gateway, era).await;
+        let asked = agent.call("execute_nb_cells", first_cell(&path)).await.ok();
+        assert_eq!(asked["status"], "input_required");
+        assert_eq!(
+            (&asked["input_request"]["prompt"], &asked["input_request"]["password"]),
+            (&json!("Your name? "), &json!(false))
+        );
+        let id = &asked["execution_id"];
+        let answer = json!({ "execution_id": id, "input": "Ana", "wait": 20 });
+        let ended = agent.call("get_execution", answer.clone()).await.ok();
+        assert_eq!(
+            (&ended["status"], text_of(&ended["cells"][0])),
+            (&json!("completed"), "Hello Ana\n")
+        );
+        let late = agent.call("get_execution", answer).await.error();
+        assert!(late.contains("asks nothing"), "{late}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_client_is_asked_in_a_second_round_and_nothing_is_done_twice() {
+    let (gateway, folder) = start().await;
+    let path = folder.write("ask.ipynb", &notebook(&["1"]));
+    let agent = Agent::capable(&gateway, Era::Modern, json!({ "elicitation": { "form": {} } })).await;
+    let cells = json!([{ "content": format!("{ASKS}\nprint('and', input())") }]);
+    let insert = json!({ "path": path, "position": 1, "cells": cells });
+    let mut params = json!({ "name": "insert_nb_cells", "arguments": insert });
+    let mut prompts = Vec::new();
+    let mut answers = ["Ana", "Bo"].into_iter();
+    let result = loop {
+        let result = agent.request("tools/call", params.clone()).await["result"].take();
+        if result["resultType"] != "input_required" {
+            break result;
+        }
+        let requests = result["inputRequests"].as_object().expect("questions").clone();
+        let (key, request) = requests.iter().next().expect("one question");
+        prompts.push(request["params"]["message"].as_str().unwrap_or_default().to_owned());
+        let reply = json!({ "action": "accept", "content": { "input": answers.next().expect("two questions") } });
+        params["inputResponses"] = json!({ key: reply });
+        params["requestState"] = result["requestState"].clone();
+    };
+    assert_eq!(
+        prompts,
+        ["The running code asks: Your name?", "The running code asks for input"]
+    );
+    let ran = &result["structuredContent"];
+    assert_eq!(text_of(&ran["execution_results"][0]), "Hello Ana\nand Bo\n");
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert_eq!(read["cell_count"], 2, "the cell was inserted once");
+    params["requestState"] = "made up".into();
+    let refused = agent.request("tools/call", params).await;
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+}
+
+#[tokio::test]
+async fn a_legacy_client_is_asked_in_the_middle_of_the_call() {
+    let (gateway, folder) = start().await;
+    let path = folder.write(
+        "ask.ipynb",
+        &notebook(&["import getpass\nprint(len(getpass.getpass('Key: ')))"]),
+    );
+    let agent = Agent::capable(&gateway, Era::Legacy, json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let mut events = Events::new(agent.start(7, "tools/call", call).await);
+    let (_, question) = events.next_message().await.expect("a question");
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["message"], "The running code asks: Key:");
+    let result = json!({ "action": "accept", "content": { "input": "s3cret" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
+    agent.send(answer).await;
+    let (_, answered) = events.next_message().await.expect("a result");
+    let ran = &answered["result"]["structuredContent"];
+    assert_eq!(
+        (&ran["status"], text_of(&ran["execution_results"][0])),
+        (&json!("completed"), "6\n")
+    );
+    let file = folder.disk.join("ask.ipynb");
+    eventually("the file has the output", async || {
+        let cells = whole_cells_on_disk(&file)?;
+        (cells[0]["outputs"][0]["text"] == json!(["6\n"])).then_some(())
+    })
+    .await;
+    assert!(!std::fs::read_to_string(&file).expect("the file").contains("s3cret"));
+    assert!(!answered.to_string().contains("s3cret"), "a password is never echoed");
+}
+
+#[tokio::test]
+async fn one_who_declines_to_answer_cancels() {
+    let (gateway, folder) = start().await;
+    let path = folder.write("ask.ipynb", &notebook(&[ASKS]));
+    let agent = Agent::capable(&gateway, Era::Legacy, json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let mut events = Events::new(agent.start(7, "tools/call", call).await);
+    let (_, question) = events.next_message().await.expect("a question");
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } });
+    agent.send(answer).await;
+    let (_, answered) = events.next_message().await.expect("a result");
+    assert_eq!(
+        answered["result"]["structuredContent"]["status"], "cancelled",
+        "{answered}"
+    );
+}
+
+#[tokio::test]
+async fn those_who_want_to_are_told_of_the_latest_output() {
+    let (gateway, folder) = start().await;
+    let source = "import time\nfor n in range(6):\n    print('step', n, flush=True)\n    time.sleep(0.3)";
+    let path = folder.write("steps.ipynb", &notebook(&[source]));
+    for era in [Era::Legacy, Era::Modern] {
+        let agent = Agent::connect(&gateway, era).await;
+        let mut call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+        call["_meta"] = json!({ "progressToken": "p" });
+        let mut events = Events::new(agent.start(7, "tools/call", call).await);
+        let mut told = Vec::new();
+        loop {
+            let (_, message) = events.next_message().await.expect("an answer");
+            if message["id"] == 7 {
+                break;
+            }
+            assert_eq!(message["method"], "notifications/progress");
+            told.push(message["params"].clone());
+        }
+        assert!(told.len() >= 3, "{told:?}");
+        let rises = told
+            .windows(2)
+            .all(|pair| pair[0]["progress"].as_f64() < pair[1]["progress"].as_f64());
+        assert!(rises, "{told:?}");
+        let says = |step: &Value| {
+            step["message"]
+                .as_str()
+                .is_some_and(|message| message.starts_with("step"))
+        };
+        assert!(told.iter().any(says), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_knows_tasks_gets_one_for_what_takes_long() {
+    let (gateway, folder) = start().await;
+    let path = folder.write(
+        "slow.ipynb",
+        &notebook(&["import time; time.sleep(2.5); print('slept')", "2"]),
+    );
+    let capabilities = json!({ "extensions": { TASKS: {} }, "elicitation": {} });
+    let agent = Agent::capable(&gateway, Era::Modern, capabilities).await;
+    let call = async |code: &str| {
+        let arguments = json!({ "path": path, "code": code });
+        let answer = agent
+            .request("tools/call", json!({ "name": "run_code", "arguments": arguments }))
+            .await;
+        answer["result"].clone()
+    };
+    // The kernel is there, so that what is quick is quick.
+    agent
+        .call(
+            "execute_nb_cells",
+            json!({ "path": path, "ranges": [{ "start": 1 }], "timeout": 60 }),
+        )
+        .await
+        .ok();
+    let quick = call("1 + 1").await;
+    assert_eq!(
+        (&quick["resultType"], &quick["structuredContent"]["status"]),
+        (&json!("complete"), &json!("completed"))
+    );
+
+    let params = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let task = agent.request("tools/call", params).await["result"].take();
+    assert_eq!(
+        (&task["resultType"], &task["status"]),
+        (&json!("task"), &json!("working")),
+        "{task}"
+    );
+    let look = async |id: &Value| agent.request("tasks/get", json!({ "taskId": id })).await["result"].take();
+    let ended = eventually("the task ends", async || {
+        let seen = look(&task["taskId"]).await;
+        (seen["status"] != "working").then_some(seen)
+    })
+    .await;
+    let ran = &ended["result"]["structuredContent"];
+    assert_eq!(
+        (&ended["status"], &ran["executed_ranges"]),
+        (&json!("completed"), &json!(1)),
+        "{ended}"
+    );
+    assert_eq!(text_of(&ran["execution_results"][0]), "slept\n");
+
+    let endless = call("while True: pass").await;
+    agent
+        .request("tasks/cancel", json!({ "taskId": endless["taskId"] }))
+        .await;
+    eventually("the task is cancelled", async || {
+        (look(&endless["taskId"]).await["status"] == "cancelled").then_some(())
+    })
+    .await;
+
+    let asks = call("print(input('A? ') + input('B? '))").await;
+    for (key, value) in [("input-1", "x"), ("input-2", "y")] {
+        let asked = eventually("it asks", async || {
+            let seen = look(&asks["taskId"]).await;
+            (seen["inputRequests"].get(key).is_some()).then_some(seen)
+        })
+        .await;
+        assert_eq!(asked["status"], "input_required");
+        let reply = json!({ key: { "action": "accept", "content": { "input": value } } });
+        let update = json!({ "taskId": asks["taskId"], "inputResponses": reply });
+        agent.request("tasks/update", update).await;
+    }
+    let ended = eventually("it ends", async || {
+        let seen = look(&asks["taskId"]).await;
+        (seen["status"] == "completed").then_some(seen)
+    })
+    .await;
+    assert_eq!(text_of(&ended["result"]["structuredContent"]), "xy\n");
+    let unknown = agent.request("tasks/get", json!({ "taskId": "nope" })).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+}
+
+#[tokio::test]
+async fn a_lost_connection_leaves_the_execution_running_unless_told_otherwise() {
+    let (gateway, folder) = start().await;
+    let slow = "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.05)";
+    for era in [Era::Modern, Era::Legacy] {
+        let agent = Agent::connect(&gateway, era).await;
+        let path = folder.write(&format!("{era:?}.ipynb"), &notebook(&[slow, "while True: pass"]));
+        agent.call("run_code", json!({ "path": path, "code": "1" })).await.ok();
+        let list = async |status: &str| {
+            let listed = agent
+                .call("list_executions", json!({ "path": path, "status": status }))
+                .await
+                .ok();
+            listed["executions"].as_array().expect("a list").clone()
+        };
+        let mut arguments = first_cell(&path);
+        let call = json!({ "name": "execute_nb_cells", "arguments": arguments });
+        let waits = timeout(Duration::from_millis(600), async {
+            agent.start(7, "tools/call", call).await.text().await
+        });
+        assert!(waits.await.is_err(), "the client leaves in the middle");
+        let id = list("running").await[0]["execution_id"].clone();
+        let get = json!({ "execution_id": id, "wait": 20 });
+        let ended = agent.call("get_execution", get).await.ok();
+        assert_eq!(ended["status"], "completed");
+        assert!(text_of(&ended["cells"][0]).ends_with("38\n39\n"));
+
+        if era == Era::Modern {
+            arguments = json!({ "path": path, "ranges": [{ "start": 1 }], "on_disconnect": "interrupt" });
+            let call = json!({ "name": "execute_nb_cells", "arguments": arguments });
+            let waits = timeout(Duration::from_millis(600), async {
+                agent.start(8, "tools/call", call).await.text().await
+            });
+            assert!(waits.await.is_err());
+            eventually("it was interrupted", async || {
+                (!list("cancelled").await.is_empty()).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_client_that_takes_its_call_back_interrupts_the_kernel() {
+    let (gateway, folder) = start().await;
+    let path = folder.write("loop.ipynb", &notebook(&["while True: pass"]));
+    let agent = Agent::connect(&gateway, Era::Legacy).await;
+    agent.call("run_code", json!({ "path": path, "code": "1" })).await.ok();
+    let call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let response = agent.start(9, "tools/call", call).await;
+    let running = eventually("it runs", async || {
+        let listed = agent.call("list_executions", json!({ "status": "running" })).await.ok();
+        listed["executions"]
+            .get(0)
+            .map(|execution| execution["execution_id"].clone())
+    })
+    .await;
+    sleep(Duration::from_millis(300)).await;
+    agent
+        .send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 9 } }))
+        .await;
+    until_status(&agent, &running, "cancelled").await;
+    drop(response);
+}
+
+#[tokio::test]
+async fn executions_are_nobody_elses() {
+    let tenant = "[[tenants]]\nname = \"all\"\nmax_concurrent_executions = 1\n";
+    let token = |name: &str| {
+        format!(
+            "[[auth.tokens]]\nname = \"{name}\"\ntenant = \"all\"\ntoken = \"{name}-token-of-some-length\"\npermissions = [\"read\", \"write\", \"execute\"]\n"
+        )
+    };
+    let servers = gateway::lab_server("lab");
+    let gateway = Gateway::configured(&format!("{servers}{tenant}{}{}", token("ana"), token("bo"))).await;
+    let ana = Agent::with_token(&gateway, "ana-token-of-some-length", Era::Modern).await;
+    let bo = Agent::with_token(&gateway, "bo-token-of-some-length", Era::Modern).await;
+    let run = json!({ "code": "import time; time.sleep(30)", "timeout": 0 });
+    let id = ana.call("run_code", run.clone()).await.ok()["execution_id"].clone();
+    for tool in ["get_execution", "cancel_execution"] {
+        let refused = bo.call(tool, json!({ "execution_id": id })).await.error();
+        assert!(refused.contains("no execution"), "{refused}");
+    }
+    assert_eq!(
+        bo.call("list_executions", json!({})).await.ok()["executions"],
+        json!([])
+    );
+    let refused = bo.call("run_code", run).await.error();
+    assert!(
+        refused.contains("1 executions of your tenant") && refused.contains(id.as_str().unwrap()),
+        "{refused}"
+    );
+    ana.call("cancel_execution", json!({ "execution_id": id })).await.ok();
+}
