@@ -5,3 +5,4 @@ mod memory;
 mod stream;
 
 pub use memory::{EventLimits, MemoryEvents};
+pub use stream::Held;

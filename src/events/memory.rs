@@ -15,7 +15,7 @@ use rmcp::{
     },
 };
 
-use super::stream::{Cursor, Delivery, Next, Stream};
+use super::stream::{Cursor, Delivery, Held, Next, Stream};
 
 /// What an event costs beyond its bytes on the wire: its place in the ring, the index and the queue.
 const OVERHEAD: usize = 256;
@@ -75,21 +75,22 @@ impl MemoryEvents {
         }
     }
 
-    /// Binds the stream of an event to the session it was made for. From then on only that session
-    /// may resume it, and it goes when the session goes.
-    pub fn bind(&self, event_id: &str, session: &SessionId) {
-        let Ok(position) = event_id.parse::<Position>() else {
-            return;
-        };
-        let mut state = self.lock();
-        if let Some(stream) = state.streams.get_mut(&position.key) {
+    /// Binds the stream that begins with an event to the session it was made for, and follows it from
+    /// that event on. Only that session may resume it, and it goes when the session goes. What is given
+    /// to hold is dropped when the stream ends or goes.
+    pub fn open(&self, event_id: &str, session: &SessionId, held: Held) -> Result<EventStream, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let cursor = {
+            let mut state = self.lock();
+            let stream = state.streams.get_mut(&position.key).ok_or(UnknownEvent)?;
             stream.session = Some(Arc::clone(session));
-            state
-                .sessions
-                .entry(Arc::clone(session))
-                .or_default()
-                .insert(position.key);
-        }
+            stream.held = Some(held);
+            let cursor = stream.cursor_from(position.event);
+            let streams = state.sessions.entry(Arc::clone(session)).or_default();
+            streams.insert(position.key);
+            cursor
+        };
+        Ok(self.reader(position.key, cursor))
     }
 
     /// Whether an event is known and belongs to the session.
@@ -134,8 +135,7 @@ impl MemoryEvents {
             return;
         };
         if let Some(stream) = self.lock().streams.get_mut(&position.key) {
-            stream.ended = true;
-            stream.changed.notify_waiters();
+            stream.end();
         }
     }
 
@@ -174,8 +174,11 @@ impl MemoryEvents {
         let mut stored = event.clone();
         stored.event_id = Some(event_id.clone());
         stream.push(stored);
-        stream.ended |= ends && stream.delivery == Delivery::Request;
-        stream.changed.notify_waiters();
+        if ends && stream.delivery == Delivery::Request {
+            stream.end();
+        } else {
+            stream.changed.notify_waiters();
+        }
         let excess = stream.len().saturating_sub(self.limits.max_events_per_stream) as u64;
         if excess > 0 {
             stream.drop_through(position.event - self.limits.max_events_per_stream as u64);
@@ -196,18 +199,10 @@ impl MemoryEvents {
             (events, key, cursor),
             |(events, key, cursor)| async move {
                 loop {
-                    let waiting = match events.next(key, cursor) {
-                        Next::Event(next, event) => return Some((event, (events, key, next))),
-                        Next::End => return None,
-                        Next::Wait(changed) => changed,
-                    };
-                    let mut notified = std::pin::pin!(waiting.notified());
-                    notified.as_mut().enable();
-                    // An event may have come between the look above and the wait: look once more.
                     match events.next(key, cursor) {
                         Next::Event(next, event) => return Some((event, (events, key, next))),
                         Next::End => return None,
-                        Next::Wait(_) => notified.await,
+                        Next::Wait(changed) => changed.await,
                     }
                 }
             },
@@ -230,9 +225,11 @@ impl MemoryEvents {
 impl State {
     /// The stream of a name, which is made at its first event.
     fn stream(&mut self, stream_id: &str) -> (StreamKey, &mut Stream) {
-        let key = match self.keys.get(stream_id) {
-            Some(key) => *key,
-            None => self.new_key(stream_id),
+        let key = match (uuid::Uuid::try_parse(stream_id), self.keys.get(stream_id)) {
+            // rmcp names the stream of a request with a random number, which serves as the key too.
+            (Ok(name), _) => StreamKey(name.as_u128()),
+            (_, Some(key)) => *key,
+            (_, None) => self.new_key(stream_id),
         };
         let stream = self.streams.entry(key).or_insert_with(|| {
             let common = stream_id.strip_suffix(COMMON_SUFFIX).map(SessionId::from);
@@ -275,7 +272,8 @@ impl State {
             return;
         };
         stream.drop_through(position.event);
-        if stream.is_empty() && stream.ended {
+        // A stream without a session was begun for a client that left before its request was sent.
+        if stream.is_empty() && (stream.ended || stream.session.is_none()) {
             self.remove_stream(position.key);
         }
     }
@@ -388,12 +386,13 @@ mod tests {
     fn bytes_are_bounded_over_all_streams_and_the_oldest_go_first() {
         let events = store(1000, 10 * OVERHEAD, Duration::from_secs(3600));
         let first = events.store("a", &event());
+        let mut reader = events.open(&first, &"s".into(), Box::new(())).expect("known");
         for _ in 0..10 {
             events.store("b", &event());
         }
         assert!(events.usage().0 <= 10 * OVERHEAD);
-        let mut gone = events.follow(&first).expect("the stream is still open");
-        assert!(ready(&mut gone).is_empty());
+        assert!(ready(&mut reader).is_empty());
+        assert!(events.belongs(&first, "s"), "the stream is still open");
     }
 
     #[test]
@@ -421,13 +420,29 @@ mod tests {
         let events = roomy();
         let session: SessionId = "s".into();
         let id = events.store("a", &event());
-        events.bind(&id, &session);
+        let mut reader = events.open(&id, &session, Box::new(())).expect("known");
+        assert_eq!(ready(&mut reader), std::slice::from_ref(&id));
         events.store("s:common", &event());
-        let mut reader = events.follow(&id).expect("known");
         events.forget_session("s");
         assert!(!events.belongs(&id, "s"));
         assert!(matches!(reader.next().now_or_never(), Some(None)), "its readers end");
         assert_eq!(events.usage().1, 0);
+    }
+
+    #[test]
+    fn what_a_stream_holds_is_dropped_with_its_result() {
+        let events = roomy();
+        let (session, work) = (SessionId::from("s"), Arc::new(()));
+        let open = |stream: &str| {
+            let first = events.store(stream, &event());
+            events.open(&first, &session, Box::new(Arc::clone(&work)))
+        };
+        let (_answered, _cancelled) = (open("a"), open("b"));
+        assert_eq!(Arc::strong_count(&work), 3);
+        events.store("a", &result());
+        assert_eq!(Arc::strong_count(&work), 2);
+        events.forget_session("s");
+        assert_eq!(Arc::strong_count(&work), 1);
     }
 
     #[test]

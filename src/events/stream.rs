@@ -3,7 +3,10 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::OwnedNotified};
+
+/// Something that lives as long as a stream has more to say.
+pub type Held = Box<dyn Send>;
 
 /// How the events of a stream are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +17,13 @@ pub(super) enum Delivery {
     Common,
 }
 
-#[derive(Debug)]
 pub(super) struct Stream {
     pub(super) stream_id: String,
     pub(super) delivery: Delivery,
     pub(super) session: Option<SessionId>,
     pub(super) changed: Arc<Notify>,
     pub(super) ended: bool,
+    pub(super) held: Option<Held>,
     events: VecDeque<ServerSseMessage>,
     /// The position of the front of `events`.
     first: u64,
@@ -39,7 +42,8 @@ pub(super) struct Cursor {
 /// What a reader finds when it asks for its next event.
 pub(super) enum Next {
     Event(Cursor, ServerSseMessage),
-    Wait(Arc<Notify>),
+    /// Ready with the next change, whether or not it was polled before.
+    Wait(OwnedNotified),
     End,
 }
 
@@ -51,6 +55,7 @@ impl Stream {
             session,
             changed: Arc::default(),
             ended: false,
+            held: None,
             events: VecDeque::new(),
             first: 0,
             delivered: 0,
@@ -60,6 +65,13 @@ impl Stream {
     pub(super) fn push(&mut self, event: ServerSseMessage) -> u64 {
         self.events.push_back(event);
         self.first + self.events.len() as u64 - 1
+    }
+
+    /// Nothing more comes: readers end when they have read what is there.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.held = None;
+        self.changed.notify_waiters();
     }
 
     pub(super) fn next_position(&self) -> u64 {
@@ -118,7 +130,7 @@ impl Stream {
                 )
             }
             None if self.ended => Next::End,
-            None => Next::Wait(Arc::clone(&self.changed)),
+            None => Next::Wait(Arc::clone(&self.changed).notified_owned()),
         }
     }
 }

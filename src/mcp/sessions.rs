@@ -6,8 +6,9 @@
 //! everything else in its session. Here readers follow the event store, which never waits for them.
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -16,12 +17,14 @@ use std::{
 use dashmap::DashMap;
 use futures::{Stream, StreamExt, stream};
 use rmcp::{
-    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId, ServerJsonRpcMessage,
+    },
     transport::{
         WorkerTransport,
         streamable_http_server::session::{
-            EventStore, ServerSseMessage, SessionId, SessionManager,
-            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig},
+            EventId, EventStore, ServerSseMessage, SessionId, SessionManager,
+            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, SessionError},
         },
     },
 };
@@ -61,6 +64,8 @@ struct Session {
     last_used: AtomicU64,
     /// Requests that are being worked on, and streams that somebody listens to.
     busy: AtomicUsize,
+    /// An event of the stream of every request that is being worked on.
+    requests: Mutex<HashMap<RequestId, EventId>>,
 }
 
 pub struct Sessions {
@@ -78,10 +83,25 @@ pub struct Sessions {
 struct Busy {
     session: Arc<Session>,
     started: Instant,
+    request: Option<RequestId>,
+}
+
+impl Busy {
+    /// Makes the work that of a request, whose stream is found by its id from now on.
+    fn on(mut self, message: &ClientJsonRpcMessage, event_id: &str) -> Self {
+        if let JsonRpcMessage::Request(request) = message {
+            self.session.requests().insert(request.id.clone(), event_id.to_owned());
+            self.request = Some(request.id.clone());
+        }
+        self
+    }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        if let Some(request) = &self.request {
+            self.session.requests().remove(request);
+        }
         self.session.touch(self.started);
         self.session.busy.fetch_sub(1, Ordering::Relaxed);
     }
@@ -91,6 +111,15 @@ impl Session {
     fn touch(&self, started: Instant) {
         let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_used.store(now, Ordering::Relaxed);
+    }
+
+    /// No code panics while it holds the lock.
+    fn requests(&self) -> MutexGuard<'_, HashMap<RequestId, EventId>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event_of(&self, request: &RequestId) -> Option<EventId> {
+        self.requests().get(request).cloned()
     }
 
     fn is_idle(&self) -> bool {
@@ -219,6 +248,7 @@ impl Sessions {
         Some(Busy {
             session,
             started: self.started,
+            request: None,
         })
     }
 
@@ -244,6 +274,7 @@ impl SessionManager for Sessions {
             opened: Instant::now(),
             last_used: AtomicU64::default(),
             busy: AtomicUsize::default(),
+            requests: Mutex::default(),
         };
         session.touch(self.started);
         self.sessions.insert(Arc::clone(&id), Arc::new(session));
@@ -268,37 +299,43 @@ impl SessionManager for Sessions {
         self.local.close_session(id).await
     }
 
-    /// Starts a request and follows its stream in the event store. A task of its own empties rmcp's
-    /// channel, so that a reader who stalls or leaves holds up nobody, and marks the stream's end.
+    /// Starts a request and follows its stream in the event store. Nobody reads rmcp's own channel, so
+    /// that a reader who stalls or leaves holds up nobody: what is sent into a closed channel is
+    /// discarded at once, after it was stored.
     async fn create_stream(
         &self,
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let busy = self.work_in(id);
-        let mut inner = Box::pin(self.local.create_stream(id, message).await?);
-        let priming = inner.next().await;
-        let event_id = priming
-            .as_ref()
-            .and_then(|event| event.event_id.clone())
-            .unwrap_or_default();
-        self.events.bind(&event_id, id);
-        let followed = self
+        let unknown = || LocalSessionManagerError::SessionNotFound(Arc::clone(id));
+        let work = self.work_in(id).ok_or_else(unknown)?;
+        let handle = self.local.sessions.read().await.get(id).cloned().ok_or_else(unknown)?;
+        let mut channel = handle.establish_request_wise_channel().await?;
+        // The stream's first event carries nothing but the id to resume from.
+        let priming = channel.inner.recv().await.and_then(|event| event.event_id);
+        drop(channel.inner);
+        let event_id = priming.ok_or(SessionError::ChannelClosed(channel.http_request_id))?;
+        let stream = self
             .events
-            .follow(&event_id)
-            .unwrap_or_else(|_| Box::pin(stream::empty()));
-        let events = self.events.clone();
-        tokio::spawn(async move {
-            while inner.next().await.is_some() {}
-            events.end(&event_id);
-            drop(busy);
-        });
-        Ok(stream::iter(priming).chain(followed))
+            .open(&event_id, id, Box::new(work.on(&message, &event_id)))
+            .map_err(|_| SessionError::InvalidEventId)?;
+        let unsent = Unsent(&self.events, &event_id);
+        handle.push_message(message, channel.http_request_id).await?;
+        std::mem::forget(unsent);
+        Ok(stream)
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        let _busy = self.work_in(id);
-        self.local.accept_message(id, message).await
+        let busy = self.work_in(id);
+        let cancelled = busy
+            .as_ref()
+            .and_then(|busy| busy.session.event_of(cancelled_request(&message)?));
+        self.local.accept_message(id, message).await?;
+        // A cancelled request is not answered, so nothing else would end its stream.
+        if let Some(event_id) = cancelled {
+            self.events.end(&event_id);
+        }
+        Ok(())
     }
 
     async fn create_standalone_stream(
@@ -324,6 +361,26 @@ impl SessionManager for Sessions {
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
         Some(Arc::new(self.events.clone()))
+    }
+}
+
+/// Ends the stream of a request that never got as far as rmcp, when dropped.
+struct Unsent<'a>(&'a MemoryEvents, &'a str);
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
+    }
+}
+
+/// The request that a message cancels.
+fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Notification(JsonRpcNotification {
+            notification: ClientNotification::CancelledNotification(cancelled),
+            ..
+        }) => cancelled.params.request_id.as_ref(),
+        _ => None,
     }
 }
 

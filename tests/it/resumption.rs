@@ -239,6 +239,18 @@ async fn a_cancelled_request_ends_its_stream() {
 }
 
 #[tokio::test]
+async fn a_cancelled_request_no_longer_keeps_its_session() {
+    let scene = Scene::with("mcp.session_idle_timeout = \"200ms\"").await;
+    let mut events = scene.start_call().await;
+    events.next().await.unwrap();
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
+    assert_eq!(scene.agent.send(cancel).await.status(), 202);
+    tokio::time::sleep(Duration::from_millis(1000)).await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" });
+    assert_eq!(scene.agent.send(ping).await.status(), 404);
+}
+
+#[tokio::test]
 async fn closing_a_session_ends_its_streams() {
     let scene = Scene::open().await;
     let mut events = scene.start_call().await;
