@@ -41,7 +41,7 @@ impl Awareness {
     pub(super) fn show(&mut self, id: &Arc<str>, name: &str, cursors: Option<Value>) {
         let now = Instant::now();
         let agent = self.agents.entry(Arc::clone(id)).or_insert_with(|| Agent {
-            client: uuid::Uuid::new_v4().as_u64_pair().0 & ((1 << 32) - 1),
+            client: super::new_client_id(),
             clock: 0,
             user: user(id, name),
             cursors: json!([]),

@@ -87,7 +87,7 @@ pub(super) struct Applied {
 
 impl Document {
     pub(super) fn new(kind: RoomKind) -> Self {
-        let mut options = Options::with_client_id(ClientID::random());
+        let mut options = Options::with_client_id(ClientID::new(super::new_client_id()));
         options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
