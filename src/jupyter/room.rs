@@ -15,6 +15,7 @@ mod handle;
 mod json;
 mod notebook;
 mod replay;
+mod saving;
 mod splice;
 mod task;
 mod wire;

@@ -265,3 +265,19 @@ async fn overwriting_touches_only_what_differs_and_refuses_what_is_no_notebook()
     .await;
     human.leave().await;
 }
+
+#[tokio::test]
+async fn what_is_no_document_is_refused_for_what_it_is() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let folder = lab().folder();
+    let broken = folder.write("broken.ipynb", "this is no notebook");
+    std::fs::write(folder.disk.join("binary.md"), [0xff, 0xfe, 0x00]).unwrap();
+    for (tool, path) in [
+        ("read_nb_cells", broken),
+        ("get_document_content", folder.path("binary.md")),
+    ] {
+        let error = agent.call(tool, json!({ "path": path })).await.error();
+        assert!(error.contains("not a document of this kind"), "{tool}: {error}");
+    }
+}

@@ -21,7 +21,8 @@ use super::{
     document::{Document, decode_vector, encode_vector},
     handle::{Shared, State},
     replay::{Journal, Outcome},
-    wire::{JupyterMessage, Message, SaveStatus, save_request},
+    saving::Saving,
+    wire::{JupyterMessage, Message},
 };
 use crate::{
     jupyter::{JupyterError, JupyterServer, collaboration::DocumentSession, socket::Socket},
@@ -40,6 +41,9 @@ const TICK: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(20);
 /// The code by which Jupyter says that a document does not exist.
 const GONE: u16 = 4404;
+/// What is left of the code by which servers before jupyter-collaboration 4 say that they cannot open a
+/// file: it is one that nobody may send. That the file exists is known by then.
+const UNSPEAKABLE: u16 = 1002;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
@@ -116,12 +120,16 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 last_heard = Instant::now();
                 match frame {
                     Some(Ok(Frame::Binary(bytes))) => match guarded(|| hear(shared, &bytes, &mut saving)) {
-                        Ok(()) if std::mem::take(&mut saving.failed) && is_gone(shared).await => {
+                        Ok(()) if saving.take_failure() && is_gone(shared).await => {
                             return End::Closed { code: GONE, reason: "the file was deleted".to_owned() };
                         }
                         Ok(()) => line.send_waiting(shared).await,
                         Err(end) => return end,
                     },
+                    Some(Ok(Frame::Pong(ping))) => {
+                        saving.ponged(&mut shared.write(), &ping);
+                        Ok(())
+                    }
                     Some(Ok(Frame::Close(close))) => return End::closed(close),
                     Some(Ok(_)) => Ok(()),
                     Some(Err(error)) => return End::Cut(error.to_string()),
@@ -133,22 +141,6 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
             return end;
         }
     }
-}
-
-/// When to ask the server to write to disk, and what is known to be there. It saves by itself after a
-/// second without changes, but never while changes keep coming.
-///
-/// Its "success" alone proves nothing: a save that another change overtook is given up and answered so
-/// too. What does is the hash it then notes in the document; any noted after the answer is of a save
-/// that began after the request.
-#[derive(Default)]
-struct Saving {
-    next_request: u64,
-    /// The request under way, and the place in the journal up to which the server had everything then.
-    asked: Option<(u64, u64)>,
-    /// The place in the journal that the next save must cover.
-    answered: Option<u64>,
-    failed: bool,
 }
 
 /// Whether the document's file is not there any more. Jupyter goes on taking edits for it all the same.
@@ -209,45 +201,6 @@ fn follow_rename(state: &mut State) {
         state.path = path;
     }
     state.said_path = said;
-}
-
-impl Saving {
-    /// The next request, unless one is under way: another would make the server give that one up.
-    fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
-            return None;
-        }
-        // Requests overtake edits on the server, so only what it has already is covered.
-        let covered = if state.document.acknowledgements.is_settled() {
-            state.document.journal.mark()
-        } else {
-            0
-        };
-        self.next_request += 1;
-        self.asked = Some((self.next_request, covered));
-        Some(save_request(self.next_request))
-    }
-
-    fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
-        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
-            return;
-        };
-        match status {
-            SaveStatus::Success => self.answered = Some(mark),
-            SaveStatus::Skipped => {}
-            SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
-                self.failed = true;
-            }
-        }
-    }
-
-    fn noted(&mut self, state: &mut State) {
-        if let Some(mark) = self.answered.take() {
-            state.document.journal.saved_up_to(mark);
-            state.unsaved = state.document.journal.mark() > mark;
-        }
-    }
 }
 
 /// Joins again after a cut, without ever merging an old document into a new one.
@@ -472,7 +425,7 @@ impl Line {
             frames
         };
         self.send_frames(frames).await?;
-        let ping = Frame::Ping(Vec::new().into());
+        let ping = Frame::Ping(saving.ping().to_vec().into());
         self.socket
             .send(ping)
             .await
@@ -523,7 +476,10 @@ impl End {
         let (name, path) = (server.name().to_owned(), path.to_string());
         match self {
             Self::Closed { code: GONE, .. } => JupyterError::NotFound { server: name, path }.into(),
-            Self::Closed { code: 4400, .. } => {
+            Self::Closed {
+                code: 4400 | UNSPEAKABLE,
+                ..
+            } => {
                 let why =
                     "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
                 RoomError::Refused {
