@@ -23,7 +23,7 @@ use super::{
     change_log::{Author, ChangeLog},
     edit::Edit,
     json::shared_to_json,
-    notebook::{file_cell, prelim, read_cell, source_of, text_of},
+    notebook::{file_cell, notebook_metadata, prelim, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -183,7 +183,7 @@ impl Document {
             .collect();
         json!({
             "cells": cells,
-            "metadata": meta.get("metadata").cloned().unwrap_or_else(|| json!({})),
+            "metadata": notebook_metadata(&self.meta, &txn),
             "nbformat": meta.get("nbformat").cloned().unwrap_or_else(|| json!(4)),
             "nbformat_minor": minor,
         })
@@ -244,7 +244,10 @@ impl Document {
             }
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
-            Edit::SetCells { cells } => self.set_cells(txn, cells),
+            Edit::SetNotebook { metadata, cells } => {
+                self.set_metadata(txn, metadata);
+                self.set_cells(txn, cells);
+            }
             Edit::SpliceText {
                 position,
                 delete,
@@ -334,6 +337,16 @@ impl Document {
         let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
         self.delete(txn, &removed);
         self.insert(txn, kept_first, &cells[kept_first..new_end]);
+    }
+
+    pub(super) fn set_metadata(&mut self, txn: &mut TransactionMut<'_>, metadata: &Value) {
+        if let Some(old) = set_metadata(&self.meta, txn, metadata) {
+            self.journal.metadata_changed(old, metadata.clone());
+        }
+    }
+
+    pub(super) fn metadata_in(&self, txn: &impl ReadTxn) -> Value {
+        notebook_metadata(&self.meta, txn)
     }
 
     fn read_in(&self, txn: &impl ReadTxn, index: usize) -> Option<Cell> {
