@@ -67,6 +67,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         state: RwLock::new(state),
         status: watch::Sender::new(RoomStatus::Connected),
         bell: Notify::new(),
+        moved: Notify::new(),
         closing: CancellationToken::new(),
     });
     tokio::spawn(keep(Arc::clone(&shared), line));
@@ -109,6 +110,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 line.leave(shared).await;
                 return End::Cut("closed".to_owned());
             }
+            () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
             () = shared.bell.notified() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
