@@ -119,7 +119,9 @@ impl Awareness {
     }
 
     /// Whether people want their documents saved by themselves. The server saves if anybody in the room
-    /// does, so an agent must not speak up against a person who switched it off.
+    /// does, so an agent must not speak up against a person who switched it off. One who did so before we
+    /// joined is known when they next speak, which JupyterLab does every 15 s: Jupyter tells newcomers of
+    /// nobody, and to hold back until then would keep agents unseen and, where they are alone, unsaved.
     pub(super) fn autosave(&self) -> bool {
         let mut choices = self
             .others

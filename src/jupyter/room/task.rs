@@ -10,7 +10,7 @@ use futures::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
 };
 use tokio_tungstenite::tungstenite::{Message as Frame, protocol::CloseFrame};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,8 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(120);
 const QUIET: Duration = Duration::from_millis(400);
 /// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
 const EMPTY_QUIET: Duration = Duration::from_secs(2);
+/// How many pings come back without a new cell in between before a notebook counts as complete.
+const PINGS: u8 = 3;
 /// How often presences, saving and the liveness of the line are looked after.
 const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
@@ -304,6 +306,13 @@ struct Received {
     updates: Vec<Vec<u8>>,
 }
 
+/// What comes next on a line, if anything comes in time.
+enum Heard {
+    Message(Message),
+    Pong,
+    Nothing,
+}
+
 impl Line {
     async fn join(server: &JupyterServer, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
         // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
@@ -336,49 +345,72 @@ impl Line {
             server_vector: None,
             updates: Vec::new(),
         };
+        let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
         let mut synced = false;
-        let deadline = Instant::now() + SYNC_PATIENCE;
-        // Jupyter gives every notebook a cell, so one without is probably being loaded, piece by piece.
-        let mut partial = false;
-        while !synced || partial {
-            let patience = match (synced, document.cell_count()) {
-                (false, _) => deadline - Instant::now(),
-                (true, 0) => EMPTY_QUIET,
-                (true, _) => QUIET,
-            };
-            let frame = match timeout(patience, self.socket.next()).await {
-                Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
-                Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
-                Err(_) if synced => break,
-                Err(_) => return Err(End::Cut("the server did not send the document in time".to_owned())),
-            };
-            let bytes = match frame {
-                Frame::Binary(bytes) => bytes,
-                Frame::Close(close) => return Err(End::closed(close)),
-                _ => continue,
-            };
-            let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
-            match Message::decode(&bytes).map_err(|error| malformed(&error))? {
-                Some(Message::SyncStep1(vector)) => {
+        // A server that loads piece by piece sends cells at every turn, so pings that come back without
+        // any in between say that the notebook is complete.
+        let mut pings_left = 0;
+        let mut is_growing = false;
+        let mut until = Instant::now() + SYNC_PATIENCE;
+        while !synced || is_growing || pings_left > 0 {
+            match self.hear_until(until).await? {
+                Heard::Message(Message::SyncStep1(vector)) => {
                     let vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
                     document.acknowledgements.server_has(&vector);
                     received.server_vector = Some(vector);
                 }
-                Some(Message::SyncStep2(update)) => {
+                Heard::Message(Message::SyncStep2(update)) => {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
                     synced = true;
-                    partial = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                    until = Instant::now() + EMPTY_QUIET;
+                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
+                    is_growing = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                    if document.kind() == RoomKind::Notebook && !is_growing {
+                        pings_left = PINGS;
+                        self.ping(Vec::new()).await?;
+                    }
                 }
-                Some(Message::Update(update)) => {
+                Heard::Message(Message::Update(update)) => {
+                    let before = document.cell_count();
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
+                    if synced && document.cell_count() > before {
+                        is_growing = true;
+                        until = Instant::now() + QUIET;
+                    }
                 }
-                _ => {}
+                Heard::Message(_) => {}
+                Heard::Pong => {
+                    pings_left = pings_left.saturating_sub(1);
+                    if pings_left > 0 {
+                        self.ping(Vec::new()).await?;
+                    }
+                }
+                Heard::Nothing if synced => break,
+                Heard::Nothing => return Err(End::Cut("the server did not send the document in time".to_owned())),
             }
         }
         Ok(received)
+    }
+
+    async fn hear_until(&mut self, until: Instant) -> Result<Heard, End> {
+        loop {
+            match timeout_at(until, self.socket.next()).await {
+                Ok(Some(Ok(Frame::Binary(bytes)))) => {
+                    let message = Message::decode(&bytes).map_err(|error| End::Malformed(error.to_string()))?;
+                    if let Some(message) = message {
+                        return Ok(Heard::Message(message));
+                    }
+                }
+                Ok(Some(Ok(Frame::Pong(_)))) => return Ok(Heard::Pong),
+                Ok(Some(Ok(Frame::Close(close)))) => return Err(End::closed(close)),
+                Ok(Some(Ok(_))) => {}
+                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
+                Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
+                Err(_) => return Ok(Heard::Nothing),
+            }
+        }
     }
 
     /// Says goodbye for every agent and hangs up.
@@ -427,11 +459,12 @@ impl Line {
             frames
         };
         self.send_frames(frames).await?;
-        let ping = Frame::Ping(saving.ping().to_vec().into());
-        self.socket
-            .send(ping)
-            .await
-            .map_err(|error| End::Cut(error.to_string()))
+        self.ping(saving.ping().to_vec()).await
+    }
+
+    async fn ping(&mut self, payload: Vec<u8>) -> Result<(), End> {
+        let sent = self.socket.send(Frame::Ping(payload.into())).await;
+        sent.map_err(|error| End::Cut(error.to_string()))
     }
 }
 
