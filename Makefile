@@ -2,7 +2,7 @@
 
 NOTEBOOKS ?= notebooks
 # Older versions of jupyter-collaboration, as listed in tests/compat.
-VERSIONS ?= 4.4
+VERSIONS ?= 4.4 3.1
 
 .PHONY: help run test test-compat lint fmt bench
 

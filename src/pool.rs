@@ -273,8 +273,10 @@ impl Pool {
             let Some((_, slot)) = self.slots.remove(&key) else {
                 continue;
             };
-            if let Some(room) = slot.room.get() {
-                room.set_path(&path);
+            match slot.room.get() {
+                Some(room) if key.path == *from => room.set_path(&path),
+                Some(room) => room.rejoin_at(&path),
+                None => {}
             }
             self.slots.insert(Key { path, ..key }, slot);
         }

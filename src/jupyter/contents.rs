@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{JupyterError, JupyterServer};
+use super::{JupyterError, JupyterServer, room::RoomKind};
 use crate::types::DocPath;
 
 /// How many directories of one server are read at once while a tree is walked.
@@ -140,6 +140,9 @@ impl JupyterServer {
     }
 
     pub async fn rename(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
+        // When a directory without an id of its own is renamed, Jupyter loses track of what is open below
+        // it; asking for a session gives it one. Servers without live documents have nothing to lose.
+        let _ = self.document_session(from, RoomKind::of(from)).await;
         let request = self
             .request(Method::PATCH, &contents_url(from))
             .json(&json!({ "path": to.as_str() }));

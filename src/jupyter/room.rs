@@ -15,6 +15,7 @@ mod handle;
 mod json;
 mod notebook;
 mod replay;
+mod saving;
 mod splice;
 mod task;
 mod wire;
@@ -55,4 +56,10 @@ impl RoomKind {
             Self::Text => "file",
         }
     }
+}
+
+/// A random id for a client of a room. It has 32 bits, as in a browser: servers before
+/// jupyter-collaboration 4 garble longer ones, so that what we write comes back as somebody else's.
+fn new_client_id() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().1 & u64::from(u32::MAX)
 }

@@ -169,22 +169,25 @@ pub(super) fn input_requests(question: &Question) -> InputRequests {
     InputRequests::from([(format!("{KEY}{}", question.number + 1), request)])
 }
 
-/// The answer that a client brings, if it brings one: nothing inside means that the person declined.
-pub(super) fn answer(responses: &InputResponses) -> Option<Option<String>> {
-    let (_, reply) = responses.iter().find(|(key, _)| key.starts_with(KEY))?;
+/// What a client brings for an execution that asks.
+pub(super) fn input(responses: &InputResponses) -> Input {
+    let Some((_, reply)) = responses.iter().find(|(key, _)| key.starts_with(KEY)) else {
+        return Input::Nothing;
+    };
     let is_accepted = reply.get("action").is_none_or(|action| action == "accept");
     let value = reply.pointer("/content/input").and_then(serde_json::Value::as_str);
-    Some(value.filter(|_| is_accepted).map(str::to_owned))
+    match value.filter(|_| is_accepted) {
+        Some(value) => Input::Answer(value.to_owned()),
+        None => Input::Declined,
+    }
 }
 
 /// What a call that carries the state of an earlier one wants.
 pub(super) fn resumption(execution_id: String, responses: Option<&InputResponses>) -> Resumption {
-    let input = match responses.and_then(answer) {
-        Some(Some(value)) => Input::Answer(value),
-        Some(None) => Input::Declined,
-        None => Input::Nothing,
-    };
-    Resumption { execution_id, input }
+    Resumption {
+        execution_id,
+        input: responses.map_or(Input::Nothing, input),
+    }
 }
 
 fn form(question: &Question) -> ElicitRequestParams {

@@ -209,12 +209,9 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<(), ErrorData> {
         observe(&self.metrics, "tasks/update", None, &context, async {
             let call = self.tool_call(&context)?;
-            match client::answer(&request.input_responses) {
-                Some(value) => answer_execution(&call, &request.task_id, value)
-                    .await
-                    .map_err(|error| tasks::not_found(&error)),
-                None => Ok(()),
-            }
+            let input = client::input(&request.input_responses);
+            let answered = answer_execution(&call, &request.task_id, input).await;
+            answered.map_err(|error| tasks::not_found(&error))
         })
         .await
     }

@@ -265,3 +265,125 @@ async fn overwriting_touches_only_what_differs_and_refuses_what_is_no_notebook()
     .await;
     human.leave().await;
 }
+
+#[tokio::test]
+async fn overwriting_sets_the_metadata_and_the_attachments_too() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let image = json!({ "dot.png": { "image/png": "iVBORw0KGgo=" } });
+    let kernel = json!({ "name": "python3", "display_name": "Python 3" });
+    let mut content: Value = serde_json::from_str(&notebook(&["zero"])).unwrap();
+    content["metadata"] = json!({ "kernelspec": kernel, "language_info": { "name": "python" }, "title": "new" });
+    let cells = content["cells"].as_array_mut().unwrap();
+    cells.push(json!({ "id": "m", "cell_type": "markdown", "metadata": {}, "source": "![](attachment:dot.png)", "attachments": image }));
+    let saved = async |expected: &Value| {
+        eventually("it is saved", async || {
+            let file: Value = serde_json::from_str(&folder.read("a.ipynb")).ok()?;
+            let attachments = &file["cells"][1]["attachments"];
+            (file["metadata"] == expected["metadata"] && *attachments == expected["cells"][1]["attachments"])
+                .then_some(())
+        })
+        .await;
+    };
+    let overwrite = async |content: &Value| {
+        let arguments = json!({ "path": path, "content": content.to_string() });
+        let answer = agent.call("overwrite_document", arguments).await.ok();
+        assert_eq!(answer["acknowledged"], true);
+        saved(content).await;
+    };
+    overwrite(&content).await;
+    content["metadata"]["title"].take();
+    content["metadata"]["tags"] = json!(["a", 1]);
+    content["cells"][1]["attachments"] = json!({ "dot.png": { "image/png": "iVBORw0KGg==" } });
+    overwrite(&content).await;
+}
+
+/// A directory `old` with open notebooks in it and below it, each edited and saved.
+async fn directory_scene() -> (Gateway, Agent, Folder) {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let folder = lab().folder();
+    for name in ["old/a.ipynb", "old/below/b.ipynb"] {
+        let path = folder.write(name, &notebook(&["zero"]));
+        agent.call("modify_nb_cells", modify(&path, "before")).await.ok();
+        settled(&folder, name, "before").await;
+    }
+    (gateway, agent, folder)
+}
+
+#[tokio::test]
+async fn open_notebooks_follow_their_directory() {
+    for through_the_gateway in [true, false] {
+        let (_gateway, agent, folder) = directory_scene().await;
+        let human = Human::join(&folder.path("old/a.ipynb")).await;
+        let (old, new) = (folder.path("old"), folder.path("new"));
+        match through_the_gateway {
+            true => drop(
+                agent
+                    .call("rename_document", json!({ "path": old, "newPath": new }))
+                    .await
+                    .ok(),
+            ),
+            false => contents(Method::PATCH, &old, json!({ "path": new })).await,
+        }
+        for name in ["new/a.ipynb", "new/below/b.ipynb"] {
+            agent
+                .call("modify_nb_cells", modify(&folder.path(name), "after"))
+                .await
+                .ok();
+            settled(&folder, name, "after").await;
+        }
+        // Otherwise Jupyter itself has lost track of the person's room.
+        if through_the_gateway {
+            human
+                .wait_for("the person is in the same room", |human| human.sources() == ["after"])
+                .await;
+        }
+        eventually("each has one room, under its new name", async || {
+            let mut open = sessions(&agent, &folder).await;
+            open.sort_unstable();
+            (open == [folder.path("new/a.ipynb"), folder.path("new/below/b.ipynb")]).then_some(())
+        })
+        .await;
+        assert!(!folder.has("old"));
+        human.leave().await;
+    }
+}
+
+#[tokio::test]
+async fn open_notebooks_go_with_their_directory() {
+    for through_the_gateway in [true, false] {
+        let (_gateway, agent, folder) = directory_scene().await;
+        let old = folder.path("old");
+        match through_the_gateway {
+            true => drop(agent.call("delete_document", json!({ "path": old })).await.ok()),
+            false => contents(Method::DELETE, &old, json!({})).await,
+        }
+        for name in ["old/a.ipynb", "old/below/b.ipynb"] {
+            eventually("it is said to be gone", async || {
+                let answer = agent.call("read_nb_cells", json!({ "path": folder.path(name) })).await;
+                (answer.is_error && answer.text().contains("does not exist")).then_some(())
+            })
+            .await;
+        }
+        // Longer than Jupyter's and the gateway's saving.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!folder.has("old"), "nobody brings it back");
+        assert!(sessions(&agent, &folder).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_document_is_refused_for_what_it_is() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let folder = lab().folder();
+    let broken = folder.write("broken.ipynb", "this is no notebook");
+    std::fs::write(folder.disk.join("binary.md"), [0xff, 0xfe, 0x00]).unwrap();
+    for (tool, path) in [
+        ("read_nb_cells", broken),
+        ("get_document_content", folder.path("binary.md")),
+    ] {
+        let error = agent.call(tool, json!({ "path": path })).await.error();
+        assert!(error.contains("not a document of this kind"), "{tool}: {error}");
+    }
+}

@@ -183,6 +183,24 @@ async fn what_a_person_deleted_does_not_come_back_with_jupyter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_saved_and_then_removed_from_the_file_stays_removed() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    insert(&agent, "n.ipynb", "saved").await.ok();
+    converged(&agent, &lab, "n.ipynb", &["saved".to_owned()]).await;
+    // By now the gateway has made sure that it is on disk, which it does every few seconds.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    lab.kill();
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    lab.forget_documents();
+    lab.restart().await;
+    insert(&agent, "n.ipynb", "new").await.ok();
+    let cells = converged(&agent, &lab, "n.ipynb", &["new".to_owned(), "zero".to_owned()]).await;
+    assert_eq!(cells.len(), 2, "{cells:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_that_jupyter_forgot_is_not_doubled() {
     let mut lab = OwnLab::start(&[]).await;
     lab.write("t.md", "one\n");

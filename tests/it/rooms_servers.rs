@@ -1,9 +1,11 @@
 //! Jupyter servers that are set up differently: without collaboration, or loading piece by piece.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::{
-    Agent, Era, Gateway,
+    Agent, Era, Gateway, Human,
     gateway::{everything, server},
     notebook::notebook,
     own_lab::OwnLab,
@@ -62,4 +64,26 @@ async fn a_document_that_is_loaded_piece_by_piece_is_read_whole() {
     );
     let insert = json!({ "path": "n.ipynb", "position": 2000, "cells": [{ "content": "end" }] });
     assert_eq!(agent.call("insert_nb_cells", insert).await.ok()["acknowledged"], true);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_somebody_else_has_just_opened_is_read_whole() {
+    let lab = OwnLab::start(&["--YDocExtension.document_load_progressively=True"]).await;
+    let sources: Vec<String> = (0..1000).map(|index| format!("x_{index} = {index}")).collect();
+    let content = notebook(&sources.iter().map(String::as_str).collect::<Vec<_>>());
+    let (_gateway, agent) = gateway_to(&lab).await;
+    let mut seen_by_person = Vec::new();
+    for turn in 0..3_u32 {
+        let path = format!("{turn}.ipynb");
+        lab.write(&path, &content);
+        let human = Human::join_at(&lab.url(), lab.token(), &path).await;
+        tokio::time::sleep(Duration::from_millis(300) * turn).await;
+        seen_by_person.push(human.cells().len());
+        let read = agent
+            .call("read_nb_cells", json!({ "path": path, "ranges": [{ "start": 0 }] }))
+            .await
+            .ok();
+        assert_eq!(read["cell_count"], 1000, "when the person had {seen_by_person:?}");
+        human.leave().await;
+    }
 }

@@ -41,7 +41,7 @@ impl Awareness {
     pub(super) fn show(&mut self, id: &Arc<str>, name: &str, cursors: Option<Value>) {
         let now = Instant::now();
         let agent = self.agents.entry(Arc::clone(id)).or_insert_with(|| Agent {
-            client: uuid::Uuid::new_v4().as_u64_pair().0 & ((1 << 32) - 1),
+            client: super::new_client_id(),
             clock: 0,
             user: user(id, name),
             cursors: json!([]),
@@ -119,7 +119,9 @@ impl Awareness {
     }
 
     /// Whether people want their documents saved by themselves. The server saves if anybody in the room
-    /// does, so an agent must not speak up against a person who switched it off.
+    /// does, so an agent must not speak up against a person who switched it off. One who did so before we
+    /// joined is known when they next speak, which JupyterLab does every 15 s: Jupyter tells newcomers of
+    /// nobody, and to hold back until then would keep agents unseen and, where they are alone, unsaved.
     pub(super) fn autosave(&self) -> bool {
         let mut choices = self
             .others

@@ -26,8 +26,8 @@ use super::{
     acknowledgement::{Acknowledgements, Ticket},
     change_log::{Author, ChangeLog},
     edit::Edit,
-    json::{from_json, shared_to_json},
-    notebook::{file_cell, prelim, read_cell, source_of, text_of},
+    json::shared_to_json,
+    notebook::{file_cell, notebook_metadata, prelim, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -91,7 +91,7 @@ pub(super) struct Applied {
 
 impl Document {
     pub(super) fn new(kind: RoomKind) -> Self {
-        let mut options = Options::with_client_id(ClientID::random());
+        let mut options = Options::with_client_id(ClientID::new(super::new_client_id()));
         options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
@@ -187,8 +187,7 @@ impl Document {
     }
 
     pub(super) fn notebook_metadata(&self) -> Value {
-        let meta = shared_to_json(&self.meta, &self.doc.transact());
-        meta.get("metadata").cloned().unwrap_or_else(|| json!({}))
+        notebook_metadata(&self.meta, &self.doc.transact())
     }
 
     /// The whole notebook in the form of its file.
@@ -202,7 +201,7 @@ impl Document {
             .collect();
         json!({
             "cells": cells,
-            "metadata": meta.get("metadata").cloned().unwrap_or_else(|| json!({})),
+            "metadata": notebook_metadata(&self.meta, &txn),
             "nbformat": meta.get("nbformat").cloned().unwrap_or_else(|| json!(4)),
             "nbformat_minor": minor,
         })
@@ -223,11 +222,9 @@ impl Document {
     pub(super) fn set_kernelspec(&mut self, author: &Arc<str>, spec: &Value) -> Applied {
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
-        let metadata = match self.meta.get(&txn, "metadata") {
-            Some(Out::YMap(metadata)) => metadata,
-            _ => self.meta.insert(&mut txn, "metadata", MapPrelim::default()),
-        };
-        metadata.insert(&mut txn, "kernelspec", from_json(spec));
+        let mut metadata = notebook_metadata(&self.meta, &txn);
+        metadata["kernelspec"] = spec.clone();
+        set_metadata(&self.meta, &mut txn, &metadata);
         self.finish(txn, &Author::Local(Arc::clone(author)))
     }
 
@@ -275,7 +272,10 @@ impl Document {
             }
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
-            Edit::SetCells { cells } => self.set_cells(txn, cells),
+            Edit::SetNotebook { metadata, cells } => {
+                self.set_metadata(txn, metadata);
+                self.set_cells(txn, cells);
+            }
             Edit::SpliceText {
                 position,
                 delete,
@@ -365,6 +365,16 @@ impl Document {
         let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
         self.delete(txn, &removed);
         self.insert(txn, kept_first, &cells[kept_first..new_end]);
+    }
+
+    pub(super) fn set_metadata(&mut self, txn: &mut TransactionMut<'_>, metadata: &Value) {
+        if let Some(old) = set_metadata(&self.meta, txn, metadata) {
+            self.journal.metadata_changed(old, metadata.clone());
+        }
+    }
+
+    pub(super) fn metadata_in(&self, txn: &impl ReadTxn) -> Value {
+        notebook_metadata(&self.meta, txn)
     }
 
     fn read_in(&self, txn: &impl ReadTxn, index: usize) -> Option<Cell> {

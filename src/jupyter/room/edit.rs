@@ -35,6 +35,8 @@ pub struct NewCell {
     pub metadata: Value,
     pub outputs: Vec<Value>,
     pub execution_count: Option<i64>,
+    /// Images and the like that its text refers to; code has none.
+    pub attachments: Option<Value>,
 }
 
 impl NewCell {
@@ -46,6 +48,7 @@ impl NewCell {
             metadata: Value::Object(serde_json::Map::new()),
             outputs: Vec::new(),
             execution_count: None,
+            attachments: None,
         }
     }
 }
@@ -57,6 +60,7 @@ impl NewCell {
             && self.kind.as_str() == cell.cell_type
             && self.metadata == cell.metadata
             && self.outputs == cell.outputs
+            && self.attachments == cell.attachments
             && (self.kind != CellKind::Code || count == cell.execution_count)
     }
 }
@@ -80,8 +84,9 @@ pub enum Edit {
     DeleteCells {
         cells: Vec<String>,
     },
-    /// Makes these the notebook's cells, touching only what differs.
-    SetCells {
+    /// Makes this the whole notebook, touching only what differs.
+    SetNotebook {
+        metadata: Value,
         cells: Vec<NewCell>,
     },
     /// Positions and lengths count code points.

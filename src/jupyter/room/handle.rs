@@ -150,6 +150,8 @@ pub(super) struct Shared {
     pub(super) status: watch::Sender<RoomStatus>,
     /// Rung when there is something to send.
     pub(super) bell: Notify,
+    /// Rung when the room must be joined anew.
+    pub(super) moved: Notify,
     pub(super) closing: CancellationToken,
 }
 
@@ -372,6 +374,22 @@ impl Room {
     /// Tells the room that its document has another name now, before the server's document says so.
     pub fn set_path(&self, path: &DocPath) {
         self.0.write().path.clone_from(path);
+    }
+
+    /// Tells the room that a directory above its document has another name now. Jupyter may have lost
+    /// track of the document, so that this room can never be saved again; it is joined anew at the new
+    /// path, where what was not saved is done again.
+    pub fn rejoin_at(&self, path: &DocPath) {
+        self.set_path(path);
+        // Whoever comes next waits for it.
+        self.0.status.send_if_modified(|status| {
+            let is_connected = *status == RoomStatus::Connected;
+            if is_connected {
+                *status = RoomStatus::Reconnecting;
+            }
+            is_connected
+        });
+        self.0.moved.notify_one();
     }
 
     /// Leaves the room without waiting for it.

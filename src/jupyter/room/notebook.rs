@@ -2,7 +2,8 @@
 
 use serde_json::{Map as JsonMap, Value, json};
 use yrs::{
-    Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, types::ToJson,
+    Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, TransactionMut,
+    types::ToJson,
 };
 
 use super::{
@@ -20,6 +21,7 @@ pub struct Cell {
     /// Null for a cell that has not run, and absent from cells that cannot.
     pub execution_count: Value,
     pub outputs: Vec<Value>,
+    pub attachments: Option<Value>,
 }
 
 pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
@@ -32,6 +34,9 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
             .get(txn, "execution_count")
             .map_or(Value::Null, |count| shared_to_json(&count, txn)),
         outputs: outputs(cell, txn),
+        attachments: cell
+            .get(txn, "attachments")
+            .map(|attachments| shared_to_json(&attachments, txn)),
     }
 }
 
@@ -50,8 +55,8 @@ pub(super) fn file_cell(cell: &MapRef, txn: &impl ReadTxn, with_id: bool) -> Val
         members.insert("execution_count".to_owned(), read.execution_count);
         members.insert("outputs".to_owned(), read.outputs.into());
     }
-    if let Some(attachments) = cell.get(txn, "attachments") {
-        members.insert("attachments".to_owned(), shared_to_json(&attachments, txn));
+    if let Some(attachments) = read.attachments {
+        members.insert("attachments".to_owned(), attachments);
     }
     members.into()
 }
@@ -108,7 +113,36 @@ pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
             In::Any(cell.execution_count.map_or(Any::Null, Any::from)),
         ));
     }
+    if let Some(attachments) = &cell.attachments {
+        members.push(("attachments".to_owned(), In::Any(from_json(attachments))));
+    }
     members.into_iter().collect()
+}
+
+/// Changes a notebook's metadata, member by member, and returns what it was if it was different.
+pub(super) fn set_metadata(meta: &MapRef, txn: &mut TransactionMut<'_>, new: &Value) -> Option<Value> {
+    let old = notebook_metadata(meta, txn);
+    if old == *new {
+        return None;
+    }
+    let empty = JsonMap::new();
+    let (before, after) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
+    let shared = meta
+        .get(txn, "metadata")
+        .and_then(|metadata| metadata.cast::<MapRef>().ok());
+    let shared = shared.unwrap_or_else(|| meta.insert(txn, "metadata", MapPrelim::default()));
+    for key in before.keys().filter(|&key| !after.contains_key(key)) {
+        shared.remove(txn, key);
+    }
+    for (key, value) in after.iter().filter(|&(key, value)| before.get(key) != Some(value)) {
+        shared.insert(txn, key.as_str(), from_json(value));
+    }
+    Some(old)
+}
+
+pub(super) fn notebook_metadata(meta: &MapRef, txn: &impl ReadTxn) -> Value {
+    meta.get(txn, "metadata")
+        .map_or_else(|| json!({}), |metadata| shared_to_json(&metadata, txn))
 }
 
 fn metadata_prelim(metadata: &Value, trusted: bool) -> In {

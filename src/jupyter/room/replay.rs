@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde_json::Value;
+
 use super::{
     document::{Applied, Document},
     edit::NewCell,
@@ -30,6 +32,10 @@ enum Done {
     TextChanged {
         old: String,
         new: String,
+    },
+    MetadataChanged {
+        old: Value,
+        new: Value,
     },
 }
 
@@ -79,6 +85,10 @@ impl Journal {
         });
     }
 
+    pub(super) fn metadata_changed(&mut self, old: Value, new: Value) {
+        self.push(Done::MetadataChanged { old, new });
+    }
+
     /// The place in the journal up to which a save that is asked for now will have everything.
     pub(super) fn mark(&self) -> u64 {
         self.next
@@ -102,7 +112,10 @@ impl Journal {
                     old.clear();
                     new.clear();
                 }
-                Done::Changed { .. } | Done::Deleted { .. } | Done::TextChanged { .. } => {}
+                Done::Changed { .. }
+                | Done::Deleted { .. }
+                | Done::TextChanged { .. }
+                | Done::MetadataChanged { .. } => {}
             }
             self.bytes -= before - done.size();
         }
@@ -126,6 +139,7 @@ impl Done {
             Self::Inserted { cells, .. } => cells.iter().map(|cell| cell.source.len() + 100).sum(),
             Self::Changed { old, new, .. } | Self::TextChanged { old, new } => old.len() + new.len(),
             Self::Deleted { source, .. } => source.len() + 50,
+            Self::MetadataChanged { old, new } => old.to_string().len() + new.to_string().len(),
         }
     }
 }
@@ -190,6 +204,17 @@ impl Document {
                 Some(same)
             }
             Done::TextChanged { old, new } => self.repeat_text(txn, old, new),
+            Done::MetadataChanged { old, new } => {
+                let now = self.metadata_in(txn);
+                if now == *new {
+                    return None;
+                }
+                let same = now == *old;
+                if same {
+                    self.set_metadata(txn, new);
+                }
+                Some(same)
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use futures::{SinkExt, StreamExt};
 use serde::Deserialize;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
 };
 use tokio_tungstenite::tungstenite::{Message as Frame, protocol::CloseFrame};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,8 @@ use super::{
     document::{Document, decode_vector, encode_vector},
     handle::{Shared, State},
     replay::{Journal, Outcome},
-    wire::{JupyterMessage, Message, SaveStatus, save_request},
+    saving::Saving,
+    wire::{JupyterMessage, Message},
 };
 use crate::{
     jupyter::{JupyterError, JupyterServer, collaboration::DocumentSession, socket::Socket},
@@ -34,12 +35,17 @@ const SYNC_PATIENCE: Duration = Duration::from_secs(120);
 const QUIET: Duration = Duration::from_millis(400);
 /// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
 const EMPTY_QUIET: Duration = Duration::from_secs(2);
+/// How many pings come back without a new cell in between before a notebook counts as complete.
+const PINGS: u8 = 3;
 /// How often presences, saving and the liveness of the line are looked after.
 const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so silence for this long is a dead line.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The code by which Jupyter says that a document does not exist.
 const GONE: u16 = 4404;
+/// What is left of the code by which servers before jupyter-collaboration 4 say that they cannot open a
+/// file: it is one that nobody may send. That the file exists is known by then.
+const UNSPEAKABLE: u16 = 1002;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
@@ -63,6 +69,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         state: RwLock::new(state),
         status: watch::Sender::new(RoomStatus::Connected),
         bell: Notify::new(),
+        moved: Notify::new(),
         closing: CancellationToken::new(),
     });
     tokio::spawn(keep(Arc::clone(&shared), line));
@@ -105,6 +112,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 line.leave(shared).await;
                 return End::Cut("closed".to_owned());
             }
+            () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
             () = shared.bell.notified() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
@@ -116,12 +124,16 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 last_heard = Instant::now();
                 match frame {
                     Some(Ok(Frame::Binary(bytes))) => match guarded(|| hear(shared, &bytes, &mut saving)) {
-                        Ok(()) if std::mem::take(&mut saving.failed) && is_gone(shared).await => {
+                        Ok(()) if saving.take_failure() && is_gone(shared).await => {
                             return End::Closed { code: GONE, reason: "the file was deleted".to_owned() };
                         }
                         Ok(()) => line.send_waiting(shared).await,
                         Err(end) => return end,
                     },
+                    Some(Ok(Frame::Pong(ping))) => {
+                        saving.ponged(&mut shared.write(), &ping);
+                        Ok(())
+                    }
                     Some(Ok(Frame::Close(close))) => return End::closed(close),
                     Some(Ok(_)) => Ok(()),
                     Some(Err(error)) => return End::Cut(error.to_string()),
@@ -133,22 +145,6 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
             return end;
         }
     }
-}
-
-/// When to ask the server to write to disk, and what is known to be there. It saves by itself after a
-/// second without changes, but never while changes keep coming.
-///
-/// Its "success" alone proves nothing: a save that another change overtook is given up and answered so
-/// too. What does is the hash it then notes in the document; any noted after the answer is of a save
-/// that began after the request.
-#[derive(Default)]
-struct Saving {
-    next_request: u64,
-    /// The request under way, and the place in the journal up to which the server had everything then.
-    asked: Option<(u64, u64)>,
-    /// The place in the journal that the next save must cover.
-    answered: Option<u64>,
-    failed: bool,
 }
 
 /// Whether the document's file is not there any more. Jupyter goes on taking edits for it all the same.
@@ -209,45 +205,6 @@ fn follow_rename(state: &mut State) {
         state.path = path;
     }
     state.said_path = said;
-}
-
-impl Saving {
-    /// The next request, unless one is under way: another would make the server give that one up.
-    fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
-            return None;
-        }
-        // Requests overtake edits on the server, so only what it has already is covered.
-        let covered = if state.document.acknowledgements.is_settled() {
-            state.document.journal.mark()
-        } else {
-            0
-        };
-        self.next_request += 1;
-        self.asked = Some((self.next_request, covered));
-        Some(save_request(self.next_request))
-    }
-
-    fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
-        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
-            return;
-        };
-        match status {
-            SaveStatus::Success => self.answered = Some(mark),
-            SaveStatus::Skipped => {}
-            SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
-                self.failed = true;
-            }
-        }
-    }
-
-    fn noted(&mut self, state: &mut State) {
-        if let Some(mark) = self.answered.take() {
-            state.document.journal.saved_up_to(mark);
-            state.unsaved = state.document.journal.mark() > mark;
-        }
-    }
 }
 
 /// Joins again after a cut, without ever merging an old document into a new one.
@@ -351,6 +308,13 @@ struct Received {
     updates: Vec<Vec<u8>>,
 }
 
+/// What comes next on a line, if anything comes in time.
+enum Heard {
+    Message(Message),
+    Pong,
+    Nothing,
+}
+
 impl Line {
     async fn join(server: &JupyterServer, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
         // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
@@ -383,49 +347,72 @@ impl Line {
             server_vector: None,
             updates: Vec::new(),
         };
+        let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
         let mut synced = false;
-        let deadline = Instant::now() + SYNC_PATIENCE;
-        // Jupyter gives every notebook a cell, so one without is probably being loaded, piece by piece.
-        let mut partial = false;
-        while !synced || partial {
-            let patience = match (synced, document.cell_count()) {
-                (false, _) => deadline - Instant::now(),
-                (true, 0) => EMPTY_QUIET,
-                (true, _) => QUIET,
-            };
-            let frame = match timeout(patience, self.socket.next()).await {
-                Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
-                Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
-                Err(_) if synced => break,
-                Err(_) => return Err(End::Cut("the server did not send the document in time".to_owned())),
-            };
-            let bytes = match frame {
-                Frame::Binary(bytes) => bytes,
-                Frame::Close(close) => return Err(End::closed(close)),
-                _ => continue,
-            };
-            let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
-            match Message::decode(&bytes).map_err(|error| malformed(&error))? {
-                Some(Message::SyncStep1(vector)) => {
+        // A server that loads piece by piece sends cells at every turn, so pings that come back without
+        // any in between say that the notebook is complete.
+        let mut pings_left = 0;
+        let mut is_growing = false;
+        let mut until = Instant::now() + SYNC_PATIENCE;
+        while !synced || is_growing || pings_left > 0 {
+            match self.hear_until(until).await? {
+                Heard::Message(Message::SyncStep1(vector)) => {
                     let vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
                     document.acknowledgements.server_has(&vector);
                     received.server_vector = Some(vector);
                 }
-                Some(Message::SyncStep2(update)) => {
+                Heard::Message(Message::SyncStep2(update)) => {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
                     synced = true;
-                    partial = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                    until = Instant::now() + EMPTY_QUIET;
+                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
+                    is_growing = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                    if document.kind() == RoomKind::Notebook && !is_growing {
+                        pings_left = PINGS;
+                        self.ping(Vec::new()).await?;
+                    }
                 }
-                Some(Message::Update(update)) => {
+                Heard::Message(Message::Update(update)) => {
+                    let before = document.cell_count();
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
+                    if synced && document.cell_count() > before {
+                        is_growing = true;
+                        until = Instant::now() + QUIET;
+                    }
                 }
-                _ => {}
+                Heard::Message(_) => {}
+                Heard::Pong => {
+                    pings_left = pings_left.saturating_sub(1);
+                    if pings_left > 0 {
+                        self.ping(Vec::new()).await?;
+                    }
+                }
+                Heard::Nothing if synced => break,
+                Heard::Nothing => return Err(End::Cut("the server did not send the document in time".to_owned())),
             }
         }
         Ok(received)
+    }
+
+    async fn hear_until(&mut self, until: Instant) -> Result<Heard, End> {
+        loop {
+            match timeout_at(until, self.socket.next()).await {
+                Ok(Some(Ok(Frame::Binary(bytes)))) => {
+                    let message = Message::decode(&bytes).map_err(|error| End::Malformed(error.to_string()))?;
+                    if let Some(message) = message {
+                        return Ok(Heard::Message(message));
+                    }
+                }
+                Ok(Some(Ok(Frame::Pong(_)))) => return Ok(Heard::Pong),
+                Ok(Some(Ok(Frame::Close(close)))) => return Err(End::closed(close)),
+                Ok(Some(Ok(_))) => {}
+                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
+                Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
+                Err(_) => return Ok(Heard::Nothing),
+            }
+        }
     }
 
     /// Says goodbye for every agent and hangs up.
@@ -474,11 +461,12 @@ impl Line {
             frames
         };
         self.send_frames(frames).await?;
-        let ping = Frame::Ping(Vec::new().into());
-        self.socket
-            .send(ping)
-            .await
-            .map_err(|error| End::Cut(error.to_string()))
+        self.ping(saving.ping().to_vec()).await
+    }
+
+    async fn ping(&mut self, payload: Vec<u8>) -> Result<(), End> {
+        let sent = self.socket.send(Frame::Ping(payload.into())).await;
+        sent.map_err(|error| End::Cut(error.to_string()))
     }
 }
 
@@ -525,7 +513,10 @@ impl End {
         let (name, path) = (server.name().to_owned(), path.to_string());
         match self {
             Self::Closed { code: GONE, .. } => JupyterError::NotFound { server: name, path }.into(),
-            Self::Closed { code: 4400, .. } => {
+            Self::Closed {
+                code: 4400 | UNSPEAKABLE,
+                ..
+            } => {
                 let why =
                     "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
                 RoomError::Refused {

@@ -38,12 +38,9 @@ pub(in crate::tools) async fn resumed(call: &Call) -> Result<Option<Taken>, Tool
         return Ok(None);
     };
     let taken = Taken::find(call, &resumption.execution_id).await?;
-    match (&resumption.input, &taken) {
-        (Input::Nothing, _) => {}
-        (Input::Answer(value), Taken::Live(execution)) => reply(call, execution, Some(value.clone())).await?,
-        (Input::Declined, Taken::Live(execution)) => reply(call, execution, None).await?,
-        // It ended while the person thought; its result is the answer.
-        (Input::Answer(_) | Input::Declined, Taken::Ended(_)) => {}
+    // One that ended while the person thought has its result as the answer.
+    if let Taken::Live(execution) = &taken {
+        reply(call, execution, &resumption.input).await?;
     }
     Ok(Some(taken))
 }
@@ -53,10 +50,10 @@ pub async fn find_execution(call: &Call, id: &str) -> Result<Snapshot, ToolError
     Ok(Taken::find(call, id).await?.snapshot())
 }
 
-/// Answers what an execution asks; no value means that the person does not want to, which cancels it.
-pub async fn answer_execution(call: &Call, id: &str, value: Option<String>) -> Result<(), ToolError> {
+/// Answers what an execution asks.
+pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(), ToolError> {
     match Taken::find(call, id).await? {
-        Taken::Live(execution) => reply(call, &execution, value).await,
+        Taken::Live(execution) => reply(call, &execution, &input).await,
         Taken::Ended(ended) => {
             let why = format!("the execution is {} and asks nothing", ended.status.as_str());
             Err(ToolError::argument("input", why))
@@ -74,9 +71,14 @@ pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, 
     Ok(taken.snapshot().status)
 }
 
-async fn reply(call: &Call, execution: &Arc<Execution>, value: Option<String>) -> Result<(), ToolError> {
+async fn reply(call: &Call, execution: &Arc<Execution>, input: &Input) -> Result<(), ToolError> {
+    let answer = match input {
+        Input::Nothing => return Ok(()),
+        Input::Answer(value) => Some(value.clone()),
+        Input::Declined => None,
+    };
     call.principal().require(Permission::Execute)?;
-    match value {
+    match answer {
         Some(value) => call.engine().answer(execution, value).await?,
         None => call.engine().cancel(execution).await,
     }

@@ -11,7 +11,7 @@ use super::{
     wait::{Disconnect, patience, wait},
 };
 use crate::{
-    tools::{Call, ToolError, output::Ran},
+    tools::{Call, Input, ToolError, output::Ran},
     types::ExecutionStatus,
 };
 
@@ -64,7 +64,7 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
     let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
     let id = arguments.execution_id.as_str();
     if let Some(input) = arguments.input {
-        answer_execution(&call, id, Some(input)).await?;
+        answer_execution(&call, id, Input::Answer(input)).await?;
     }
     let snapshot = match Taken::find(&call, id).await? {
         Taken::Live(execution) => {

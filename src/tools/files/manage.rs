@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::create::parse_notebook;
 use crate::{
@@ -130,9 +130,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     let content_length = arguments.content.chars().count();
     let kind = server.document(&path).await?.kind;
     let edit = match kind {
-        DocumentKind::Notebook => Edit::SetCells {
-            cells: new_cells(&parse_notebook(&arguments.content)?),
-        },
+        DocumentKind::Notebook => set_notebook(&parse_notebook(&arguments.content)?),
         DocumentKind::File => Edit::SetText {
             text: arguments.content.clone(),
         },
@@ -176,7 +174,22 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     })
 }
 
-/// The cells of a notebook that was found valid, as they are put into a room.
+/// A notebook that was found valid, as it is put into a room.
+fn set_notebook(notebook: &Value) -> Edit {
+    let mut metadata = notebook["metadata"].clone();
+    if let Value::Object(members) = &mut metadata {
+        // Jupyter gives these to a notebook that has none when it opens it, because JupyterLab looks for them.
+        members
+            .entry("kernelspec")
+            .or_insert_with(|| json!({ "name": "", "display_name": "" }));
+        members.entry("language_info").or_insert_with(|| json!({ "name": "" }));
+    }
+    Edit::SetNotebook {
+        metadata,
+        cells: new_cells(notebook),
+    }
+}
+
 fn new_cells(notebook: &Value) -> Vec<NewCell> {
     let text = |value: &Value| match value {
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
@@ -194,6 +207,10 @@ fn new_cells(notebook: &Value) -> Vec<NewCell> {
         new.metadata = cell["metadata"].clone();
         new.outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
         new.execution_count = cell["execution_count"].as_i64();
+        let has_members = |value: &&Value| value.as_object().is_some_and(|members| !members.is_empty());
+        if kind != CellKind::Code {
+            new.attachments = cell.get("attachments").filter(has_members).cloned();
+        }
         new
     };
     notebook["cells"]

@@ -17,6 +17,7 @@ use tokio_tungstenite::{
 use yrs::{
     Any, Array, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn, StateVector, Text,
     TextPrelim, TextRef, Transact, TransactionMut, Update,
+    block::ClientID,
     types::ToJson,
     updates::{decoder::Decode, encoder::Encode},
 };
@@ -82,10 +83,9 @@ impl Human {
             .await
             .expect("the room opens");
 
-        let options = Options {
-            offset_kind: OffsetKind::Utf16,
-            ..Options::default()
-        };
+        // Older servers garble ids that are longer than those of browsers.
+        let mut options = Options::with_client_id(ClientID::new(u64::from(uuid::Uuid::new_v4().as_fields().0)));
+        options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
         let client = doc.client_id().get();
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));

@@ -37,6 +37,12 @@ pub fn venv() -> Venv {
     VENV.clone()
 }
 
+/// Whether Jupyter saves when it is told to. Before jupyter-collaboration 4 it saved a second after the
+/// last change, whatever people wanted, and nobody could ask for more.
+pub fn saves_as_told() -> bool {
+    !std::env::var("JMG_TEST_COLLABORATION").is_ok_and(|version| version.starts_with("3."))
+}
+
 pub fn lab() -> &'static SharedLab {
     static LAB: LazyLock<SharedLab> = LazyLock::new(SharedLab::start);
     &LAB

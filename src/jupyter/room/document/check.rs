@@ -31,7 +31,7 @@ impl Document {
             Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
             Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
-            Edit::InsertCells { .. } | Edit::SetCells { .. } | Edit::SetText { .. } => Ok(()),
+            Edit::InsertCells { .. } | Edit::SetNotebook { .. } | Edit::SetText { .. } => Ok(()),
         }
     }
 
@@ -79,7 +79,7 @@ impl Document {
                 Edit::DeleteCells { cells } => {
                     changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
                 }
-                Edit::SetCells { .. } => {
+                Edit::SetNotebook { .. } => {
                     changed.extend(
                         self.cell_ids()
                             .filter(|cell| self.log.cell_changed_by_others(cell, since, me)),

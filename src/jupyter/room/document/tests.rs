@@ -181,14 +181,21 @@ fn what_others_changed_since_is_refused_by_name() {
 fn a_whole_notebook_is_set_by_touching_only_what_differs() {
     let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3")]);
     pair.edit(
-        &[Edit::SetCells {
+        &[Edit::SetNotebook {
+            metadata: json!({ "title": "whole" }),
             cells: vec![cell("a", "1"), cell("x", "new"), cell("c", "33")],
         }],
         None,
     )
     .expect("valid");
     pair.assert_both(&[("a", "1"), ("x", "new"), ("c", "33")]);
-    pair.edit(&[Edit::SetCells { cells: vec![] }], None).expect("valid");
+    assert_eq!(pair.theirs.notebook()["metadata"], json!({ "title": "whole" }));
+    let nothing = Edit::SetNotebook {
+        metadata: json!({}),
+        cells: vec![],
+    };
+    pair.edit(&[nothing], None).expect("valid");
+    assert_eq!(pair.theirs.notebook()["metadata"], json!({}));
     pair.assert_both(&[]);
 }
 

@@ -1,0 +1,152 @@
+//! When to ask the server to write to disk, and what is known to be there. It saves by itself after a
+//! second without changes, but never while changes keep coming. Does no I/O.
+//!
+//! Its "success" alone proves nothing: a save that another change overtook is given up and answered so
+//! too. What does is the hash it then notes in the document; any noted after the answer is of a save
+//! that began after the request.
+//!
+//! Servers before jupyter-collaboration 4 know no such requests. They note a hash only if nothing changed
+//! while they wrote, so there a note alone says that everything they have is on disk.
+
+use super::{
+    handle::State,
+    wire::{SaveStatus, save_request},
+};
+
+#[derive(Default)]
+pub(super) struct Saving {
+    last_request: u64,
+    /// The request under way, and the place in the journal up to which the server had everything then.
+    asked: Option<(u64, u64)>,
+    /// The place in the journal that the next save must cover.
+    answered: Option<u64>,
+    /// The place in the journal up to which the server had everything when it noted a save.
+    noted: Option<u64>,
+    /// Whether the server has passed over a request.
+    is_deaf: bool,
+    failed: bool,
+}
+
+impl Saving {
+    /// The next request, unless one is under way: another would make the server give that one up.
+    pub(super) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
+        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
+            return None;
+        }
+        // Requests overtake edits on the server, so only what it has already is covered.
+        let covered = known_to_server(state).unwrap_or(0);
+        self.last_request += 1;
+        self.asked = Some((self.last_request, covered));
+        Some(save_request(self.last_request))
+    }
+
+    /// What a ping that is sent after a request carries.
+    pub(super) fn ping(&self) -> [u8; 8] {
+        self.last_request.to_be_bytes()
+    }
+
+    /// The server answers in turn, so a request that is still open when a later ping has come back was
+    /// not understood.
+    pub(super) fn ponged(&mut self, state: &mut State, ping: &[u8]) {
+        if self.asked.is_some_and(|(request, _)| request.to_be_bytes() == ping) {
+            self.is_deaf = true;
+            self.settle(state);
+        }
+    }
+
+    pub(super) fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
+        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
+            return;
+        };
+        // Something between us and the server answered the ping.
+        self.is_deaf = false;
+        match status {
+            SaveStatus::Success => self.answered = Some(mark),
+            SaveStatus::Skipped => {}
+            SaveStatus::Failed => {
+                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
+                self.failed = true;
+            }
+        }
+    }
+
+    /// The server has noted in the document that it was saved.
+    pub(super) fn noted(&mut self, state: &mut State) {
+        self.noted = known_to_server(state).or(self.noted);
+        self.settle(state);
+    }
+
+    /// Whether a save failed since this was last asked.
+    pub(super) fn take_failure(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+
+    fn settle(&mut self, state: &mut State) {
+        let saved = if self.is_deaf { self.noted } else { self.answered.take() };
+        if let Some(mark) = saved {
+            state.document.journal.saved_up_to(mark);
+            state.unsaved = state.document.journal.mark() > mark;
+        }
+    }
+}
+
+/// The end of the journal, if the server has all of it.
+fn known_to_server(state: &State) -> Option<u64> {
+    let document = &state.document;
+    document.acknowledgements.is_settled().then(|| document.journal.mark())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        jupyter::room::{Edit, RoomKind, document::Document},
+        types::DocPath,
+    };
+
+    fn state() -> State {
+        let path = DocPath::parse("a.md").expect("a path");
+        State::new(Document::new(RoomKind::Text), path, String::new(), String::new())
+    }
+
+    /// Edits, and has the server confirm it if it `arrives`.
+    fn edit(state: &mut State, text: &str, arrives: bool) {
+        let edits = [Edit::SetText { text: text.to_owned() }];
+        let applied = state.document.apply_local(&"ana".into(), &edits, None).expect("valid");
+        state.unsaved = true;
+        if arrives {
+            state.document.apply_remote(&applied.update).expect("an echo");
+        }
+    }
+
+    #[test]
+    fn a_save_is_believed_when_it_was_asked_for_answered_and_noted() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        saving.noted(&mut state);
+        assert!(state.unsaved, "the note of a save that may have begun before the edit");
+        assert!(saving.request(&state).is_some());
+        assert!(saving.request(&state).is_none(), "one at a time");
+        saving.answered(&state, 1, SaveStatus::Success);
+        saving.ponged(&mut state, &1_u64.to_be_bytes());
+        assert!(state.unsaved);
+        saving.noted(&mut state);
+        assert!(!state.unsaved);
+    }
+
+    #[test]
+    fn a_server_that_knows_no_requests_is_believed_by_its_notes() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        saving.noted(&mut state);
+        saving.request(&state);
+        saving.ponged(&mut state, &saving.ping());
+        assert!(!state.unsaved, "what was noted before it was known");
+        edit(&mut state, "ab", false);
+        saving.noted(&mut state);
+        assert!(state.unsaved, "the server did not have it yet");
+        edit(&mut state, "abc", true);
+        saving.noted(&mut state);
+        assert!(state.unsaved, "one edit is still on its way");
+    }
+}
