@@ -44,6 +44,7 @@ pub mod http;
 pub mod jupyter;
 pub mod mcp;
 pub mod pool;
+pub mod srcbook;
 pub mod telemetry;
 pub mod tools;
 pub mod types;
