@@ -1,19 +1,25 @@
 //! Open rooms by (server, path): each is opened once however many ask, leased to those who use it, and
 //! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
 
+mod recent;
+
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
 use dashmap::{DashMap, DashSet};
-use tokio::{sync::OnceCell, time::timeout};
+use tokio::{
+    sync::{OnceCell, broadcast},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
+use self::recent::Recent;
 use crate::{
     error::{ClientError, ErrorKind},
     jupyter::{
@@ -28,6 +34,8 @@ const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a server's events are followed before it is checked whether anybody still needs them.
 const FEED_PATIENCE: Duration = Duration::from_secs(30);
 const FEED_RETRY: Duration = Duration::from_secs(2);
+/// Events that a slow follower may be behind; it learns that it missed some.
+const MAX_EVENTS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -38,6 +46,7 @@ pub struct PoolLimits {
 /// On whose account a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
+    pub principal: Arc<str>,
     pub tenant: Arc<str>,
     pub max_open_rooms: usize,
 }
@@ -68,8 +77,23 @@ struct Key {
     kind: RoomKind,
 }
 
+/// What happens to rooms, for those who follow it.
+#[derive(Debug, Clone)]
+pub enum PoolEvent {
+    /// The room of a document was opened, ended or renamed.
+    Room {
+        server: Arc<str>,
+        path: DocPath,
+        kind: RoomKind,
+    },
+    /// A principal uses another room than before.
+    Current { principal: Arc<str> },
+}
+
 struct Slot {
     room: OnceCell<Room>,
+    /// When the document itself was made, as Jupyter tells it.
+    created: OnceLock<String>,
     tenant: Arc<str>,
     leases: AtomicUsize,
     /// Milliseconds after the pool's start.
@@ -82,6 +106,8 @@ pub struct Pool {
     slots: DashMap<Key, Arc<Slot>>,
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
+    recent: Recent,
+    events: broadcast::Sender<PoolEvent>,
     /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
     admission: Mutex<()>,
 }
@@ -112,7 +138,10 @@ impl Hold {
 /// A room as the session tools show it.
 pub struct OpenRoom {
     pub server: Arc<str>,
+    pub room: Room,
     pub info: RoomInfo,
+    /// When the document itself was made, if Jupyter told it.
+    pub created: Option<String>,
     pub last_activity: SystemTime,
 }
 
@@ -155,6 +184,8 @@ impl Pool {
             started: (Instant::now(), SystemTime::now()),
             slots: DashMap::new(),
             watched: DashSet::new(),
+            recent: Recent::default(),
+            events: broadcast::Sender::new(MAX_EVENTS),
             admission: Mutex::new(()),
         }
     }
@@ -182,12 +213,16 @@ impl Pool {
         let opened = hold
             .slot
             .room
-            .get_or_try_init(|| Room::open(Arc::clone(server), path, kind))
+            .get_or_try_init(|| self.open(server, &key, &hold.slot))
             .await
             .cloned();
         match opened {
             Ok(room) => {
                 self.watch(server);
+                if kind == RoomKind::Notebook && self.recent.used(&account.principal, room.session_id()) {
+                    let principal = Arc::clone(&account.principal);
+                    self.tell(PoolEvent::Current { principal });
+                }
                 Ok(Lease { room, _hold: hold })
             }
             Err(error) => {
@@ -197,6 +232,62 @@ impl Pool {
                 Err(error.into())
             }
         }
+    }
+
+    async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key, slot: &Slot) -> Result<Room, RoomError> {
+        let opening = Room::open(Arc::clone(server), &key.path, key.kind);
+        let (room, file) = tokio::join!(opening, server.document(&key.path));
+        let room = room?;
+        if let Some(created) = file.ok().and_then(|file| file.created) {
+            let _ = slot.created.set(created);
+        }
+        self.tell_of(&key.server, &room);
+        // Rooms end in many ways; whoever follows them hears of all.
+        let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());
+        tokio::spawn(async move {
+            ending.ended().await;
+            if let Some(pool) = pool.upgrade() {
+                pool.tell_of(&server, &ending);
+            }
+        });
+        Ok(room)
+    }
+
+    /// Follows what happens to rooms from now on.
+    pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
+        self.events.subscribe()
+    }
+
+    fn tell_of(&self, server: &Arc<str>, room: &Room) {
+        let info = room.info();
+        self.tell(PoolEvent::Room {
+            server: Arc::clone(server),
+            path: info.path,
+            kind: info.kind,
+        });
+    }
+
+    fn tell(&self, event: PoolEvent) {
+        // Nobody may be following.
+        let _ = self.events.send(event);
+    }
+
+    /// The session id of the notebook's room that a principal used last.
+    pub fn last_used(&self, principal: &str) -> Option<String> {
+        self.recent.of(principal)
+    }
+
+    /// An open room by its session id, described, and a lease of it.
+    pub fn lease_session(&self, session_id: &str) -> Option<(OpenRoom, Lease)> {
+        let is_it = |slot: &Slot| {
+            let room = slot.room.get();
+            room.is_some_and(|room| room.session_id() == session_id && room.is_open())
+        };
+        let entry = self.slots.iter().find(|entry| is_it(entry.value()))?;
+        let room = entry.room.get()?.clone();
+        let described = self.describe(entry.key(), entry.value())?;
+        let hold = Hold::new(entry.value(), self.started.0);
+        Some((described, Lease { room, _hold: hold }))
     }
 
     /// The room of a document if it is open; never opens one.
@@ -253,6 +344,7 @@ impl Pool {
             };
             if let Some(room) = slot.room.get() {
                 room.set_path(&path);
+                self.tell_of(&key.server, room);
             }
             self.slots.insert(Key { path, ..key }, slot);
         }
@@ -340,6 +432,7 @@ impl Pool {
         let victim = self.make_room(account)?;
         let slot = Arc::new(Slot {
             room: OnceCell::new(),
+            created: OnceLock::new(),
             tenant: Arc::clone(&account.tenant),
             leases: AtomicUsize::new(0),
             last_used: AtomicU64::new(0),
@@ -434,11 +527,13 @@ impl Pool {
     }
 
     fn describe(&self, key: &Key, slot: &Slot) -> Option<OpenRoom> {
-        let info = slot.room.get()?.info();
+        let room = slot.room.get()?.clone();
         let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
         Some(OpenRoom {
             server: Arc::clone(&key.server),
-            info,
+            info: room.info(),
+            room,
+            created: slot.created.get().cloned(),
             last_activity,
         })
     }

@@ -3,12 +3,16 @@
 
 mod check;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use yrs::{
     Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable,
     OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
@@ -47,6 +51,8 @@ pub(super) struct Document {
     meta: MapRef,
     order: Vec<CellEntry>,
     log: ChangeLog,
+    /// When the document last changed, for those who watch it.
+    pub(super) changed: watch::Sender<SystemTime>,
     pub(super) acknowledgements: Acknowledgements,
     pub(super) journal: Journal,
     /// What the observers saw in the transaction that just ended.
@@ -110,6 +116,7 @@ impl Document {
             meta,
             order: Vec::new(),
             log: ChangeLog::new(),
+            changed: watch::Sender::new(SystemTime::now()),
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             observed,
@@ -170,6 +177,12 @@ impl Document {
 
     pub(super) fn text(&self) -> String {
         self.source.get_string(&self.doc.transact())
+    }
+
+    /// What a notebook says of itself as a whole.
+    pub(super) fn metadata(&self) -> Value {
+        let meta = shared_to_json(&self.meta, &self.doc.transact());
+        meta.get("metadata").cloned().unwrap_or_else(|| json!({}))
     }
 
     /// The whole notebook in the form of its file.
@@ -404,6 +417,7 @@ impl Document {
             return;
         }
         self.log.advance();
+        self.changed.send_replace(SystemTime::now());
         for change in observed {
             match change {
                 Observed::Structure(steps) => {

@@ -20,6 +20,8 @@ pub struct Cell {
     /// Null for a cell that has not run, and absent from cells that cannot.
     pub execution_count: Value,
     pub outputs: Vec<Value>,
+    /// What Jupyter says the cell is doing; empty where it says nothing.
+    pub execution_state: String,
 }
 
 pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
@@ -32,6 +34,7 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
             .get(txn, "execution_count")
             .map_or(Value::Null, |count| shared_to_json(&count, txn)),
         outputs: outputs(cell, txn),
+        execution_state: text_of(cell, txn, "execution_state"),
     }
 }
 
