@@ -51,8 +51,11 @@ impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
         let pool = Arc::new(Pool::new(settings::pool(config)));
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone());
-        let app = Self::bind_with(config, env, metrics, move || handler.clone()).await?;
+        let drain = Drain::new(config.http.drain_timeout);
+        let leaving = drain.leaving_token().clone();
+        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone(), leaving);
+        let handler = Arc::new(handler);
+        let app = Self::build(config, env, metrics, drain, move || handler.fresh()).await?;
         let stop = app.drain.stop_token().clone();
         app.background.spawn(async move { pool.sweep(stop).await });
         Ok(app)
@@ -65,9 +68,19 @@ impl App {
         metrics: Metrics,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Result<Self, AppError> {
+        let drain = Drain::new(config.http.drain_timeout);
+        Self::build(config, env, metrics, drain, factory).await
+    }
+
+    async fn build<H: ServerHandler>(
+        config: &Config,
+        env: &Env,
+        metrics: Metrics,
+        drain: Drain,
+        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+    ) -> Result<Self, AppError> {
         unsupported(config)?;
         install_tls();
-        let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let authenticator = Authenticator::new(config)?;
         let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());

@@ -7,7 +7,10 @@ mod envelope;
 mod handler;
 mod identity;
 mod observe;
+mod prompts;
+mod resources;
 mod sessions;
+mod subscriptions;
 
 pub use catalogue::Catalogue;
 pub use endpoint::{Endpoint, EndpointConfig, Reply};

@@ -8,5 +8,5 @@ mod toolset;
 
 pub use doc_path::{DocPath, PathError};
 pub use permission::{Permission, PermissionSet};
-pub use text::{Truncated, truncate};
+pub use text::{Truncated, truncate, without_ansi};
 pub use toolset::{Toolset, ToolsetError};

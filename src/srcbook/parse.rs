@@ -12,7 +12,9 @@ use super::{
 /// Any text is a notebook; what has no meaning to Srcbook is markdown.
 pub fn parse(text: &str) -> Book {
     let lines: Vec<&str> = text.split('\n').collect();
-    let title = lines.iter().find_map(|line| heading(line).filter(|(level, _)| *level == 1));
+    let title = lines
+        .iter()
+        .find_map(|line| heading(line).filter(|(level, _)| *level == 1));
     let mut parser = Parser {
         lines: &lines,
         fences: Fences::default(),
@@ -105,7 +107,7 @@ impl Parser<'_> {
                 let mut lines: Vec<String> = match body {
                     // As it was written; anything else was edited by hand, and says nothing by its blank lines.
                     ["", inner @ .., ""] if !inner.is_empty() => inner.iter().map(|&line| line.to_owned()).collect(),
-                    _ => body.join("\n").trim().split('\n').map(str::to_owned).collect(),
+                    _ => body.join("\n").trim().lines().map(str::to_owned).collect(),
                 };
                 restore(&mut lines, &mut marker);
                 let kind = marker.kind;
@@ -118,7 +120,9 @@ impl Parser<'_> {
     fn code(&self, at: usize) -> Option<(Marker, String, usize)> {
         let (_, name) = heading(self.lines[at]).filter(|(level, _)| *level == 6)?;
         let (info, source, end) = fence::block(self.lines, at + 1)?;
-        let said = info.find('{').and_then(|start| serde_json::from_str(&info[start..]).ok());
+        let said = info
+            .find('{')
+            .and_then(|start| serde_json::from_str(&info[start..]).ok());
         let marker = said.unwrap_or_else(|| Marker {
             metadata: [("filename".to_owned(), Value::from(name))].into_iter().collect(),
             ..Marker::default()

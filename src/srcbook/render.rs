@@ -106,7 +106,10 @@ fn markdown(cell: &BookCell, titled: bool) -> (String, Marker) {
 
 /// A line that cannot be misunderstood, if this one can.
 pub(super) fn disguised(line: &str, in_block: bool) -> Option<String> {
-    if ["<!-- cell:", "<!-- srcbook:"].iter().any(|start| line.starts_with(start)) {
+    if ["<!-- cell:", "<!-- srcbook:"]
+        .iter()
+        .any(|start| line.starts_with(start))
+    {
         return Some(line.replacen("<!-- ", "<!--  ", 1));
     }
     match heading(line).filter(|_| !in_block) {

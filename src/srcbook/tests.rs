@@ -27,7 +27,10 @@ fn book(cells: Vec<BookCell>) -> Book {
 fn assert_accepted(text: &str) {
     let mut lines = text.split('\n');
     let header = lines.next().unwrap();
-    assert!(header.starts_with("<!-- srcbook:{") && header.ends_with("} -->"), "{header}");
+    assert!(
+        header.starts_with("<!-- srcbook:{") && header.ends_with("} -->"),
+        "{header}"
+    );
     let mut fences = fence::Fences::default();
     let mut titles = 0;
     let lines: Vec<&str> = lines.collect();
@@ -36,7 +39,10 @@ fn assert_accepted(text: &str) {
         match heading(line).filter(|_| !in_block) {
             Some((1, _)) => {
                 titles += 1;
-                assert!(lines[..at].iter().all(|line| line.is_empty()), "the title comes first: {text}");
+                assert!(
+                    lines[..at].iter().all(|line| line.is_empty()),
+                    "the title comes first: {text}"
+                );
             }
             Some((6, _)) => assert!(lines[at + 2].starts_with("```"), "{text}"),
             _ => {}
@@ -155,12 +161,17 @@ proptest! {
 
 #[test]
 fn what_people_write_by_hand_is_a_notebook_too() {
-    let book = parse("<!-- srcbook:{\"language\":\"javascript\"} -->\n\n# T\n\nWords.\n\n###### package.json\n\n```json\n{}\n```\n\n###### a.js\n\n```javascript\nlet x\n```\n\nEnd.\n");
+    let book = parse(
+        "<!-- srcbook:{\"language\":\"javascript\"} -->\n\n# T\n\nWords.\n\n###### package.json\n\n```json\n{}\n```\n\n###### a.js\n\n```javascript\nlet x\n```\n\nEnd.\n",
+    );
     assert_eq!((book.title.as_str(), book.language.as_str()), ("T", "javascript"));
     let kinds: Vec<&str> = book.cells.iter().map(|cell| cell.kind.as_str()).collect();
     assert_eq!(kinds, ["markdown", "code", "code", "markdown"]);
     assert_eq!(book.cells[0].source, "# T\n\nWords.");
-    assert_eq!((book.cells[2].source.as_str(), &book.cells[2].metadata["filename"]), ("let x", &json!("a.js")));
+    assert_eq!(
+        (book.cells[2].source.as_str(), &book.cells[2].metadata["filename"]),
+        ("let x", &json!("a.js"))
+    );
 }
 
 #[test]
