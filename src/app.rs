@@ -64,8 +64,11 @@ impl App {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
         };
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone());
-        let app = Self::assemble(config, env, metrics, store, move || handler.for_session()).await?;
+        let drain = Drain::new(config.http.drain_timeout);
+        let leaving = drain.leaving_token().clone();
+        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone(), leaving);
+        let handler = Arc::new(handler);
+        let app = Self::assemble(config, env, metrics, store, drain, move || handler.fresh()).await?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -92,7 +95,8 @@ impl App {
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Result<Self, AppError> {
         let store = open_store(config).await?;
-        Self::assemble(config, env, metrics, store, factory).await
+        let drain = Drain::new(config.http.drain_timeout);
+        Self::assemble(config, env, metrics, store, drain, factory).await
     }
 
     async fn assemble<H: ServerHandler>(
@@ -100,10 +104,10 @@ impl App {
         env: &Env,
         metrics: Metrics,
         store: Store,
+        drain: Drain,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Result<Self, AppError> {
         install_tls();
-        let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let authenticator = Authenticator::new(config)?;
         let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());

@@ -28,7 +28,7 @@ use self::{
 };
 use crate::{
     jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
-    pool::{Lease, Pool, Renamed},
+    pool::{Lease, Pool, PoolEvent, Renamed},
     store::{ExecutionFilter, ExecutionRecord, Store},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
@@ -260,11 +260,11 @@ impl Engine {
     /// Follows notebooks to their new names, for as long as it is polled. Their kernels go with them, also where no
     /// JupyterLab is open that would see to it.
     pub async fn follow_renames(&self, servers: &Servers) {
-        let mut renames = self.shared.pool.renames();
+        let mut events = self.shared.pool.events();
         loop {
-            let renamed = match renames.recv().await {
-                Ok(renamed) => renamed,
-                Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            let renamed = match events.recv().await {
+                Ok(PoolEvent::Renamed(renamed)) => renamed,
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
             self.renamed(&renamed).await;

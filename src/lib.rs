@@ -3,9 +3,9 @@
 //! One MCP endpoint for any number of agents, in front of any number of Jupyter servers.
 //!
 //! ```text
-//! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools ▶ jupyter ──REST──▶ Jupyter A, B, C
-//!                                 │       ├▶ pool ▶ room ═══ws══▶
-//!                                 │       └▶ execution ▶ kernel ═══ws══▶
+//! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools, resources ▶ jupyter ──REST──▶ Jupyter A, B, C
+//!                                 │                  ├▶ pool ▶ room ═══ws══▶
+//!                                 │                  └▶ execution ▶ kernel ═══ws══▶
 //!                                 └ events (resumable streams), store (SQLite)
 //! ```
 //!
@@ -16,10 +16,10 @@
 //! | 1 | [`cli`], [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter` |
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
-//! | 4 | [`tools`] | what an agent can do: plain async functions on a context |
+//! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
 //! | 5 | [`execution`] | what runs: queues, kernels, outputs on their way into notebooks, records |
 //! | 6 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
-//! | 7 | [`jupyter`], [`events`], [`auth`] | Jupyter's REST API and rooms; the event store; principals and their rules |
+//! | 7 | [`jupyter`], [`events`], [`auth`], [`srcbook`] | Jupyter's REST API and rooms; the event store; principals and their rules; notebooks as markdown |
 //! | 8 | [`store`] | what outlives the process: executions; the only place that knows sqlx |
 //! | 9 | [`telemetry`] | logs, traces, metrics |
 //! | 10 | [`config`] | settings, their defaults, and what is refused |
@@ -49,6 +49,9 @@ pub mod http;
 pub mod jupyter;
 pub mod mcp;
 pub mod pool;
+pub mod prompts;
+pub mod resources;
+pub mod srcbook;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

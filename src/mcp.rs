@@ -8,7 +8,10 @@ mod envelope;
 mod handler;
 mod identity;
 mod observe;
+mod prompts;
+mod resources;
 mod sessions;
+mod subscriptions;
 mod tasks;
 
 pub use catalogue::Catalogue;

@@ -1,10 +1,12 @@
 //! Open rooms by (server, path): each is opened once however many ask, leased to those who use it, and
 //! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
 
+mod recent;
+
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -17,6 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::recent::Recent;
 use crate::{
     error::{ClientError, ErrorKind},
     jupyter::{
@@ -29,10 +32,10 @@ use crate::{
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a server's events are followed before it is checked whether anybody still needs them.
-/// Renames that a follower has not heard yet; beyond it the oldest are forgotten.
-const MAX_UNHEARD_RENAMES: usize = 256;
 const FEED_PATIENCE: Duration = Duration::from_secs(30);
 const FEED_RETRY: Duration = Duration::from_secs(2);
+/// Events that a slow follower may be behind; it learns that it missed some.
+const MAX_EVENTS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -43,6 +46,7 @@ pub struct PoolLimits {
 /// On whose account a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
+    pub principal: Arc<str>,
     pub tenant: Arc<str>,
     pub max_open_rooms: usize,
 }
@@ -73,8 +77,25 @@ struct Key {
     kind: RoomKind,
 }
 
+/// What happens to rooms, for those who follow it.
+#[derive(Debug, Clone)]
+pub enum PoolEvent {
+    /// The room of a document was opened, ended or renamed.
+    Room {
+        server: Arc<str>,
+        path: DocPath,
+        kind: RoomKind,
+    },
+    /// A principal uses another room than before.
+    Current { principal: Arc<str> },
+    /// A file or directory has another name now.
+    Renamed(Renamed),
+}
+
 struct Slot {
     room: OnceCell<Room>,
+    /// When the document itself was made, as Jupyter tells it.
+    created: OnceLock<String>,
     tenant: Arc<str>,
     leases: AtomicUsize,
     /// Milliseconds after the pool's start.
@@ -87,8 +108,8 @@ pub struct Pool {
     slots: DashMap<Key, Arc<Slot>>,
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
-    /// Tells of documents that have another name now.
-    renames: broadcast::Sender<Renamed>,
+    recent: Recent,
+    events: broadcast::Sender<PoolEvent>,
     /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
     admission: Mutex<()>,
 }
@@ -127,7 +148,10 @@ impl Hold {
 /// A room as the session tools show it.
 pub struct OpenRoom {
     pub server: Arc<str>,
+    pub room: Room,
     pub info: RoomInfo,
+    /// When the document itself was made, if Jupyter told it.
+    pub created: Option<String>,
     pub last_activity: SystemTime,
 }
 
@@ -170,7 +194,8 @@ impl Pool {
             started: (Instant::now(), SystemTime::now()),
             slots: DashMap::new(),
             watched: DashSet::new(),
-            renames: broadcast::Sender::new(MAX_UNHEARD_RENAMES),
+            recent: Recent::default(),
+            events: broadcast::Sender::new(MAX_EVENTS),
             admission: Mutex::new(()),
         }
     }
@@ -198,12 +223,16 @@ impl Pool {
         let opened = hold
             .slot
             .room
-            .get_or_try_init(|| Room::open(Arc::clone(server), path, kind))
+            .get_or_try_init(|| self.open(server, &key, &hold.slot))
             .await
             .cloned();
         match opened {
             Ok(room) => {
                 self.watch(server);
+                if kind == RoomKind::Notebook && self.recent.used(&account.principal, room.session_id()) {
+                    let principal = Arc::clone(&account.principal);
+                    self.tell(PoolEvent::Current { principal });
+                }
                 Ok(Lease { room, _hold: hold })
             }
             Err(error) => {
@@ -213,6 +242,62 @@ impl Pool {
                 Err(error.into())
             }
         }
+    }
+
+    async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key, slot: &Slot) -> Result<Room, RoomError> {
+        let opening = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind));
+        let (room, file) = tokio::join!(opening, server.document(&key.path));
+        let room = room?;
+        if let Some(created) = file.ok().and_then(|file| file.created) {
+            let _ = slot.created.set(created);
+        }
+        self.tell_of(&key.server, &room);
+        // Rooms end in many ways; whoever follows them hears of all.
+        let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());
+        tokio::spawn(async move {
+            ending.ended().await;
+            if let Some(pool) = pool.upgrade() {
+                pool.tell_of(&server, &ending);
+            }
+        });
+        Ok(room)
+    }
+
+    /// Follows what happens to rooms from now on.
+    pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
+        self.events.subscribe()
+    }
+
+    fn tell_of(&self, server: &Arc<str>, room: &Room) {
+        let info = room.info();
+        self.tell(PoolEvent::Room {
+            server: Arc::clone(server),
+            path: info.path,
+            kind: info.kind,
+        });
+    }
+
+    fn tell(&self, event: PoolEvent) {
+        // Nobody may be following.
+        let _ = self.events.send(event);
+    }
+
+    /// The session id of the notebook's room that a principal used last.
+    pub fn last_used(&self, principal: &str) -> Option<String> {
+        self.recent.of(principal)
+    }
+
+    /// An open room by its session id, described, and a lease of it.
+    pub fn lease_session(&self, session_id: &str) -> Option<(OpenRoom, Lease)> {
+        let is_it = |slot: &Slot| {
+            let room = slot.room.get();
+            room.is_some_and(|room| room.session_id() == session_id && room.is_open())
+        };
+        let entry = self.slots.iter().find(|entry| is_it(entry.value()))?;
+        let room = entry.room.get()?.clone();
+        let described = self.describe(entry.key(), entry.value())?;
+        let hold = Hold::new(entry.value(), self.started.0);
+        Some((described, Lease { room, _hold: hold }))
     }
 
     /// The room of a document if it is open; never opens one.
@@ -261,11 +346,11 @@ impl Pool {
     /// Gives rooms their new names after a file or directory was renamed.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
         // Nobody need listen.
-        let _ = self.renames.send(Renamed {
+        let _ = self.events.send(PoolEvent::Renamed(Renamed {
             server: server.into(),
             from: from.clone(),
             to: to.clone(),
-        });
+        }));
         for key in self.keys_at(server, from) {
             let Some(path) = key.path.moved(from, to) else {
                 continue;
@@ -278,13 +363,11 @@ impl Pool {
                 Some(room) => room.rejoin_at(&path),
                 None => {}
             }
+            if let Some(room) = slot.room.get() {
+                self.tell_of(&key.server, room);
+            }
             self.slots.insert(Key { path, ..key }, slot);
         }
-    }
-
-    /// Follows renames from now on.
-    pub fn renames(&self) -> broadcast::Receiver<Renamed> {
-        self.renames.subscribe()
     }
 
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
@@ -369,6 +452,7 @@ impl Pool {
         let victim = self.make_room(account)?;
         let slot = Arc::new(Slot {
             room: OnceCell::new(),
+            created: OnceLock::new(),
             tenant: Arc::clone(&account.tenant),
             leases: AtomicUsize::new(0),
             last_used: AtomicU64::new(0),
@@ -463,11 +547,13 @@ impl Pool {
     }
 
     fn describe(&self, key: &Key, slot: &Slot) -> Option<OpenRoom> {
-        let info = slot.room.get()?.info();
+        let room = slot.room.get()?.clone();
         let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
         Some(OpenRoom {
             server: Arc::clone(&key.server),
-            info,
+            info: room.info(),
+            room,
+            created: slot.created.get().cloned(),
             last_activity,
         })
     }

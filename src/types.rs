@@ -10,5 +10,5 @@ mod toolset;
 pub use doc_path::{DocPath, PathError};
 pub use execution::{ExecutionKind, ExecutionStatus, ExecutionWordError};
 pub use permission::{Permission, PermissionSet};
-pub use text::{Truncated, truncate};
+pub use text::{Truncated, truncate, without_ansi};
 pub use toolset::{Toolset, ToolsetError};

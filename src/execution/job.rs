@@ -35,6 +35,7 @@ impl Owner {
     pub(super) fn account(&self) -> Account {
         Account {
             tenant: Arc::clone(&self.tenant),
+            principal: Arc::clone(&self.principal),
             max_open_rooms: self.max_open_rooms,
         }
     }

@@ -113,7 +113,7 @@ async fn kernelspec(
     room: Option<&Room>,
 ) -> Result<Option<String>, ExecutionError> {
     let metadata = match room {
-        Some(room) => room.notebook_metadata(),
+        Some(room) => room.metadata(),
         None => match server.document_with_content(path).await?.into_content() {
             Content::Notebook(notebook) => notebook.get("metadata").cloned().unwrap_or_default(),
             Content::Text(_) | Content::Binary(_) | Content::Directory(_) => serde_json::Value::Null,

@@ -52,6 +52,11 @@ impl Drain {
         self.leaving.cancel();
     }
 
+    /// Cancelled when the gateway is told to leave.
+    pub fn leaving_token(&self) -> &CancellationToken {
+        &self.leaving
+    }
+
     /// Cancelled when every stream must end, whatever it carries.
     pub fn stop_token(&self) -> &CancellationToken {
         &self.stop

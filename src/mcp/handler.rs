@@ -1,5 +1,5 @@
-//! The gateway as an MCP server: lists and calls tools for whoever asks. Holds no state of its own,
-//! since one is made per session and per request.
+//! The gateway as an MCP server: tools, resources and prompts for whoever asks. One is made per session
+//! and per request; of its own it holds only what a session watches.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,22 +7,29 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
-        CancelledNotificationParam, ContentBlock, DiscoverResult, GetTaskParams, GetTaskResult, Implementation,
-        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListToolsResult, MetaObject,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+        CancelledNotificationParam, CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, Extensions,
+        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+        UnsubscribeRequestParams, UpdateTaskParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Caller, Catalogue,
     catalogue::Refusal,
     client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
     observe::observe,
+    prompts, resources,
+    subscriptions::{MAX_PER_PRINCIPAL, Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
     error::ClientError,
+    resources::View,
     telemetry::Metrics,
     tools::{Block, Call, Input, Output, Resumption, Services, ToolError, answer_execution, cancel_execution},
 };
@@ -34,33 +41,46 @@ const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people wh
 /// Lists change only with the gateway's version and the caller's token.
 const LIST_TTL_MS: u64 = 60_000;
 
-#[derive(Clone)]
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
     services: Services,
     /// Shared, since a handler is made per request and has many instruments.
     metrics: Arc<Metrics>,
+    notices: Notices,
+    watches: SessionWatches,
     calls: Calls,
     tasks: TaskCalls,
 }
 
 impl GatewayHandler {
-    pub fn new(catalogue: Arc<Catalogue>, services: Services, metrics: Metrics) -> Self {
+    /// `leaving` ends the streams on which nothing but notices is awaited.
+    pub fn new(catalogue: Arc<Catalogue>, services: Services, metrics: Metrics, leaving: CancellationToken) -> Self {
         Self {
             catalogue,
             services,
             metrics: Arc::new(metrics),
+            notices: Notices::new(leaving),
+            watches: SessionWatches::default(),
             calls: Calls::default(),
             tasks: TaskCalls::default(),
         }
     }
 
-    /// A handler for one session, whose requests have numbers of their own.
-    pub fn for_session(&self) -> Self {
+    /// Another one for a session or request of its own, which watches nothing yet.
+    pub fn fresh(&self) -> Self {
         Self {
+            catalogue: Arc::clone(&self.catalogue),
+            services: self.services.clone(),
+            metrics: Arc::clone(&self.metrics),
+            notices: self.notices.clone(),
+            watches: SessionWatches::default(),
             calls: Calls::default(),
-            ..self.clone()
+            tasks: self.tasks.clone(),
         }
+    }
+
+    fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
+        Ok(caller(&context.extensions)?.view(&self.services.pool))
     }
 
     async fn call(
@@ -68,7 +88,7 @@ impl GatewayHandler {
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(context)?;
+        let caller = caller(&context.extensions)?;
         let definition = match self.catalogue.find(&request.name, caller) {
             Ok(definition) => definition,
             Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
@@ -102,7 +122,7 @@ impl GatewayHandler {
     /// What a call of this request works with.
     fn tool_call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
         let client = McpClient::new(context, &self.calls);
-        Ok(caller(context)?.call(&self.services, Arc::new(client)))
+        Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
 
     /// What the call that became a task would have answered.
@@ -125,7 +145,16 @@ impl GatewayHandler {
 
 impl ServerHandler for GatewayHandler {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
             .with_server_info(server_info())
             .with_instructions(INSTRUCTIONS)
     }
@@ -156,7 +185,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         observe(&self.metrics, "tools/list", None, &context, async {
-            let tools = self.catalogue.visible(caller(&context)?);
+            let tools = self.catalogue.visible(caller(&context.extensions)?);
             // What is visible depends on the token, so no shared cache may keep it.
             Ok(ListToolsResult::with_all_items(tools)
                 .with_ttl_ms(LIST_TTL_MS)
@@ -232,20 +261,142 @@ impl ServerHandler for GatewayHandler {
         self.catalogue.tool(name)
     }
 
-    /// rmcp would answer although prompts are not declared.
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        observe(&self.metrics, "resources/list", None, &context, async {
+            let cursor = request.and_then(|request| request.cursor);
+            let page = self.view(&context)?.list(cursor.as_deref());
+            let page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+            // Notebooks open and close at any moment.
+            Ok(resources::list(page)
+                .with_ttl_ms(0)
+                .with_cache_scope(CacheScope::Private))
+        })
+        .await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        observe(&self.metrics, "resources/templates/list", None, &context, async {
+            Ok(resources::templates()
+                .with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Private))
+        })
+        .await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        observe(&self.metrics, "resources/read", None, &context, async {
+            let read = self.view(&context)?.read(&request.uri).await;
+            let read = read.map_err(|error| resources::failure(&error, &request.uri))?;
+            let result = resources::contents(read).with_ttl_ms(0);
+            Ok(result.with_cache_scope(CacheScope::Private).into())
+        })
+        .await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        observe(&self.metrics, "resources/subscribe", None, &context, async {
+            let (principal, peer) = (&caller(&context.extensions)?.principal.id, context.peer.clone());
+            let view = self.view(&context)?;
+            self.watches
+                .subscribe(request.uri, &view, principal, peer, &self.notices)
+        })
+        .await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        observe(&self.metrics, "resources/unsubscribe", None, &context, async {
+            self.watches.unsubscribe(&request.uri);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Sessions hear of changed lists without asking; there is nobody to answer if that cannot be.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Ok(caller) = caller(&context.extensions) {
+            self.watches
+                .follow_list(&caller.view(&self.services.pool), context.peer);
+        }
+    }
+
+    /// What can be judged without knowing the caller; the rest is seen to while listening.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            uris.retain(|uri| View::is_address(uri));
+            uris.truncate(MAX_PER_PRINCIPAL - 1);
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let request = context.request_context();
+        observe(&self.metrics, "subscriptions/listen", None, request, async {
+            let principal = &caller(&request.extensions)?.principal.id;
+            self.notices.listen(self.view(request)?, principal, &context).await
+        })
+        .await
+    }
+
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>())
+        observe(&self.metrics, "prompts/list", None, &context, async {
+            Ok(prompts::list()
+                .with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Private))
+        })
+        .await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        observe(&self.metrics, "prompts/get", None, &context, async {
+            Ok(prompts::get(request)?.into())
+        })
+        .await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        observe(&self.metrics, "completion/complete", None, &context, async {
+            prompts::complete(request, &self.view(&context)?).await
+        })
+        .await
     }
 }
 
 /// The edge has authenticated every request that gets here; a missing caller is a wiring mistake.
-fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
-    context
-        .extensions
+fn caller(extensions: &Extensions) -> Result<&Caller, ErrorData> {
+    extensions
         .get::<http::request::Parts>()
         .and_then(|parts| parts.extensions.get::<Caller>())
         .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))

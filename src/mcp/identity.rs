@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
+    pool::Pool,
+    resources::View,
     tools::{Call, Client, Scope, Services},
     types::{Permission, Toolset},
 };
@@ -66,6 +68,10 @@ impl Caller {
     pub(super) fn may(&self, permission: Permission) -> bool {
         let narrowed = self.readonly && permission != Permission::Read;
         !narrowed && self.principal.permissions().contains(permission)
+    }
+
+    pub(super) fn view(&self, pool: &Arc<Pool>) -> View {
+        View::new(Arc::clone(&self.principal), self.scope.servers(), Arc::clone(pool))
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {

@@ -24,6 +24,12 @@ impl Observed for rmcp::model::ListToolsResult {}
 impl Observed for rmcp::model::InitializeResult {}
 impl Observed for rmcp::model::DiscoverResult {}
 impl Observed for rmcp::model::GetTaskResult {}
+impl Observed for rmcp::model::ListResourcesResult {}
+impl Observed for rmcp::model::ListResourceTemplatesResult {}
+impl Observed for rmcp::model::ReadResourceResponse {}
+impl Observed for rmcp::model::ListPromptsResult {}
+impl Observed for rmcp::model::GetPromptResponse {}
+impl Observed for rmcp::model::CompleteResult {}
 impl Observed for () {}
 
 /// Runs an operation in its span and records how it ended.

@@ -147,6 +147,7 @@ impl Call {
     ) -> Result<Lease, ToolError> {
         let tenant = &self.principal.tenant;
         let account = Account {
+            principal: Arc::clone(&self.principal.id),
             tenant: tenant.name.as_str().into(),
             max_open_rooms: tenant.max_open_rooms,
         };

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Call, Effect, ToolDefinition, ToolError, files::document_url};
 use crate::{
     jupyter::{Document, DocumentKind, JupyterError, JupyterServer, NewDocument},
+    srcbook::{BookCell, BookCellKind, Template, template, templates},
     types::{DocPath, Toolset},
 };
 
@@ -29,7 +30,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             Toolset::Notebook,
             "create_notebook",
-            "Creates an empty notebook with a kernel assigned.",
+            "Creates a notebook, empty or from a template, with a kernel assigned.",
             Effect::Add,
             create_notebook,
         ),
@@ -151,6 +152,8 @@ struct CreateArguments {
     path: String,
     /// From list_available_kernels (default: the server's)
     kernel_name: Option<String>,
+    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts (default: no cells)
+    template: Option<String>,
     server: Option<String>,
 }
 
@@ -167,7 +170,12 @@ async fn create_notebook(call: Call, arguments: CreateArguments) -> Result<Creat
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
-    let notebook = empty_notebook(server, arguments.kernel_name.as_deref()).await?;
+    let template = arguments.template.as_deref().map(find_template).transpose()?;
+    let mut notebook = empty_notebook(server, arguments.kernel_name.as_deref()).await?;
+    if let Some(template) = template {
+        notebook["cells"] = template.book().cells.into_iter().map(file_cell).collect();
+        notebook["metadata"]["srcbook"] = json!({ "pattern": template.name });
+    }
     let created = server.create(&path, NewDocument::Notebook(notebook)).await?;
     Ok(CreatedNotebook {
         message: format!("Successfully created notebook at '{path}'"),
@@ -175,6 +183,29 @@ async fn create_notebook(call: Call, arguments: CreateArguments) -> Result<Creat
         kind: "notebook",
         url: document_url(server, &created),
     })
+}
+
+fn find_template(name: &str) -> Result<&'static Template, ToolError> {
+    template(name).ok_or_else(|| {
+        let names: Vec<&str> = templates().iter().map(|template| template.name).collect();
+        let why = format!("there is no template {name:?}; allowed: {}", names.join(", "));
+        ToolError::argument("template", why)
+    })
+}
+
+/// A template's cell in the form of a notebook's file.
+fn file_cell(cell: BookCell) -> Value {
+    let mut made = json!({
+        "id": cell.id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+        "cell_type": cell.kind.as_str(),
+        "metadata": cell.metadata,
+        "source": cell.source,
+    });
+    if cell.kind == BookCellKind::Code {
+        made["outputs"] = json!([]);
+        made["execution_count"] = Value::Null;
+    }
+    made
 }
 
 pub(super) fn require_notebook_name(argument: &str, path: &DocPath) -> Result<(), ToolError> {

@@ -1,4 +1,4 @@
-//! Cutting text to a length. Lengths count Unicode code points, as every position in the contract does.
+//! Cutting text to a length, and to what can be read. Lengths count Unicode code points, as every position in the contract does.
 
 /// Appended where text was cut, so that a reader of the text alone can see it.
 const MARK: &str = "\n\n...[CONTENT TRUNCATED]";
@@ -33,6 +33,26 @@ pub fn truncate(text: &str, max: usize) -> Truncated {
         truncated: true,
         full_length,
     }
+}
+
+/// Removes terminal colours and cursor movements.
+pub fn without_ansi(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character != '\u{1b}' {
+            plain.push(character);
+            continue;
+        }
+        if characters.next() == Some('[') {
+            for code in characters.by_ref() {
+                if ('\u{40}'..='\u{7e}').contains(&code) {
+                    break;
+                }
+            }
+        }
+    }
+    plain
 }
 
 #[cfg(test)]

@@ -140,8 +140,8 @@ async fn unknown_methods_and_tools_are_errors_of_the_protocol() {
         let tool = agent.request("tools/call", json!({ "name": "no_such_tool" })).await;
         assert_eq!(tool["error"]["code"], -32602);
         assert!(tool["error"]["message"].as_str().unwrap().contains("no_such_tool"));
-        let prompts = agent.request("prompts/list", json!({})).await;
-        assert_eq!(prompts["error"]["code"], -32601, "not declared, so not answered");
+        let level = agent.request("logging/setLevel", json!({ "level": "info" })).await;
+        assert_eq!(level["error"]["code"], -32601, "not declared, so not answered");
     }
 }
 

@@ -7,6 +7,8 @@ use crate::support::{Gateway, TOKEN, lab, node::node};
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
+const CURRENT: &str = "notebook://current";
+
 #[tokio::test]
 async fn the_inspector_in_the_legacy_era() {
     inspect("legacy").await;
@@ -34,6 +36,44 @@ async fn inspect(era: &str) {
     let arguments = json!({ "path": folder.name });
     let listed = inspector.call("list_nbs", &arguments).await;
     assert_eq!(listed["structuredContent"]["notebooks"][0]["path"], path, "{listed}");
+
+    // What is open can be browsed, with prompts for what to do with it.
+    inspector.call("read_nb_cells", &json!({ "path": path })).await;
+    let listed = inspector.run(&["--method", "resources/list"]).await;
+    let resources = listed["resources"].as_array().expect("resources");
+    let notebook = resources
+        .iter()
+        .find(|resource| resource["_meta"]["path"] == path && resource["uri"] != CURRENT);
+    let uri = notebook
+        .and_then(|notebook| notebook["uri"].as_str())
+        .expect("the notebook");
+    for uri in [uri, CURRENT] {
+        let read = inspector.run(&["--method", "resources/read", "--uri", uri]).await;
+        assert_eq!(read["contents"][0]["mimeType"], "text/markdown", "{read}");
+    }
+    let shapes = inspector.run(&["--method", "resources/templates/list"]).await;
+    assert!(
+        shapes["resourceTemplates"]
+            .as_array()
+            .is_some_and(|shapes| shapes.len() >= 8)
+    );
+    let argument = format!("path={path}");
+    let told = inspector
+        .run(&[
+            "--method",
+            "prompts/get",
+            "--prompt-name",
+            "explain_notebook",
+            "--prompt-args",
+            &argument,
+        ])
+        .await;
+    assert!(
+        told["messages"][0]["content"]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains(&path)),
+        "{told}"
+    );
 }
 
 struct Inspector {

@@ -3,7 +3,7 @@
 
 use tokio::process::Command;
 
-use crate::support::{Gateway, TOKEN, lab, lab::venv};
+use crate::support::{Gateway, TOKEN, eventually, lab, lab::venv};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/python/session.py");
 
@@ -35,7 +35,11 @@ async fn session(mode: &str) {
     );
     assert!(output.status.success(), "{said}{failed}");
     assert!(said.contains("tools called over"), "{said}");
-    assert_eq!(folder.read("notes ü.md"), "# second\n\nmore é\n");
+    // Jupyter empties a file before it writes it anew.
+    eventually("the text is on disk", async || {
+        (folder.read("notes ü.md") == "# second\n\nmore é\n").then_some(())
+    })
+    .await;
     assert!(folder.has("Größe und 图/a b é🎉.ipynb"));
     assert!(!folder.has("copy ü.md") && !folder.has("moved ü.md"));
 }

@@ -12,12 +12,14 @@ pub mod own_lab;
 pub mod process;
 pub mod proxy;
 pub mod running;
+pub mod watcher;
 pub mod wire;
 
 pub use agent::{Agent, Era};
 pub use gateway::{Gateway, TOKEN};
 pub use human::Human;
 pub use lab::lab;
+pub use watcher::Watcher;
 
 use std::time::{Duration, Instant};
 

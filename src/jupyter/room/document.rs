@@ -4,16 +4,19 @@
 mod check;
 mod outputs;
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use yrs::{
-    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapPrelim, MapRef,
-    Observable, OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut,
-    Update,
+    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable,
+    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
@@ -51,6 +54,8 @@ pub(super) struct Document {
     meta: MapRef,
     order: Vec<CellEntry>,
     log: ChangeLog,
+    /// When the document last changed, for those who watch it.
+    pub(super) changed: watch::Sender<SystemTime>,
     pub(super) acknowledgements: Acknowledgements,
     pub(super) journal: Journal,
     /// What the observers saw in the transaction that just ended.
@@ -114,6 +119,7 @@ impl Document {
             meta,
             order: Vec::new(),
             log: ChangeLog::new(),
+            changed: watch::Sender::new(SystemTime::now()),
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             observed,
@@ -186,7 +192,8 @@ impl Document {
             .is_some_and(|map| text_of(&map, &txn, "cell_type") == "code")
     }
 
-    pub(super) fn notebook_metadata(&self) -> Value {
+    /// What a notebook says of itself as a whole.
+    pub(super) fn metadata(&self) -> Value {
         notebook_metadata(&self.meta, &self.doc.transact())
     }
 
@@ -445,6 +452,7 @@ impl Document {
             return;
         }
         self.log.advance();
+        self.changed.send_replace(SystemTime::now());
         for change in observed {
             match change {
                 Observed::Structure(steps) => {

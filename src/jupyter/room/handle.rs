@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::Value;
@@ -205,6 +205,20 @@ impl Room {
         self.0.read().document.revision()
     }
 
+    pub fn session_id(&self) -> &str {
+        &self.0.session_id
+    }
+
+    /// When the document last changed, to be watched: it moves with every edit, whoever made it.
+    pub fn changes(&self) -> watch::Receiver<SystemTime> {
+        self.0.read().document.changed.subscribe()
+    }
+
+    /// The metadata of a whole notebook.
+    pub fn metadata(&self) -> Value {
+        self.0.read().document.metadata()
+    }
+
     /// The ids of cells that are chosen by position among those of the same moment.
     pub fn ids<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Vec<String>, E> {
         let document = &self.0.read().document;
@@ -256,11 +270,6 @@ impl Room {
         let applied = state.document.set_kernelspec(author, spec);
         self.dispatch(&mut state, applied);
         Ok(())
-    }
-
-    /// The metadata of a notebook as a whole.
-    pub fn notebook_metadata(&self) -> Value {
-        self.0.read().document.notebook_metadata()
     }
 
     /// The whole text of a text document and the revision it belongs to.
@@ -400,6 +409,11 @@ impl Room {
     /// Leaves the room.
     pub async fn close(&self) {
         self.begin_closing();
+        self.ended().await;
+    }
+
+    /// Waits until the room is over, whatever ends it.
+    pub async fn ended(&self) {
         let mut status = self.0.status.subscribe();
         let _ = status
             .wait_for(|status| matches!(status, RoomStatus::Disconnected(_)))

@@ -22,6 +22,8 @@ pub struct Cell {
     pub execution_count: Value,
     pub outputs: Vec<Value>,
     pub attachments: Option<Value>,
+    /// What Jupyter says the cell is doing; empty where it says nothing.
+    pub execution_state: String,
 }
 
 pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
@@ -37,6 +39,7 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
         attachments: cell
             .get(txn, "attachments")
             .map(|attachments| shared_to_json(&attachments, txn)),
+        execution_state: text_of(cell, txn, "execution_state"),
     }
 }
 

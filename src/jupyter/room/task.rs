@@ -3,7 +3,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, RwLock},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use futures::{SinkExt, StreamExt};
@@ -282,6 +282,8 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
 fn adopt(state: &mut State, new: Document) {
     state.incarnation += 1;
     let mut old = std::mem::replace(&mut state.document, new);
+    std::mem::swap(&mut state.document.changed, &mut old.changed);
+    state.document.changed.send_replace(SystemTime::now());
     let waiting = old.acknowledgements.take_waiting();
     let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
     let Outcome { repeated, conflicting } = outcome;

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{jupyter::room::Cell, tools::Block, types::truncate};
+use crate::{
+    jupyter::room::Cell,
+    tools::Block,
+    types::{truncate, without_ansi},
+};
 
 /// What may be shown to a model as an image.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -184,26 +188,6 @@ fn joined(value: &Value) -> String {
         Value::Array(lines) if lines.iter().all(Value::is_string) => lines.iter().filter_map(Value::as_str).collect(),
         other => other.to_string(),
     }
-}
-
-/// Removes terminal colours and cursor movements.
-fn without_ansi(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        if character != '\u{1b}' {
-            plain.push(character);
-            continue;
-        }
-        if characters.next() == Some('[') {
-            for code in characters.by_ref() {
-                if ('\u{40}'..='\u{7e}').contains(&code) {
-                    break;
-                }
-            }
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate:
         (Some(name), _) => give_kernel(call, &server, &path, name).await?,
         (None, Some(session)) => session,
         (None, None) => {
-            let metadata = room.notebook_metadata();
+            let metadata = room.metadata();
             let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
             server
                 .start_session(&path, name.filter(|name| !name.is_empty()))

@@ -10,6 +10,7 @@ import sys
 from urllib.parse import quote
 
 from mcp import Client
+from mcp.types import PromptReference
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 MODE, URL, TOKEN, FOLDER, JUPYTER = sys.argv[1:]
@@ -17,8 +18,9 @@ VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 
 
 class Session:
-    def __init__(self, client):
+    def __init__(self, client, notices):
         self.client = client
+        self.notices = notices
         self.called = set()
 
     async def call(self, tool, **arguments):
@@ -38,16 +40,19 @@ class Session:
 
 async def main():
     http = create_mcp_http_client(headers={"Authorization": f"Bearer {TOKEN}"})
-    async with Client(streamable_http_client(URL, http_client=http), mode=MODE) as client:
+    notices = asyncio.Queue()
+    transport = streamable_http_client(URL, http_client=http)
+    async with Client(transport, mode=MODE, message_handler=notices.put) as client:
         assert client.protocol_version == VERSIONS[MODE], client.protocol_version
         tools = (await client.list_tools()).tools
         assert all(tool.description and tool.output_schema for tool in tools)
-        session = Session(client)
+        session = Session(client, notices)
         await look_around(session)
         await work_with_notebooks(session)
         await work_with_cells(session)
         await work_with_text(session)
         await work_with_documents(session)
+        await browse_and_watch(session)
         missed = {tool.name for tool in tools} - session.called
         assert not missed, f"extend this session, it never calls {sorted(missed)}"
         print(f"{len(tools)} tools called over {client.protocol_version}")
@@ -132,6 +137,41 @@ async def work_with_documents(session):
     assert [each["name"] for each in left] == ["Größe und 图", "notes ü.md"], left
     await session.fails("get_document_info", "pth", pth="x")
     await session.fails("get_document_info", path="../x")
+
+
+async def browse_and_watch(session):
+    path = f"{FOLDER}/watched ü.ipynb"
+    await session.call("create_notebook", path=path, template="mcts")
+    cells = (await session.call("read_nb_cells", path=path))["cells"]
+    client = session.client
+    resources = (await client.list_resources()).resources
+    [notebook] = [each for each in resources if (each.meta or {}).get("path") == path and "current" not in each.uri]
+    [contents] = (await client.read_resource(notebook.uri)).contents
+    assert contents.mime_type == "text/markdown" and "# Monte Carlo Tree Search" in contents.text, contents
+    shapes = (await client.list_resource_templates()).resource_templates
+    assert any(each.uri_template.endswith("/cells/{cell_id}") for each in shapes), shapes
+    change = [{"range": {"cell_id": cells[0]["id"]}, "content": "# Changed"}]
+    if MODE == "legacy":
+        await client.subscribe_resource(notebook.uri)
+        await session.call("modify_nb_cells", path=path, modifications=change)
+        async with asyncio.timeout(20):
+            while getattr(await session.notices.get(), "method", "") != "notifications/resources/updated":
+                pass
+    else:
+        async with client.listen(resource_subscriptions=[notebook.uri]) as events:
+            await session.call("modify_nb_cells", path=path, modifications=change)
+            async with asyncio.timeout(20):
+                async for event in events:
+                    assert event.uri == notebook.uri, event
+                    break
+    [contents] = (await client.read_resource(notebook.uri)).contents
+    assert "# Changed" in contents.text, contents
+    assert [each.name for each in (await client.list_prompts()).prompts][0] == "explore_dataset"
+    told = await client.get_prompt("explain_notebook", {"path": path})
+    assert path in told.messages[0].content.text, told
+    reference = {"type": "ref/prompt", "name": "explain_notebook"}
+    completed = await client.complete(PromptReference(**reference), {"name": "path", "value": f"{FOLDER}/wat"})
+    assert completed.completion.values == [path], completed
 
 
 asyncio.run(main())

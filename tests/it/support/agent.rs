@@ -143,6 +143,65 @@ impl Agent {
         }
     }
 
+    /// The one content of a resource.
+    pub async fn read(&self, uri: &str) -> Value {
+        let answer = self.request("resources/read", json!({ "uri": uri })).await;
+        let contents = answer["result"]["contents"].as_array();
+        let contents = contents.unwrap_or_else(|| panic!("the contents of {uri}: {answer}"));
+        assert_eq!((contents.len(), &contents[0]["uri"]), (1, &json!(uri)), "{answer}");
+        contents[0].clone()
+    }
+
+    /// The code and the message with which a resource cannot be read.
+    pub async fn cannot_read(&self, uri: &str) -> (i64, String) {
+        let answer = self.request("resources/read", json!({ "uri": uri })).await;
+        let error = &answer["error"];
+        let code = error["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("no error for {uri}: {answer}"));
+        assert_eq!(error["data"]["uri"], uri, "{answer}");
+        (code, error["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// The addresses of all resources, from as many pages as there are.
+    pub async fn resources(&self) -> Vec<Value> {
+        let (mut found, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let params = if cursor.is_null() {
+                json!({})
+            } else {
+                json!({ "cursor": cursor })
+            };
+            let page = self.request("resources/list", params).await;
+            found.extend(
+                page["result"]["resources"]
+                    .as_array()
+                    .unwrap_or_else(|| panic!("{page}"))
+                    .clone(),
+            );
+            cursor = page["result"]["nextCursor"].clone();
+            if cursor.is_null() {
+                return found;
+            }
+        }
+    }
+
+    /// What an argument of a prompt or of an address can be.
+    pub async fn complete(&self, reference: Value, argument: &str, beginning: &str, known: Value) -> Vec<String> {
+        let params = json!({
+            "ref": reference,
+            "argument": { "name": argument, "value": beginning },
+            "context": { "arguments": known },
+        });
+        let answer = self.request("completion/complete", params).await;
+        let values = answer["result"]["completion"]["values"].as_array();
+        let values = values.unwrap_or_else(|| panic!("{answer}"));
+        values
+            .iter()
+            .map(|value| value.as_str().expect("text").to_owned())
+            .collect()
+    }
+
     /// Sends a request and returns the JSON-RPC message that answers it.
     pub async fn request(&self, method: &str, params: Value) -> Value {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,81 @@
+//! Prompts, and the completion of arguments, as MCP describes them.
+
+use rmcp::{
+    ErrorData,
+    model::{
+        CompleteRequestParams, CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResult,
+        ListPromptsResult, Prompt, PromptArgument, PromptMessage, Reference, Role,
+    },
+};
+use serde_json::Value;
+
+use crate::{
+    prompts::{PromptError, prompt, prompts},
+    resources::{Known, View, uri_templates},
+};
+
+pub(super) fn list() -> ListPromptsResult {
+    let described = prompts().iter().map(|prompt| {
+        let arguments = prompt.arguments.iter().map(|argument| {
+            PromptArgument::new(argument.name)
+                .with_description(argument.description)
+                .with_required(argument.required)
+        });
+        Prompt::new(prompt.name, Some(prompt.description), Some(arguments.collect())).with_title(prompt.title)
+    });
+    ListPromptsResult::with_all_items(described.collect())
+}
+
+pub(super) fn get(request: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
+    let prompt = prompt(&request.name).map_err(|error| refused(&error))?;
+    let text_of = |value: Value| match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let given = request.arguments.unwrap_or_default().into_iter();
+    let given = given.map(|(name, value)| (name, text_of(value))).collect();
+    let text = prompt.text(given).map_err(|error| refused(&error))?;
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
+}
+
+/// Completes an argument of a prompt, or a name that stands in the template of an address.
+pub(super) async fn complete(request: CompleteRequestParams, view: &View) -> Result<CompleteResult, ErrorData> {
+    let name = request.argument.name.as_str();
+    let is_known = match &request.r#ref {
+        Reference::Prompt(reference) => {
+            let prompt = prompt(&reference.name).map_err(|error| refused(&error))?;
+            prompt.arguments.iter().any(|argument| argument.name == name)
+        }
+        Reference::Resource(reference) => {
+            let is_it = |template: &str| template == reference.uri;
+            if !uri_templates().iter().any(|shape| is_it(shape.template)) {
+                let message = format!(
+                    "Unknown resource template: {}; see resources/templates/list",
+                    reference.uri
+                );
+                return Err(ErrorData::invalid_params(message, None));
+            }
+            reference.uri.contains(&format!("{{{name}}}"))
+        }
+        _ => false,
+    };
+    if !is_known {
+        let message = format!("there is no argument `{name}` to complete");
+        return Err(ErrorData::invalid_params(message, None));
+    }
+    let known: Known = request
+        .context
+        .and_then(|context| context.arguments)
+        .unwrap_or_default();
+    let found = view.complete(name, &request.argument.value, &known).await;
+    let (total, more) = (u32::try_from(found.total).ok(), found.total > found.values.len());
+    CompletionInfo::with_pagination(found.values, total, more)
+        .map(CompleteResult::new)
+        .map_err(|problem| ErrorData::internal_error(problem, None))
+}
+
+fn refused(error: &PromptError) -> ErrorData {
+    ErrorData::invalid_params(error.to_string(), None)
+}

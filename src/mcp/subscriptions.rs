@@ -1,0 +1,189 @@
+//! Change notices in both eras: `resources/subscribe` and a session's own stream up to 2025-11-25, a
+//! stream per `subscriptions/listen` since. Whatever ends the session or the stream ends its watches.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use dashmap::DashMap;
+use futures::{StreamExt, stream::FuturesUnordered};
+use rmcp::{
+    ErrorData, Peer, RoleServer,
+    model::ResourceUpdatedNotificationParam,
+    service::{SubscriptionContext, SubscriptionSink},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::resources::failure;
+use crate::resources::{View, Watch};
+
+/// Resources that one principal may watch at a time, in all its sessions and streams.
+pub(super) const MAX_PER_PRINCIPAL: usize = 256;
+
+/// What all sessions share: how much each principal watches, and when to leave.
+#[derive(Clone)]
+pub(super) struct Notices {
+    counts: Arc<DashMap<Arc<str>, usize>>,
+    leaving: CancellationToken,
+}
+
+/// Places among the watches of a principal, given back when dropped.
+struct Places {
+    counts: Arc<DashMap<Arc<str>, usize>>,
+    principal: Arc<str>,
+    number: usize,
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        if let Some(mut count) = self.counts.get_mut(&self.principal) {
+            *count = count.saturating_sub(self.number);
+        }
+        self.counts.remove_if(&self.principal, |_, count| *count == 0);
+    }
+}
+
+impl Notices {
+    pub(super) fn new(leaving: CancellationToken) -> Self {
+        Self {
+            counts: Arc::default(),
+            leaving,
+        }
+    }
+
+    fn reserve(&self, principal: &Arc<str>, number: usize) -> Result<Places, ErrorData> {
+        let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
+        if *count + number > MAX_PER_PRINCIPAL {
+            let message = format!(
+                "you watch {} resources already and at most {MAX_PER_PRINCIPAL} are allowed; end a subscription first",
+                *count
+            );
+            return Err(ErrorData::invalid_request(message, None));
+        }
+        *count += number;
+        Ok(Places {
+            counts: Arc::clone(&self.counts),
+            principal: Arc::clone(principal),
+            number,
+        })
+    }
+
+    /// Serves one `subscriptions/listen` until its stream is closed or the gateway leaves.
+    pub(super) async fn listen(
+        &self,
+        view: View,
+        principal: &Arc<str>,
+        context: &SubscriptionContext,
+    ) -> Result<(), ErrorData> {
+        let accepted = context.accepted();
+        let uris = accepted.resource_subscriptions.as_deref().unwrap_or_default();
+        let _places = self.reserve(principal, uris.len() + 1)?;
+        let sink = context.sink();
+        // What the principal may not read is as silent as what does not exist.
+        let watches = uris.iter().filter_map(|uri| Some((uri, view.watch(uri).ok()?)));
+        let mut following: FuturesUnordered<_> = watches.map(|(uri, watch)| follow(watch, sink, uri)).collect();
+        let lists = async {
+            let mut list = view.watch_list();
+            while accepted.resources_list_changed == Some(true) && list.changed().await.is_some() {
+                if sink.notify_resource_list_changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let resources = async { while following.next().await.is_some() {} };
+        let ended = async {
+            tokio::select! {
+                () = context.cancelled() => {}
+                () = self.leaving.cancelled() => {}
+            }
+        };
+        // The stream stays when there is nothing left to tell: ending it is the client's business.
+        let told = async { tokio::join!(lists, resources) };
+        tokio::pin!(ended);
+        tokio::select! {
+            () = &mut ended => {}
+            _ = told => ended.await,
+        }
+        Ok(())
+    }
+}
+
+async fn follow(mut watch: Watch, sink: &SubscriptionSink, uri: &str) {
+    while watch.changed().await.is_some() {
+        if sink.notify_resource_updated(uri).await.is_err() {
+            break;
+        }
+    }
+}
+
+/// What one session of the older versions watches. Dropping it ends all of it.
+#[derive(Default)]
+pub(super) struct SessionWatches(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    resources: HashMap<String, Running>,
+    list: Option<AbortOnDropHandle<()>>,
+}
+
+struct Running {
+    _task: AbortOnDropHandle<()>,
+    _places: Places,
+}
+
+impl SessionWatches {
+    /// Starts to watch a resource; doing it twice is as doing it once.
+    pub(super) fn subscribe(
+        &self,
+        uri: String,
+        view: &View,
+        principal: &Arc<str>,
+        peer: Peer<RoleServer>,
+        notices: &Notices,
+    ) -> Result<(), ErrorData> {
+        let mut watch = view.watch(&uri).map_err(|error| failure(&error, &uri))?;
+        let mut inner = self.lock();
+        if inner.resources.contains_key(&uri) {
+            return Ok(());
+        }
+        let places = notices.reserve(principal, 1)?;
+        let name = uri.clone();
+        let task = tokio::spawn(async move {
+            while watch.changed().await.is_some() {
+                let notice = ResourceUpdatedNotificationParam::new(name.clone());
+                if peer.notify_resource_updated(notice).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let running = Running {
+            _task: AbortOnDropHandle::new(task),
+            _places: places,
+        };
+        inner.resources.insert(uri, running);
+        Ok(())
+    }
+
+    /// Forgetting what was never subscribed to is no error.
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.lock().resources.remove(uri);
+    }
+
+    /// Starts to tell the session when its list of resources changes, which nobody has to ask for.
+    pub(super) fn follow_list(&self, view: &View, peer: Peer<RoleServer>) {
+        let mut list = view.watch_list();
+        let task = tokio::spawn(async move {
+            while list.changed().await.is_some() {
+                if peer.notify_resource_list_changed().await.is_err() {
+                    break;
+                }
+            }
+        });
+        self.lock().list = Some(AbortOnDropHandle::new(task));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

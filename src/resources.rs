@@ -1,0 +1,89 @@
+//! Open notebooks as things that any client can browse, read and watch: `notebook://` addresses and the
+//! files of a virtual `file:///notebooks/`. Reading changes nothing and runs nothing. Everything is seen
+//! through a [`View`], which shows a principal only what it may read. Knows nothing of MCP's wire types.
+
+mod address;
+mod cells;
+mod complete;
+mod error;
+mod list;
+mod metadata;
+mod read;
+mod sanitize;
+mod watch;
+
+use std::sync::Arc;
+
+pub use complete::{Completions, Known};
+pub use error::ResourceError;
+pub use list::{Entry, Page, UriTemplate, uri_templates};
+pub use read::Contents;
+pub use watch::{ListWatch, Watch};
+
+use crate::{
+    auth::Principal,
+    jupyter::{JupyterServer, room::RoomKind},
+    pool::{Lease, OpenRoom, Pool},
+    types::{DocPath, Permission},
+};
+
+/// What one principal sees: the open notebooks of its servers, under its path rules.
+#[derive(Clone)]
+pub struct View {
+    principal: Arc<Principal>,
+    servers: Vec<Arc<JupyterServer>>,
+    pool: Arc<Pool>,
+}
+
+/// A notebook that the principal may read, kept open while it is looked at.
+struct Opened {
+    open: OpenRoom,
+    room: Lease,
+}
+
+impl View {
+    pub fn new(principal: Arc<Principal>, servers: &[Arc<JupyterServer>], pool: Arc<Pool>) -> Self {
+        Self {
+            principal,
+            servers: servers.to_vec(),
+            pool,
+        }
+    }
+
+    fn require_read(&self) -> Result<(), ResourceError> {
+        Ok(self.principal.require(Permission::Read)?)
+    }
+
+    fn may_read(&self) -> bool {
+        self.principal.permissions().contains(Permission::Read)
+    }
+
+    fn sees(&self, server: &str, path: &DocPath) -> bool {
+        self.may_read() && self.servers.iter().any(|known| known.name() == server) && self.principal.may_touch(path)
+    }
+
+    fn sees_room(&self, open: &OpenRoom) -> bool {
+        open.info.kind == RoomKind::Notebook && open.room.is_open() && self.sees(&open.server, &open.info.path)
+    }
+
+    /// The open notebooks, in a stable order.
+    fn notebooks(&self) -> Vec<OpenRoom> {
+        let mut rooms = self.pool.open_rooms();
+        rooms.retain(|open| self.sees_room(open));
+        rooms.sort_by(|a, b| (&a.server, &a.info.path).cmp(&(&b.server, &b.info.path)));
+        rooms
+    }
+
+    /// An open notebook by its session, and its file's id if that is named too. What must not be seen does not
+    /// exist.
+    fn notebook(&self, session: &str, notebook: Option<&str>) -> Option<Opened> {
+        let (open, room) = self.pool.lease_session(session)?;
+        let is_it = notebook.is_none_or(|id| id == open.info.file_id);
+        (is_it && self.sees_room(&open)).then_some(Opened { open, room })
+    }
+
+    /// The notebook that the principal used last, if it is still open.
+    fn current(&self) -> Option<Opened> {
+        self.notebook(&self.pool.last_used(&self.principal.id)?, None)
+    }
+}

@@ -1,0 +1,175 @@
+//! The addresses of resources, taken apart and put together.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::ResourceError;
+
+pub(super) const LIST: &str = "notebook://list";
+pub(super) const CURRENT: &str = "notebook://current";
+const SCHEME: &str = "notebook://";
+const FILES: &str = "file:///notebooks/";
+/// What may stay as it is in one part of an address (RFC 3986 `unreserved`).
+const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    List,
+    Current,
+    Template(String),
+    Notebook {
+        session: String,
+        /// A file's address names only the session.
+        notebook: Option<String>,
+        part: Part,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    Srcmd,
+    Json,
+    Cells,
+    Cell(String),
+    /// A cell by the name of its file.
+    CellFile(String),
+    Execution(String),
+}
+
+impl Address {
+    pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
+        let unknown = || ResourceError::Unknown {
+            uri: uri.chars().take(200).collect(),
+        };
+        let (is_file, rest) = match (uri.strip_prefix(SCHEME), uri.strip_prefix(FILES)) {
+            (Some(rest), _) => (false, rest),
+            (None, Some(rest)) => (true, rest),
+            (None, None) => return Err(unknown()),
+        };
+        let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
+        let parts: Option<Vec<String>> = rest.split('/').map(decoded).collect();
+        let parts = parts.ok_or_else(unknown)?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        match parts.as_slice() {
+            _ if parts[0].is_empty() => Err(unknown()),
+            [session, rest @ ..] if is_file => Ok(Self::Notebook {
+                session: (*session).to_owned(),
+                notebook: None,
+                part: file_part(rest).ok_or_else(unknown)?,
+            }),
+            ["list"] => Ok(Self::List),
+            ["current"] => Ok(Self::Current),
+            ["templates", name] => Ok(Self::Template((*name).to_owned())),
+            ["list" | "current" | "templates", ..] | [_] | [] => Err(unknown()),
+            [session, notebook, format @ ..] => Ok(Self::Notebook {
+                session: (*session).to_owned(),
+                notebook: Some((*notebook).to_owned()),
+                part: part(format)?,
+            }),
+        }
+    }
+}
+
+fn part(format: &[&str]) -> Result<Part, ResourceError> {
+    match format {
+        [] | ["srcmd"] => Ok(Part::Srcmd),
+        ["json"] => Ok(Part::Json),
+        ["cells"] => Ok(Part::Cells),
+        ["cells", cell] if !cell.is_empty() => Ok(Part::Cell((*cell).to_owned())),
+        ["executions", execution] if !execution.is_empty() => Ok(Part::Execution((*execution).to_owned())),
+        other => Err(ResourceError::Format {
+            format: other.join("/").chars().take(200).collect(),
+        }),
+    }
+}
+
+fn file_part(file: &[&str]) -> Option<Part> {
+    match file {
+        ["notebook.src.md"] => Some(Part::Srcmd),
+        ["notebook.ipynb"] => Some(Part::Json),
+        ["cells", name] if !name.is_empty() => Some(Part::CellFile((*name).to_owned())),
+        _ => None,
+    }
+}
+
+/// The address of a notebook.
+pub(super) fn notebook_uri(session: &str, notebook: &str) -> String {
+    format!("{SCHEME}{}/{}", encoded(session), encoded(notebook))
+}
+
+pub(super) fn template_uri(name: &str) -> String {
+    format!("{SCHEME}templates/{}", encoded(name))
+}
+
+/// The address of a notebook, or of one of its cells, as a file.
+pub(super) fn file_uri(session: &str, cell: Option<&str>) -> String {
+    match cell {
+        None => format!("{FILES}{}/notebook.src.md", encoded(session)),
+        Some(name) => format!("{FILES}{}/cells/{}", encoded(session), encoded(name)),
+    }
+}
+
+pub(super) fn encoded(part: &str) -> String {
+    utf8_percent_encode(part, PART).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notebook(part: Part) -> Address {
+        Address::Notebook {
+            session: "s".to_owned(),
+            notebook: Some("n".to_owned()),
+            part,
+        }
+    }
+
+    #[test]
+    fn addresses_mean_what_the_scheme_says() {
+        let parsed = |uri: &str| Address::parse(uri).unwrap();
+        assert_eq!(parsed("notebook://list"), Address::List);
+        assert_eq!(parsed("notebook://current"), Address::Current);
+        assert_eq!(
+            parsed("notebook://templates/mcts"),
+            Address::Template("mcts".to_owned())
+        );
+        assert_eq!(parsed("notebook://s/n"), notebook(Part::Srcmd));
+        assert_eq!(parsed("notebook://s/n/srcmd"), notebook(Part::Srcmd));
+        assert_eq!(parsed("notebook://s/n/json"), notebook(Part::Json));
+        assert_eq!(parsed("notebook://s/n/cells"), notebook(Part::Cells));
+        assert_eq!(
+            parsed("notebook://s/n/cells/a%20%2F"),
+            notebook(Part::Cell("a /".to_owned()))
+        );
+        assert_eq!(
+            parsed("notebook://s/n/executions/e"),
+            notebook(Part::Execution("e".to_owned()))
+        );
+        assert_eq!(encoded("a /ü"), "a%20%2F%C3%BC");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for uri in [
+            "",
+            "http://x",
+            "notebook:/list",
+            "notebook://",
+            "notebook:///x",
+            "notebook://list/x",
+            "notebook://templates",
+            "notebook://s",
+            "notebook://s/n/pdf",
+            "notebook://s/n/",
+            "notebook://s/n/cells/",
+            "notebook://s/n/cells/a/b",
+            "notebook://s/n/executions",
+            "notebook://%ff/n",
+            "file:///notebooks/s",
+            "file:///notebooks/s/notebook.txt",
+            "file:///etc/passwd",
+        ] {
+            assert!(Address::parse(uri).is_err(), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A notebook's cells in the words of the resources.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Opened, sanitize::sanitized};
+use crate::{
+    jupyter::room::Cell,
+    srcbook::{Book, BookCell, BookCellKind, extension, file_name, mime_type},
+};
+
+/// The cells of one moment, and the language they are in.
+pub(super) struct Cells {
+    pub(super) language: String,
+    pub(super) cells: Vec<Cell>,
+}
+
+/// What is told of a cell beside its source.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CellMetadata {
+    pub(super) cell_id: String,
+    pub(super) cell_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) language: Option<String>,
+    pub(super) filename: String,
+    pub(super) status: String,
+    pub(super) has_outputs: bool,
+}
+
+impl Cells {
+    pub(super) fn of(opened: &Opened) -> Self {
+        let Ok(looked) = opened
+            .room
+            .cells(|order| Ok::<_, std::convert::Infallible>((0..order.count()).collect()));
+        Self {
+            language: language(&opened.room.metadata()),
+            cells: looked.cells.into_iter().map(|(_, cell)| cell).collect(),
+        }
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        let mut outputs = self.cells.iter().flat_map(|cell| &cell.outputs);
+        outputs.any(|output| output.get("output_type").is_some_and(|kind| kind == "error"))
+    }
+
+    pub(super) fn position(&self, id: &str) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.id == id)
+    }
+
+    /// The cell of a file, which is called after its own name or after its id.
+    pub(super) fn position_of_file(&self, name: &str) -> Option<usize> {
+        let is_it = |index: usize, cell: &Cell| {
+            self.file_name(index) == name || format!("{}.{}", cell.id, self.extension(cell)) == name
+        };
+        (0..self.cells.len()).find(|index| is_it(*index, &self.cells[*index]))
+    }
+
+    pub(super) fn metadata_of(&self, index: usize) -> CellMetadata {
+        let cell = &self.cells[index];
+        let status = match cell.execution_state.as_str() {
+            "" => "idle",
+            state => state,
+        };
+        CellMetadata {
+            cell_id: cell.id.clone(),
+            cell_type: cell.cell_type.clone(),
+            language: (cell.cell_type == "code").then(|| self.language.clone()),
+            filename: self.file_name(index),
+            status: status.to_owned(),
+            has_outputs: !cell.outputs.is_empty(),
+        }
+    }
+
+    pub(super) fn mime_type(&self, index: usize) -> &'static str {
+        match BookCellKind::of(&self.cells[index].cell_type) {
+            BookCellKind::Code => mime_type(&self.language),
+            BookCellKind::Markdown => "text/markdown",
+            BookCellKind::Raw => "text/plain",
+        }
+    }
+
+    /// All cells as JSON, outputs included.
+    pub(super) fn to_json(&self) -> Value {
+        let shown = |index: usize| {
+            let cell = &self.cells[index];
+            let metadata = self.metadata_of(index);
+            let mut shown = json!({
+                "id": cell.id,
+                "type": cell.cell_type,
+                "source": cell.source,
+                "filename": metadata.filename,
+                "metadata": cell.metadata,
+            });
+            if let Some(language) = metadata.language {
+                shown["language"] = language.into();
+                shown["status"] = metadata.status.into();
+                shown["executionCount"] = cell.execution_count.clone();
+                shown["outputs"] = cell.outputs.iter().cloned().map(sanitized).collect();
+            }
+            shown
+        };
+        (0..self.cells.len()).map(shown).collect()
+    }
+
+    pub(super) fn into_book(self, title: &str) -> Book {
+        Book {
+            title: title.to_owned(),
+            language: self.language,
+            cells: self.cells.into_iter().map(book_cell).collect(),
+        }
+    }
+
+    fn file_name(&self, index: usize) -> String {
+        let cell = &self.cells[index];
+        match cell.cell_type.as_str() {
+            "code" => file_name(&book_cell(cell.clone()), index, &self.language),
+            _ => format!("{}.{}", cell.id, self.extension(cell)),
+        }
+    }
+
+    fn extension(&self, cell: &Cell) -> &'static str {
+        match BookCellKind::of(&cell.cell_type) {
+            BookCellKind::Code => extension(&self.language),
+            BookCellKind::Markdown => "md",
+            BookCellKind::Raw => "txt",
+        }
+    }
+}
+
+fn book_cell(cell: Cell) -> BookCell {
+    BookCell {
+        id: Some(cell.id),
+        kind: BookCellKind::of(&cell.cell_type),
+        source: cell.source,
+        metadata: cell.metadata.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// Which template a notebook was made from.
+pub(super) fn pattern(metadata: &Value) -> Option<String> {
+    let pattern = metadata.pointer("/srcbook/pattern")?;
+    pattern.as_str().map(str::to_owned)
+}
+
+/// Where nothing says otherwise Jupyter means Python.
+fn language(metadata: &Value) -> String {
+    let named = |pointer: &str| {
+        metadata
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+    };
+    let language = named("/language_info/name").or_else(|| named("/kernelspec/language"));
+    language.unwrap_or("python").to_owned()
+}

@@ -1,0 +1,223 @@
+//! What there is to read: the resources of the moment, and the shapes of all addresses.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+
+use super::{
+    ResourceError, View,
+    address::{CURRENT, LIST, template_uri},
+    metadata::NotebookMetadata,
+    read::members,
+};
+use crate::srcbook::templates;
+
+/// Entries of one page.
+const PAGE: usize = 200;
+
+/// A resource as a list shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub uri: String,
+    pub name: String,
+    pub description: String,
+    pub mime_type: &'static str,
+    pub metadata: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<String>,
+}
+
+/// The shape of addresses, with the names of what stands in them.
+pub struct UriTemplate {
+    pub template: &'static str,
+    pub name: &'static str,
+    pub description: &'static str,
+    /// The same for all, if it is.
+    pub mime_type: Option<&'static str>,
+}
+
+/// Every shape that an address can have.
+pub fn uri_templates() -> &'static [UriTemplate] {
+    const fn shape(
+        template: &'static str,
+        name: &'static str,
+        description: &'static str,
+        mime_type: Option<&'static str>,
+    ) -> UriTemplate {
+        UriTemplate {
+            template,
+            name,
+            description,
+            mime_type,
+        }
+    }
+    const MARKDOWN: Option<&str> = Some("text/markdown");
+    const JSON: Option<&str> = Some("application/json");
+    const SHAPES: &[UriTemplate] = &[
+        shape(
+            "notebook://{session_id}/{notebook_id}",
+            "notebook",
+            "An open notebook as Srcbook markdown",
+            MARKDOWN,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/srcmd",
+            "notebook-srcmd",
+            "An open notebook as Srcbook markdown",
+            MARKDOWN,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/json",
+            "notebook-json",
+            "An open notebook as nbformat JSON, outputs included",
+            JSON,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/cells",
+            "notebook-cells",
+            "The cells of an open notebook, outputs included",
+            JSON,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/cells/{cell_id}",
+            "notebook-cell",
+            "The source of one cell",
+            None,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/executions/{execution_id}",
+            "notebook-execution",
+            "What an execution in the notebook gave",
+            JSON,
+        ),
+        shape(
+            "notebook://templates/{name}",
+            "notebook-template",
+            "A template for create_notebook, as Srcbook markdown",
+            MARKDOWN,
+        ),
+        shape(
+            "file:///notebooks/{session_id}/notebook.src.md",
+            "notebook-file",
+            "An open notebook as a Srcbook file",
+            MARKDOWN,
+        ),
+        shape(
+            "file:///notebooks/{session_id}/notebook.ipynb",
+            "notebook-ipynb-file",
+            "An open notebook as a Jupyter file",
+            JSON,
+        ),
+        shape(
+            "file:///notebooks/{session_id}/cells/{filename}",
+            "notebook-cell-file",
+            "One cell as a source file, named after its id",
+            None,
+        ),
+    ];
+    SHAPES
+}
+
+impl View {
+    /// The resources that the principal may read, a page at a time. Somebody without the permission to read
+    /// sees none.
+    pub fn list(&self, cursor: Option<&str>) -> Result<Page, ResourceError> {
+        let after = cursor.map(decode).transpose()?;
+        let mut keyed = self.entries();
+        keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // Cursors are keys rather than counts, so that a page stays right while notebooks open and close.
+        if let Some(after) = after {
+            keyed.retain(|(key, _)| *key > after);
+        }
+        let more = keyed.len() > PAGE;
+        keyed.truncate(PAGE);
+        let next = keyed.last().filter(|_| more).map(|(key, _)| encode(key));
+        let entries = keyed.into_iter().map(|(_, entry)| entry).collect();
+        Ok(Page { entries, next })
+    }
+
+    fn entries(&self) -> Vec<(String, Entry)> {
+        if !self.may_read() {
+            return Vec::new();
+        }
+        let notebooks = self.notebooks();
+        let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
+        if let Some(current) = self.current() {
+            let described = NotebookMetadata::of(&current.open);
+            let mut entry = notebook_entry(&described);
+            CURRENT.clone_into(&mut entry.uri);
+            entry.name = format!("Current Notebook: {}", described.path());
+            entries.push(("1".to_owned(), entry));
+        }
+        for open in &notebooks {
+            let described = NotebookMetadata::of(open);
+            let key = format!("2/{}/{}/{}", open.server, open.info.path, open.info.session_id);
+            let cells = cells_entry(&described);
+            entries.push((key.clone(), notebook_entry(&described)));
+            entries.push((format!("{key}/cells"), cells));
+        }
+        entries.extend(template_entries());
+        entries
+    }
+}
+
+fn list_entry(count: usize) -> Entry {
+    Entry {
+        uri: LIST.to_owned(),
+        name: "Active Notebooks".to_owned(),
+        description: format!("{count} active notebooks"),
+        mime_type: "application/json",
+        metadata: None,
+    }
+}
+
+fn notebook_entry(described: &NotebookMetadata) -> Entry {
+    Entry {
+        uri: described.uri(),
+        name: described.name(),
+        description: described.description(),
+        mime_type: "text/markdown",
+        metadata: Some(members(described)),
+    }
+}
+
+fn cells_entry(described: &NotebookMetadata) -> Entry {
+    Entry {
+        uri: format!("{}/cells", described.uri()),
+        name: format!("{} Cells", described.name()),
+        description: format!("{} cells", described.cell_count()),
+        mime_type: "application/json",
+        metadata: None,
+    }
+}
+
+fn template_entries() -> impl Iterator<Item = (String, Entry)> {
+    templates().iter().enumerate().map(|(index, template)| {
+        let entry = Entry {
+            uri: template_uri(template.name),
+            name: format!("Template: {}", template.name),
+            description: template.description.to_owned(),
+            mime_type: "text/markdown",
+            metadata: None,
+        };
+        (format!("3/{index}"), entry)
+    })
+}
+
+fn encode(key: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(key)
+}
+
+fn decode(cursor: &str) -> Result<String, ResourceError> {
+    let bytes = BASE64_URL_SAFE_NO_PAD
+        .decode(cursor)
+        .map_err(|_| ResourceError::Cursor)?;
+    let key = String::from_utf8(bytes).map_err(|_| ResourceError::Cursor)?;
+    Some(key)
+        .filter(|key| key.starts_with(['0', '1', '2', '3']))
+        .ok_or(ResourceError::Cursor)
+}

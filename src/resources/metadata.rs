@@ -1,0 +1,114 @@
+//! What is told of a whole notebook beside its content.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::{
+    address::{file_uri, notebook_uri},
+    cells::pattern,
+};
+use crate::{pool::OpenRoom, srcbook::template};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NotebookMetadata {
+    session_id: String,
+    notebook_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
+    cell_count: usize,
+    created_at: String,
+    last_modified: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) has_errors: Option<bool>,
+    path: String,
+    server: String,
+    /// The same notebook as a virtual file.
+    file_uri: String,
+}
+
+impl NotebookMetadata {
+    pub(super) fn of(open: &OpenRoom) -> Self {
+        let last_modified = timestamp(*open.room.changes().borrow());
+        Self {
+            file_uri: file_uri(&open.info.session_id, None),
+            session_id: open.info.session_id.clone(),
+            notebook_id: open.info.file_id.clone(),
+            pattern: pattern(&open.room.metadata()),
+            cell_count: open.info.cell_count,
+            created_at: open.created.clone().unwrap_or_else(|| last_modified.clone()),
+            last_modified,
+            has_errors: None,
+            path: open.info.path.to_string(),
+            server: open.server.to_string(),
+        }
+    }
+
+    /// What people call it: its kind, and its file.
+    pub(super) fn name(&self) -> String {
+        let file = self.path.rsplit('/').next().unwrap_or_default();
+        match self.pattern.as_deref() {
+            Some(pattern) => {
+                let title = template(pattern).map_or(pattern, |template| template.title);
+                format!("{title} Notebook: {file}")
+            }
+            None => format!("Notebook: {file}"),
+        }
+    }
+
+    pub(super) fn description(&self) -> String {
+        let pattern = self.pattern.as_deref().map(|pattern| format!("{pattern} pattern, "));
+        format!(
+            "{}{} cells; {} on {}, open in session {}",
+            pattern.unwrap_or_default(),
+            self.cell_count,
+            self.path,
+            self.server,
+            self.session_id
+        )
+    }
+
+    /// The title of the notebook where its cells give none.
+    pub(super) fn title(&self) -> &str {
+        let file = self.path.rsplit('/').next().unwrap_or_default();
+        file.strip_suffix(".ipynb").unwrap_or(file)
+    }
+
+    pub(super) fn cell_count(&self) -> usize {
+        self.cell_count
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(super) fn cell_file_uri(&self, name: &str) -> String {
+        file_uri(&self.session_id, Some(name))
+    }
+
+    pub(super) fn uri(&self) -> String {
+        notebook_uri(&self.session_id, &self.notebook_id)
+    }
+
+    pub(super) fn summary(&self) -> Summary<'_> {
+        Summary {
+            id: &self.notebook_id,
+            uri: self.uri(),
+            metadata: self,
+        }
+    }
+}
+
+/// A notebook in `notebook://list`.
+#[derive(Serialize)]
+pub(super) struct Summary<'a> {
+    id: &'a str,
+    uri: String,
+    #[serde(flatten)]
+    metadata: &'a NotebookMetadata,
+}
+
+fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}

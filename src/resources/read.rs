@@ -1,0 +1,160 @@
+//! Reading: from an address to its content, out of the memory of an open room.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{
+    Opened, ResourceError, View,
+    address::{Address, Part},
+    cells::Cells,
+    metadata::NotebookMetadata,
+    sanitize::sanitized_notebook,
+};
+use crate::{
+    jupyter::NewDocument,
+    srcbook::{render, template},
+};
+
+/// The length at which a cell's first line is long enough to be its name.
+const MAX_NAME: usize = 60;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    pub uri: String,
+    pub mime_type: &'static str,
+    pub text: String,
+    /// Its name, its description, and what is known of it.
+    pub metadata: Map<String, Value>,
+}
+
+impl View {
+    pub async fn read(&self, uri: &str) -> Result<Contents, ResourceError> {
+        let address = Address::parse(uri)?;
+        self.require_read()?;
+        let (mime_type, text, metadata) = match address {
+            Address::List => self.read_list(),
+            Address::Template(name) => read_template(&name)?,
+            Address::Current => {
+                let opened = self.current().ok_or(ResourceError::CURRENT)?;
+                read_part(opened, &Part::Srcmd).await?
+            }
+            Address::Notebook {
+                session,
+                notebook,
+                part,
+            } => {
+                let opened = self.notebook(&session, notebook.as_deref());
+                read_part(opened.ok_or(ResourceError::NOTEBOOK)?, &part).await?
+            }
+        };
+        Ok(Contents {
+            uri: uri.to_owned(),
+            mime_type,
+            text,
+            metadata,
+        })
+    }
+
+    fn read_list(&self) -> Read {
+        let notebooks: Vec<NotebookMetadata> = self.notebooks().iter().map(NotebookMetadata::of).collect();
+        let summaries: Vec<_> = notebooks.iter().map(NotebookMetadata::summary).collect();
+        let metadata = named(
+            "Active Notebooks",
+            "List of all active notebooks in the system",
+            Map::new(),
+        );
+        ("application/json", pretty(&summaries), metadata)
+    }
+}
+
+type Read = (&'static str, String, Map<String, Value>);
+
+fn read_template(name: &str) -> Result<Read, ResourceError> {
+    let template = template(name).ok_or(ResourceError::TEMPLATE)?;
+    let mut metadata = Map::new();
+    metadata.insert("pattern".to_owned(), template.name.into());
+    metadata.insert("cellCount".to_owned(), template.book().cells.len().into());
+    let metadata = named(template.title, template.description, metadata);
+    Ok(("text/markdown", template.text.to_owned(), metadata))
+}
+
+async fn read_part(opened: Opened, part: &Part) -> Result<Read, ResourceError> {
+    // What is in memory while the line is down may be old.
+    opened.room.connected().await?;
+    let mut described = NotebookMetadata::of(&opened.open);
+    let cells = Cells::of(&opened);
+    described.has_errors = Some(cells.has_errors());
+    let position = match part {
+        Part::Cell(id) => cells.position(id),
+        Part::CellFile(name) => cells.position_of_file(name),
+        _ => None,
+    };
+    match part {
+        Part::Cell(_) | Part::CellFile(_) => Ok(read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described)),
+        Part::Srcmd => {
+            let metadata = named(&described.name(), &described.description(), members(&described));
+            Ok(("text/markdown", render(&cells.into_book(described.title())), metadata))
+        }
+        Part::Json => {
+            let content = match opened.room.content() {
+                NewDocument::Notebook(notebook) => sanitized_notebook(notebook),
+                _ => Value::Null,
+            };
+            let metadata = named(&described.name(), &described.description(), members(&described));
+            Ok(("application/json", pretty(&content), metadata))
+        }
+        Part::Cells => {
+            let metadata = named(
+                "Notebook Cells",
+                "Individual cells from the notebook",
+                members(&described),
+            );
+            Ok(("application/json", pretty(&cells.to_json()), metadata))
+        }
+        Part::Execution(id) => execution(&opened, id).ok_or(ResourceError::EXECUTION),
+    }
+}
+
+fn read_cell(cells: &Cells, position: usize, described: &NotebookMetadata) -> Read {
+    let cell = &cells.cells[position];
+    let first = cell.source.lines().find(|line| !line.trim().is_empty());
+    let shown = first
+        .unwrap_or("(empty)")
+        .trim_matches(|character| "# \t\r".contains(character));
+    let name = format!("Cell: {}", shown.chars().take(MAX_NAME).collect::<String>());
+    let description = format!(
+        "{} cell {} of {} in {}",
+        cell.cell_type,
+        position + 1,
+        cells.cells.len(),
+        described.path()
+    );
+    let known = cells.metadata_of(position);
+    let mut metadata = named(&name, &description, members(&known));
+    metadata.insert("fileUri".to_owned(), described.cell_file_uri(&known.filename).into());
+    (cells.mime_type(position), cell.source.clone(), metadata)
+}
+
+/// What an execution gave. Nothing keeps executions yet, so there are none to be found; whatever does looks
+/// them up here, and must show a principal only its own.
+fn execution(_opened: &Opened, _id: &str) -> Option<Read> {
+    None
+}
+
+fn named(name: &str, description: &str, mut metadata: Map<String, Value>) -> Map<String, Value> {
+    metadata.insert("name".to_owned(), name.into());
+    metadata.insert("description".to_owned(), description.into());
+    metadata
+}
+
+/// The members of a plain struct, which always serialises to an object.
+pub(super) fn members(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    }
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

@@ -1,0 +1,264 @@
+//! Watching: who follows a resource hears of real changes, by whomever, and not more often than is of use.
+
+use std::{
+    future::pending,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    sync::{broadcast, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Opened, ResourceError, View,
+    address::{Address, Part},
+    cells::Cells,
+};
+use crate::{jupyter::room::RoomKind, pool::PoolEvent};
+
+/// Between two notices of one resource; what changes meanwhile is one change.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Follows one resource.
+pub struct Watch {
+    subject: Subject,
+    next: Instant,
+}
+
+enum Subject {
+    /// It never changes, or has ended.
+    Still,
+    List(ListWatch),
+    Current(Box<CurrentWatch>),
+    Notebook(Box<NotebookWatch>),
+}
+
+impl View {
+    /// Follows a resource that exists and that the principal may read. Its notebook stays open meanwhile.
+    pub fn watch(&self, uri: &str) -> Result<Watch, ResourceError> {
+        let address = Address::parse(uri)?;
+        self.require_read()?;
+        let subject = match address {
+            Address::List => Subject::List(self.watch_list()),
+            Address::Current => Subject::Current(Box::new(CurrentWatch::new(self.clone()))),
+            Address::Template(name) => {
+                crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
+                Subject::Still
+            }
+            Address::Notebook {
+                session,
+                notebook,
+                part,
+            } => {
+                let opened = self.notebook(&session, notebook.as_deref());
+                let watch = NotebookWatch::new(self.clone(), opened.ok_or(ResourceError::NOTEBOOK)?, part)?;
+                Subject::Notebook(Box::new(watch))
+            }
+        };
+        Ok(Watch {
+            subject,
+            next: Instant::now(),
+        })
+    }
+
+    /// Whether an address could be followed by anybody, as far as it alone can tell.
+    pub fn is_address(uri: &str) -> bool {
+        Address::parse(uri).is_ok()
+    }
+
+    /// Follows which resources there are.
+    pub fn watch_list(&self) -> ListWatch {
+        ListWatch {
+            events: self.pool.events(),
+            view: self.clone(),
+            next: Instant::now(),
+        }
+    }
+}
+
+impl Watch {
+    /// Waits for the next change. None if there can be no more, which is after the last one.
+    pub async fn changed(&mut self) -> Option<()> {
+        let is_over = match &mut self.subject {
+            Subject::Still => pending::<bool>().await,
+            Subject::List(list) => return list.changed().await,
+            Subject::Current(current) => {
+                current.changed(&mut self.next).await;
+                false
+            }
+            Subject::Notebook(notebook) => notebook.changed(&mut self.next).await?,
+        };
+        if is_over {
+            self.subject = Subject::Still;
+        }
+        Some(())
+    }
+}
+
+/// Follows the notebooks that are open.
+pub struct ListWatch {
+    view: View,
+    events: broadcast::Receiver<PoolEvent>,
+    next: Instant,
+}
+
+impl ListWatch {
+    /// Waits until one that the principal may read was opened, closed or renamed.
+    pub async fn changed(&mut self) -> Option<()> {
+        loop {
+            let event = self.events.recv().await;
+            if matches!(event, Err(broadcast::error::RecvError::Closed)) {
+                return None;
+            }
+            if !concerns(&self.view, &event) {
+                continue;
+            }
+            sleep_until(self.next).await;
+            // What came meanwhile is the same change.
+            while !matches!(
+                self.events.try_recv(),
+                Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed)
+            ) {}
+            self.next = Instant::now() + PACE;
+            return Some(());
+        }
+    }
+}
+
+/// Events that were missed may have been of anything.
+fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
+    match event {
+        Ok(PoolEvent::Room { server, path, kind }) => *kind == RoomKind::Notebook && view.sees(server, path),
+        Ok(PoolEvent::Current { principal }) => *principal == view.principal.id,
+        // A room that was renamed tells of it itself.
+        Ok(PoolEvent::Renamed(_)) => false,
+        Err(_) => true,
+    }
+}
+
+/// Follows whichever notebook the principal used last.
+struct CurrentWatch {
+    view: View,
+    events: broadcast::Receiver<PoolEvent>,
+    notebook: Option<NotebookWatch>,
+}
+
+impl CurrentWatch {
+    fn new(view: View) -> Self {
+        let events = view.pool.events();
+        let notebook = Self::notebook(&view);
+        Self { view, events, notebook }
+    }
+
+    fn notebook(view: &View) -> Option<NotebookWatch> {
+        NotebookWatch::new(view.clone(), view.current()?, Part::Srcmd).ok()
+    }
+
+    async fn changed(&mut self, next: &mut Instant) {
+        loop {
+            let edited = async {
+                match &mut self.notebook {
+                    Some(notebook) => notebook.changed(next).await,
+                    None => pending().await,
+                }
+            };
+            let another = tokio::select! {
+                edited = edited => match edited {
+                    Some(false) => return,
+                    Some(true) | None => true,
+                },
+                event = self.events.recv() => {
+                    let me = &self.view.principal.id;
+                    !matches!(&event, Ok(PoolEvent::Room { .. }))
+                        && !matches!(&event, Ok(PoolEvent::Current { principal }) if principal != me)
+                }
+            };
+            if another {
+                self.notebook = Self::notebook(&self.view);
+                return;
+            }
+        }
+    }
+}
+
+/// Follows a notebook, or one cell of it.
+struct NotebookWatch {
+    view: View,
+    opened: Opened,
+    changes: watch::Receiver<SystemTime>,
+    /// Of the cell that is followed, to tell its changes from those of others.
+    cell: Option<(Arc<str>, u64)>,
+}
+
+impl NotebookWatch {
+    fn new(view: View, opened: Opened, part: Part) -> Result<Self, ResourceError> {
+        let changes = opened.room.changes();
+        let cell = match part {
+            Part::Cell(id) => Some(id),
+            Part::CellFile(name) => {
+                let cells = Cells::of(&opened);
+                let position = cells.position_of_file(&name).ok_or(ResourceError::CELL)?;
+                Some(cells.cells[position].id.clone())
+            }
+            Part::Execution(_) => return Err(ResourceError::EXECUTION),
+            Part::Srcmd | Part::Json | Part::Cells => None,
+        };
+        let cell = match cell {
+            Some(id) => {
+                let print = fingerprint(&opened, &id).ok_or(ResourceError::CELL)?;
+                Some((id.into(), print))
+            }
+            None => None,
+        };
+        Ok(Self {
+            view,
+            opened,
+            changes,
+            cell,
+        })
+    }
+
+    /// Waits for the next change; whether it was the last one, the room being over. None if the principal
+    /// may not read it any more.
+    async fn changed(&mut self, next: &mut Instant) -> Option<bool> {
+        loop {
+            let is_over = tokio::select! {
+                changed = self.changes.changed() => changed.is_err(),
+                () = self.opened.room.ended() => true,
+            };
+            sleep_until(*next).await;
+            self.changes.mark_unchanged();
+            if !self.view.sees(&self.opened.open.server, &self.opened.room.info().path) {
+                return None;
+            }
+            if is_over || self.is_other() {
+                *next = Instant::now() + PACE;
+                return Some(is_over);
+            }
+        }
+    }
+
+    fn is_other(&mut self) -> bool {
+        let Some((id, known)) = &mut self.cell else {
+            return true;
+        };
+        // A cell that is gone has changed, once.
+        let now = fingerprint(&self.opened, id).unwrap_or_default();
+        std::mem::replace(known, now) != now
+    }
+}
+
+fn fingerprint(opened: &Opened, cell: &str) -> Option<u64> {
+    let looked = opened
+        .room
+        .cells(|order| order.position_of(cell).map(|at| vec![at]).ok_or(()));
+    let (_, cell) = looked.ok()?.cells.into_iter().next()?;
+    let mut hasher = DefaultHasher::new();
+    (&cell.cell_type, &cell.source, &cell.execution_state).hash(&mut hasher);
+    (cell.metadata.to_string(), cell.execution_count.to_string()).hash(&mut hasher);
+    serde_json::Value::Array(cell.outputs).to_string().hash(&mut hasher);
+    Some(hasher.finish())
+}

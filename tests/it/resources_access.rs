@@ -1,0 +1,201 @@
+//! Who sees which resources: permissions, path rules, servers and selections hold here as for tools.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, Human, TOKEN, Watcher,
+    agent::ERAS,
+    gateway::{everything, lab_server},
+    lab,
+    notebook::notebook,
+};
+
+fn token(name: &str, more: &str) -> String {
+    format!("[[auth.tokens]]\nname = \"{name}\"\ntenant = \"all\"\ntoken = \"token-of-{name}\"\n{more}\n")
+}
+
+/// The ids of a notebook that an agent has opened.
+async fn opened(agent: &Agent, path: &str) -> (String, String) {
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let current = agent.read("notebook://current").await;
+    let text = |key: &str| current["_meta"][key].as_str().expect("an id").to_owned();
+    (text("sessionId"), text("notebookId"))
+}
+
+#[tokio::test]
+async fn nobody_sees_notebooks_outside_of_their_path_rules() {
+    let folder = lab().folder();
+    let (open, secret) = (
+        folder.write("open/a.ipynb", &notebook(&["mine"])),
+        folder.write("secret/b.ipynb", &notebook(&["hidden"])),
+    );
+    let rules = format!("paths = [\"{0}/**\", \"!{0}/secret/**\"]", folder.name);
+    let config = format!("{}{}{}", lab_server("lab"), everything(), token("bob", &rules));
+    let gateway = Gateway::configured(&config).await;
+    for era in ERAS {
+        let ana = Agent::connect(&gateway, era).await;
+        let bob = Agent::with_token(&gateway, "token-of-bob", era).await;
+        let (session, id) = opened(&ana, &secret).await;
+        let (open_session, open_id) = opened(&ana, &open).await;
+        let missing = if era == Era::Legacy { -32002 } else { -32602 };
+        assert_eq!(
+            bob.read(&format!("notebook://{open_session}/{open_id}")).await["_meta"]["path"],
+            open
+        );
+        for uri in [
+            format!("notebook://{session}/{id}"),
+            format!("notebook://{session}/{id}/json"),
+            format!("notebook://{session}/{id}/cells/c0"),
+            format!("file:///notebooks/{session}/notebook.src.md"),
+        ] {
+            let (code, message) = bob.cannot_read(&uri).await;
+            let unknown = bob.cannot_read(&uri.replace(&session, "no-such-session")).await;
+            assert_eq!(
+                (code, &message),
+                (missing, &unknown.1),
+                "foreign and unknown look the same"
+            );
+            assert!(ana.read(&uri).await["text"].is_string());
+        }
+        let seen = json!([bob.resources().await, bob.read("notebook://list").await]).to_string();
+        assert!(seen.contains(&open_session) && !seen.contains(&session), "{seen}");
+        assert_eq!(
+            bob.cannot_read("notebook://current").await.0,
+            missing,
+            "Ana's current one is not Bob's"
+        );
+        let shape = json!({ "type": "ref/resource", "uri": "notebook://{session_id}/{notebook_id}/cells/{cell_id}" });
+        let sessions = bob.complete(shape.clone(), "session_id", "", json!({})).await;
+        assert!(sessions.contains(&open_session) && !sessions.contains(&session));
+        let ids = bob
+            .complete(shape.clone(), "notebook_id", "", json!({ "session_id": open_session }))
+            .await;
+        assert_eq!(ids, std::slice::from_ref(&open_id));
+        let known = json!({ "session_id": open_session, "notebook_id": open_id });
+        assert_eq!(bob.complete(shape.clone(), "cell_id", "c", known).await, ["c0"]);
+        let known = json!({ "session_id": session, "notebook_id": id });
+        assert!(bob.complete(shape, "cell_id", "", known).await.is_empty());
+        let explain = json!({ "type": "ref/prompt", "name": "explain_notebook" });
+        let paths = bob
+            .complete(explain, "path", &format!("{}/", folder.name), json!({}))
+            .await;
+        assert_eq!(paths, [folder.path("open/")], "a denied folder is not offered");
+    }
+}
+
+#[tokio::test]
+async fn nobody_hears_of_notebooks_outside_of_their_path_rules() {
+    let folder = lab().folder();
+    let secret = folder.write("secret/b.ipynb", &notebook(&["hidden"]));
+    let open = folder.write("open/a.ipynb", &notebook(&["mine"]));
+    let rules = format!("paths = [\"{0}/**\", \"!{0}/secret/**\"]", folder.name);
+    let config = format!("{}{}{}", lab_server("lab"), everything(), token("bob", &rules));
+    let gateway = Gateway::configured(&config).await;
+    let human = Human::join(&secret).await;
+    for era in ERAS {
+        let ana = Agent::connect(&gateway, era).await;
+        let bob = Agent::with_token(&gateway, "token-of-bob", era).await;
+        let mut nothing = Watcher::start(&bob, era, &[]).await;
+        let (session, id) = opened(&ana, &secret).await;
+        let uri = format!("notebook://{session}/{id}");
+        assert_eq!(nothing.next().await, None, "a hidden notebook was opened");
+        drop(nothing);
+        match era {
+            Era::Legacy => {
+                let refused = bob.request("resources/subscribe", json!({ "uri": uri })).await;
+                assert_eq!(refused["error"]["code"], -32002, "{refused}");
+            }
+            Era::Modern => {
+                let mut watcher = Watcher::start(&bob, era, &[&uri]).await;
+                human.splice_cell("c0", 0, 0, "x");
+                assert_eq!(watcher.next().await, None, "a hidden notebook was edited");
+            }
+        }
+        let mut watcher = Watcher::start(&bob, era, &[]).await;
+        opened(&ana, &open).await;
+        watcher.list_changed().await;
+        for path in [&secret, &open] {
+            ana.call("end_nb_session", json!({ "path": path })).await.ok();
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_permission_to_read_there_is_nothing() {
+    let writer = token("writer", "permissions = [\"write\"]");
+    let gateway = Gateway::configured(&format!("{}{}{writer}", lab_server("lab"), everything())).await;
+    for era in ERAS {
+        let agent = Agent::with_token(&gateway, "token-of-writer", era).await;
+        assert!(agent.resources().await.is_empty());
+        let (_, message) = agent.cannot_read("notebook://list").await;
+        assert!(message.contains("`read`") && message.contains("writer"), "{message}");
+        let shape = json!({ "type": "ref/prompt", "name": "explain_notebook" });
+        assert!(agent.complete(shape, "server", "", json!({})).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn selections_leave_resources_and_prompts_as_they_are() {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let path = folder.notebook("a.ipynb");
+    let whole = Agent::connect(&gateway, Era::Modern).await;
+    let (session, id) = opened(&whole, &path).await;
+    for era in ERAS {
+        let narrow = gateway.url("/mcp?toolsets=gateway&readonly=true&server=lab");
+        let agent = Agent::connect_to(&narrow, TOKEN, era).await;
+        assert_eq!(agent.tools().await, ["list_servers"]);
+        let contents = agent.read(&format!("notebook://{session}/{id}")).await;
+        assert_eq!(contents["_meta"]["path"], path);
+        let prompts = agent.request("prompts/list", json!({})).await;
+        assert_eq!(prompts["result"]["prompts"].as_array().map(Vec::len), Some(4));
+    }
+}
+
+#[tokio::test]
+async fn a_selected_server_is_the_only_one_that_is_seen() {
+    let config = format!("{}{}{}", lab_server("lab"), lab_server("twin"), everything());
+    let gateway = Gateway::configured(&config).await;
+    let folder = lab().folder();
+    let path = folder.notebook("a.ipynb");
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let (session, id) = opened(&agent, &path).await;
+    let elsewhere = Agent::connect_to(&gateway.url("/mcp?server=twin"), TOKEN, Era::Modern).await;
+    let uri = format!("notebook://{session}/{id}");
+    assert_eq!(elsewhere.cannot_read(&uri).await.0, -32602);
+    let listed = Value::from(elsewhere.resources().await).to_string();
+    assert!(!listed.contains(&session), "{listed}");
+    let shape = json!({ "type": "ref/prompt", "name": "explain_notebook" });
+    assert_eq!(elsewhere.complete(shape, "server", "", json!({})).await, ["twin"]);
+}
+
+#[tokio::test]
+async fn a_long_list_comes_in_pages() {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let paths: Vec<String> = (0..100)
+        .map(|index| folder.notebook(&format!("n{index:03}.ipynb")))
+        .collect();
+    let reader = &agent;
+    let opening = paths.chunks(10).map(|some| async move {
+        for path in some {
+            reader.call("read_nb_cells", json!({ "path": path })).await.ok();
+        }
+    });
+    futures::future::join_all(opening).await;
+    let first = agent.request("resources/list", json!({})).await;
+    assert_eq!(first["result"]["resources"].as_array().map(Vec::len), Some(200));
+    assert!(first["result"]["nextCursor"].is_string());
+    let all = agent.resources().await;
+    let uris: std::collections::BTreeSet<&str> = all.iter().filter_map(|resource| resource["uri"].as_str()).collect();
+    assert_eq!(
+        (all.len(), uris.len()),
+        (208, 208),
+        "list, current, two for each notebook, six templates"
+    );
+    for cursor in ["nonsense", "", "%"] {
+        let refused = agent.request("resources/list", json!({ "cursor": cursor })).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
