@@ -31,8 +31,10 @@ use crate::{
 
 /// A large notebook may take the server a while to load.
 const SYNC_PATIENCE: Duration = Duration::from_secs(120);
-/// A document that is loaded piece by piece is complete when nothing came for so long.
+/// A document that is loaded piece by piece is probably complete when nothing came for so long.
 const QUIET: Duration = Duration::from_millis(400);
+/// The same before it is known to be loaded that way, which few are.
+const FIRST_QUIET: Duration = Duration::from_millis(30);
 /// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
 const EMPTY_QUIET: Duration = Duration::from_secs(2);
 /// How many pings come back without a new cell in between before a notebook counts as complete.
@@ -351,12 +353,11 @@ impl Line {
         };
         let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
         let mut synced = false;
-        // A server that loads piece by piece sends cells at every turn, so pings that come back without
-        // any in between say that the notebook is complete.
+        // A server that loads piece by piece sends cells all the time. When none came for a moment, pings
+        // that come back without any tell a notebook that is complete from a server that is busy.
         let mut pings_left = 0;
-        let mut is_growing = false;
         let mut until = Instant::now() + SYNC_PATIENCE;
-        while !synced || is_growing || pings_left > 0 {
+        loop {
             match self.hear_until(until).await? {
                 Heard::Message(Message::SyncStep1(vector)) => {
                     let vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
@@ -366,32 +367,34 @@ impl Line {
                 Heard::Message(Message::SyncStep2(update)) => {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
-                    synced = true;
-                    until = Instant::now() + EMPTY_QUIET;
-                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
-                    is_growing = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
-                    if document.kind() == RoomKind::Notebook && !is_growing {
-                        pings_left = PINGS;
-                        self.ping(Vec::new()).await?;
+                    if document.kind() == RoomKind::Text {
+                        break;
                     }
+                    synced = true;
+                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
+                    let is_empty = document.cell_count() == 0;
+                    until = Instant::now() + if is_empty { EMPTY_QUIET } else { FIRST_QUIET };
                 }
                 Heard::Message(Message::Update(update)) => {
                     let before = document.cell_count();
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
                     if synced && document.cell_count() > before {
-                        is_growing = true;
+                        pings_left = 0;
                         until = Instant::now() + QUIET;
                     }
                 }
-                Heard::Message(_) => {}
-                Heard::Pong => {
-                    pings_left = pings_left.saturating_sub(1);
-                    if pings_left > 0 {
-                        self.ping(Vec::new()).await?;
-                    }
+                Heard::Pong if pings_left == 1 => break,
+                Heard::Pong if pings_left > 1 => {
+                    pings_left -= 1;
+                    self.ping(Vec::new()).await?;
                 }
-                Heard::Nothing if synced => break,
+                Heard::Message(_) | Heard::Pong => {}
+                Heard::Nothing if synced && pings_left == 0 => {
+                    pings_left = PINGS;
+                    until = Instant::now() + SILENCE;
+                    self.ping(Vec::new()).await?;
+                }
                 Heard::Nothing => return Err(End::Cut("the server did not send the document in time".to_owned())),
             }
         }
