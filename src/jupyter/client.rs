@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -30,6 +31,8 @@ pub struct JupyterServer {
     authorization: Option<HeaderValue>,
     request_timeout: Duration,
     metrics: Metrics,
+    /// It was seen to send a notebook piece by piece.
+    loads_progressively: AtomicBool,
 }
 
 impl JupyterServer {
@@ -58,7 +61,18 @@ impl JupyterServer {
             authorization,
             request_timeout: config.request_timeout,
             metrics,
+            loads_progressively: AtomicBool::new(false),
         })
+    }
+
+    /// Whether a notebook that has some of its cells may still be growing. A server does not say so, but whoever
+    /// opens a notebook first sees it.
+    pub(super) fn loads_progressively(&self) -> bool {
+        self.loads_progressively.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn was_seen_loading(&self) {
+        self.loads_progressively.store(true, Ordering::Relaxed);
     }
 
     pub fn name(&self) -> &str {

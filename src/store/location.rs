@@ -15,7 +15,7 @@ use std::{
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use sqlx::{
-    SqlitePool,
+    ConnectOptions, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -71,7 +71,9 @@ impl Location {
             // Survives a killed process; only a power cut can take the last moments.
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
-            .foreign_keys(true);
+            .foreign_keys(true)
+            // One line for each statement would drown everything else.
+            .disable_statement_logging();
         pool.connect_with(options).await.map_err(|why| StoreError::Open {
             file: self.to_string(),
             why,

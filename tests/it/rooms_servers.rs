@@ -72,6 +72,13 @@ async fn a_document_that_somebody_else_has_just_opened_is_read_whole() {
     let sources: Vec<String> = (0..1000).map(|index| format!("x_{index} = {index}")).collect();
     let content = notebook(&sources.iter().map(String::as_str).collect::<Vec<_>>());
     let (_gateway, agent) = gateway_to(&lab).await;
+    // A server does not say that it loads piece by piece; it shows when a notebook is opened first by the gateway.
+    lab.write("first.ipynb", &content);
+    let first = agent.call(
+        "read_nb_cells",
+        json!({ "path": "first.ipynb", "ranges": [{ "start": 0 }] }),
+    );
+    assert_eq!(first.await.ok()["cell_count"], 1000);
     let mut seen_by_person = Vec::new();
     for turn in 0..3_u32 {
         let path = format!("{turn}.ipynb");

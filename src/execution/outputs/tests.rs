@@ -1,3 +1,5 @@
+//! What outputs fold into, and that the document ends up with it.
+
 use proptest::prelude::*;
 
 use super::*;

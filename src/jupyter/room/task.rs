@@ -56,7 +56,7 @@ const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Room, RoomError> {
     let mut line = Line::join(&server, path, kind).await?;
     let mut document = Document::new(kind);
-    let received = line.first_sync(&mut document).await;
+    let received = line.first_sync(&server, &mut document).await;
     received.map_err(|end| end.into_error(&server, path))?;
     let state = State::new(
         document,
@@ -241,7 +241,10 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
     let to_error = |end: End| end.into_error(&shared.server, path);
     let mut line = Line::join(&shared.server, path, shared.kind).await?;
     let mut scratch = Document::new(shared.kind);
-    let received = line.first_sync_silently(&mut scratch).await.map_err(to_error)?;
+    let received = line
+        .first_sync_silently(&shared.server, &mut scratch)
+        .await
+        .map_err(to_error)?;
     let frames = {
         let mut state = shared.write();
         state.file_id.clone_from(&line.session.file_id);
@@ -335,8 +338,8 @@ impl Line {
     }
 
     /// The handshake of a document that is opened for the first time.
-    async fn first_sync(&mut self, document: &mut Document) -> Result<(), End> {
-        let received = self.first_sync_silently(document).await?;
+    async fn first_sync(&mut self, server: &JupyterServer, document: &mut Document) -> Result<(), End> {
+        let received = self.first_sync_silently(server, document).await?;
         match received.server_vector {
             Some(vector) => self.send(&Message::SyncStep2(document.diff(&vector))).await,
             None => Ok(()),
@@ -344,7 +347,7 @@ impl Line {
     }
 
     /// Takes the server's document into an empty one, telling the server nothing of ours yet.
-    async fn first_sync_silently(&mut self, document: &mut Document) -> Result<Received, End> {
+    async fn first_sync_silently(&mut self, server: &JupyterServer, document: &mut Document) -> Result<Received, End> {
         self.send(&Message::SyncStep1(encode_vector(&StateVector::default())))
             .await?;
         let mut received = Received {
@@ -367,12 +370,12 @@ impl Line {
                 Heard::Message(Message::SyncStep2(update)) => {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
-                    if document.kind() == RoomKind::Text {
+                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
+                    let is_empty = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
+                    if document.kind() == RoomKind::Text || !is_empty && !server.loads_progressively() {
                         break;
                     }
                     synced = true;
-                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
-                    let is_empty = document.cell_count() == 0;
                     until = Instant::now() + if is_empty { EMPTY_QUIET } else { FIRST_QUIET };
                 }
                 Heard::Message(Message::Update(update)) => {
@@ -380,6 +383,7 @@ impl Line {
                     guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
                     received.updates.push(update);
                     if synced && document.cell_count() > before {
+                        server.was_seen_loading();
                         pings_left = 0;
                         until = Instant::now() + QUIET;
                     }

@@ -9,7 +9,7 @@ use crate::{
     tools::ToolError,
 };
 
-/// A range of positions, or one cell by its id.
+// A range of positions, or one cell by its id. Not a doc comment, which would be repeated in every schema.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Range {

@@ -22,7 +22,8 @@ const MAX_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 /// A client that knows tasks gets one for whatever takes longer, unless it said how long to wait.
 const TASK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What happens to an execution when the connection that waits for it is lost.
+// What happens to an execution when the connection that waits for it is lost. Not a doc comment, which would be
+// repeated in the schema of every tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::tools) enum Disconnect {

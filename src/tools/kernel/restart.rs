@@ -21,7 +21,6 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default false
     #[serde(default)]
     clear_outputs: bool,
     /// Execute all cells, default true

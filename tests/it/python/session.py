@@ -89,22 +89,40 @@ async def work_with_cells(session):
     path = f"{FOLDER}/cells ü.ipynb"
     await session.call("create_notebook", path=path)
     cells = [{"content": "x = '🎉'"}, {"type": "markdown", "content": "# title"}]
-    inserted = await session.call("insert_nb_cells", path=path, position=0, cells=cells)
+    inserted = await session.call("insert_nb_cells", path=path, position=0, cells=cells, exec=False)
     assert inserted["acknowledged"] and len(inserted["cell_ids"]) == 2, inserted
     code, title = inserted["cell_ids"]
     change = [{"range": {"cell_id": code}, "content": "x = '🎉🎉'"}]
     modified = await session.call("modify_nb_cells", path=path, modifications=change, if_revision=inserted["revision"])
-    assert modified["modified_ranges"] == 1 and modified["executed"] is False, modified
+    assert modified["modified_ranges"] == 1 and modified["executed"] is True, modified
     deleted = await session.call("delete_nb_cells", path=path, ranges=[{"start": 1, "end": 3}])
     assert deleted["deleted_cells"] == 2 and title in deleted["cell_ids"], deleted
     [cell] = (await session.call("read_nb_cells", path=path))["cells"]
     assert (cell["id"], cell["source"], cell["outputs"]) == (code, "x = '🎉🎉'", []), cell
     stat = await session.call("get_nb_stat", path=path)
-    assert stat["cell_count"] == 1 and stat["kernel"] is None, stat
+    assert stat["cell_count"] == 1 and stat["kernel"]["name"] == "python3", stat
+    await run_cells(session, path)
     sessions = await session.call("query_nb_sessions", root_path=FOLDER)
     assert sessions["active_sessions"] == 1, sessions
     assert (await session.call("end_nb_session", path=path))["status"] == "disconnected"
     await session.call("delete_document", path=path)
+
+
+async def run_cells(session, path):
+    assert (await session.call("assign_nb_kernel", path=path, kernel_name="python3"))["kernel_assigned"]
+    ran = await session.call("execute_nb_cells", path=path, ranges=[{"start": 0}])
+    assert ran["status"] == "completed" and ran["executed_cells"] == 1, ran
+    ran = await session.call("run_code", path=path, code="print(x)")
+    assert ran["outputs"][0]["text"] == "🎉🎉\n", ran
+    got = await session.call("get_execution", execution_id=ran["execution_id"])
+    assert got["status"] == "completed", got
+    assert (await session.call("list_executions", path=path))["executions"][0]["execution_id"] == ran["execution_id"]
+    ended = await session.call("cancel_execution", execution_id=ran["execution_id"])
+    assert ended["status"] == "completed" and "already" in ended["message"], ended
+    assert (await session.call("interrupt_nb_kernel", path=path))["kernel_interrupted"]
+    restarted = await session.call("restart_nb_kernel", path=path, clear_outputs=True)
+    assert restarted["kernel_restarted"] and restarted["cells_executed"], restarted
+    await session.fails("run_code", "ZeroDivisionError", path=path, code="1/0")
 
 
 async def work_with_text(session):
