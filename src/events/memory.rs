@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt, io,
+    fmt,
+    hash::{BuildHasherDefault, Hasher},
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -51,11 +53,28 @@ pub struct MemoryEvents {
     state: Arc<Mutex<State>>,
 }
 
+/// Keys are random already, so that hashing them again would gain nothing.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, _) = bytes.as_chunks();
+        self.0 = words.iter().fold(self.0, |hash, word| hash ^ u64::from_ne_bytes(*word));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type KeyHash = BuildHasherDefault<KeyHasher>;
+
 #[derive(Default)]
 struct State {
-    streams: HashMap<StreamKey, Stream>,
+    streams: HashMap<StreamKey, Stream, KeyHash>,
     keys: HashMap<StreamId, StreamKey>,
-    sessions: HashMap<SessionId, HashSet<StreamKey>>,
+    sessions: HashMap<SessionId, HashSet<StreamKey, KeyHash>>,
     /// Every event in the order of arrival, so that the oldest of all goes first.
     queue: VecDeque<Queued>,
     bytes: usize,
@@ -149,7 +168,7 @@ impl MemoryEvents {
 
     /// Drops what is older than the limit; called now and then, since age passes without events.
     pub fn expire(&self) {
-        self.lock().enforce(&self.limits);
+        self.lock().enforce(&self.limits, Instant::now());
     }
 
     /// Bytes held and streams known, for the dashboards.
@@ -184,12 +203,13 @@ impl MemoryEvents {
             stream.drop_through(position.event - self.limits.max_events_per_stream as u64);
         }
         state.bytes += bytes;
+        let now = Instant::now();
         state.queue.push_back(Queued {
             position,
             bytes,
-            stored_at: Instant::now(),
+            stored_at: now,
         });
-        state.enforce(&self.limits);
+        state.enforce(&self.limits, now);
         event_id
     }
 
@@ -252,8 +272,7 @@ impl State {
         key
     }
 
-    fn enforce(&mut self, limits: &EventLimits) {
-        let now = Instant::now();
+    fn enforce(&mut self, limits: &EventLimits, now: Instant) {
         while let Some(oldest) = self.queue.front() {
             let expired = now.duration_since(oldest.stored_at) > limits.ttl;
             if !expired && self.bytes <= limits.max_bytes {
