@@ -1,9 +1,7 @@
 //! Cells as JupyterLab expects them in the shared document, to read and to make.
 
 use serde_json::{Map as JsonMap, Value, json};
-use yrs::{
-    Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, types::ToJson,
-};
+use yrs::{Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef};
 
 use super::{
     edit::NewCell,
@@ -85,7 +83,7 @@ fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
 
 fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
     match cell.get(txn, "outputs") {
-        Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| to_json(&output.to_json(txn))).collect(),
+        Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| shared_to_json(&output, txn)).collect(),
         Some(Out::Any(Any::Array(outputs))) => outputs.iter().map(to_json).collect(),
         _ => Vec::new(),
     }
