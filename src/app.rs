@@ -51,7 +51,12 @@ impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
         let pool = Arc::new(Pool::new(settings::pool(config)));
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), Arc::clone(&pool), metrics.clone());
+        let handler = GatewayHandler::new(
+            Arc::new(Catalogue::new()),
+            Arc::clone(&pool),
+            settings::images(config),
+            metrics.clone(),
+        );
         let app = Self::bind_with(config, env, metrics, move || handler.clone()).await?;
         let stop = app.drain.stop_token().clone();
         app.background.spawn(async move { pool.sweep(stop).await });

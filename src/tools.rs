@@ -8,6 +8,7 @@ mod document;
 mod error;
 mod files;
 mod gateway;
+mod images;
 mod kernel;
 mod notebook;
 mod output;
@@ -17,6 +18,7 @@ mod url;
 pub use call::{Call, Scope};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
+pub use images::ImageLimits;
 pub use output::{Block, Output};
 
 /// Every tool there is, in the order in which clients see them.

@@ -6,6 +6,7 @@ use crate::{
     http::{EdgeConfig, OriginPolicy},
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
+    tools::ImageLimits,
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
@@ -60,6 +61,16 @@ pub(super) fn pool(config: &Config) -> PoolLimits {
     PoolLimits {
         idle_timeout: config.sessions.idle_timeout,
         max_open_rooms: config.sessions.max_open_rooms,
+    }
+}
+
+pub(super) fn images(config: &Config) -> ImageLimits {
+    let images = &config.images;
+    ImageLimits {
+        enabled: images.enabled,
+        max_width: images.max_width,
+        max_height: images.max_height,
+        max_bytes: images.max_bytes,
     }
 }
 

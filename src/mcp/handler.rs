@@ -18,7 +18,7 @@ use crate::{
     error::ClientError,
     pool::Pool,
     telemetry::Metrics,
-    tools::{Block, Output, ToolError},
+    tools::{Block, ImageLimits, Output, ToolError},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -32,15 +32,17 @@ const LIST_TTL_MS: u64 = 60_000;
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
     pool: Arc<Pool>,
+    images: ImageLimits,
     /// Shared, since a handler is made per request and has many instruments.
     metrics: Arc<Metrics>,
 }
 
 impl GatewayHandler {
-    pub fn new(catalogue: Arc<Catalogue>, pool: Arc<Pool>, metrics: Metrics) -> Self {
+    pub fn new(catalogue: Arc<Catalogue>, pool: Arc<Pool>, images: ImageLimits, metrics: Metrics) -> Self {
         Self {
             catalogue,
             pool,
+            images,
             metrics: Arc::new(metrics),
         }
     }
@@ -57,7 +59,10 @@ impl GatewayHandler {
             Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
         };
         let result = definition
-            .call(caller.call(&self.pool), request.arguments.unwrap_or_default())
+            .call(
+                caller.call(&self.pool, self.images),
+                request.arguments.unwrap_or_default(),
+            )
             .await;
         Ok(render(definition.name, request_id(context), result).into())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     auth::Principal,
     pool::Pool,
-    tools::{Call, Scope},
+    tools::{Call, ImageLimits, Scope},
     types::{Permission, Toolset},
 };
 
@@ -69,7 +69,12 @@ impl Caller {
         !narrowed && self.principal.permissions().contains(permission)
     }
 
-    pub(super) fn call(&self, pool: &Arc<Pool>) -> Call {
-        Call::new(Arc::clone(&self.principal), self.scope.clone(), Arc::clone(pool))
+    pub(super) fn call(&self, pool: &Arc<Pool>, images: ImageLimits) -> Call {
+        Call::new(
+            Arc::clone(&self.principal),
+            self.scope.clone(),
+            Arc::clone(pool),
+            images,
+        )
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     auth::Principal,
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
-    tools::ToolError,
+    tools::{ImageLimits, ToolError},
     types::DocPath,
 };
 
@@ -64,11 +64,21 @@ pub struct Call {
     principal: Arc<Principal>,
     scope: Scope,
     pool: Arc<Pool>,
+    images: ImageLimits,
 }
 
 impl Call {
-    pub fn new(principal: Arc<Principal>, scope: Scope, pool: Arc<Pool>) -> Self {
-        Self { principal, scope, pool }
+    pub fn new(principal: Arc<Principal>, scope: Scope, pool: Arc<Pool>, images: ImageLimits) -> Self {
+        Self {
+            principal,
+            scope,
+            pool,
+            images,
+        }
+    }
+
+    pub(super) fn images(&self) -> ImageLimits {
+        self.images
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {

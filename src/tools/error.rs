@@ -29,6 +29,8 @@ pub enum ToolError {
     Room(#[from] RoomError),
     #[error(transparent)]
     Pool(#[from] PoolError),
+    #[error("the gateway is being stopped; try again when it is back")]
+    Stopping,
 }
 
 impl ToolError {
@@ -54,6 +56,7 @@ impl ClientError for ToolError {
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Pool(error) => error.kind(),
+            Self::Stopping => ErrorKind::Upstream,
         }
     }
 }

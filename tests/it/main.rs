@@ -12,6 +12,7 @@ mod edge;
 mod eras;
 mod files_tools;
 mod identity;
+mod images;
 mod inspector;
 mod jupyter_down;
 mod lab_process;

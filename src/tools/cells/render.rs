@@ -3,13 +3,19 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 
-use crate::{jupyter::room::Cell, tools::Block, types::truncate};
+use crate::{
+    jupyter::room::Cell,
+    tools::{
+        Block, ImageLimits, ToolError,
+        images::{fit, is_image},
+    },
+    types::truncate,
+};
 
-/// What may be shown to a model as an image.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Larger images than this are scaled down by no client and cost a model more than they tell.
-const MAX_IMAGE_BASE64: usize = 5 * 1024 * 1024;
+/// Notebooks of many large images must not take all memory, or all threads, at once.
+static SCALING: Semaphore = Semaphore::const_new(2);
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ShownCell {
@@ -37,10 +43,47 @@ impl ShownCell {
     }
 }
 
-/// A cell cut to `max` characters for its source and each output; its images go to `images`.
-pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>) -> ShownCell {
+/// Cells cut to `max` characters for their sources and each output, and their images.
+pub(super) async fn show_all(
+    cells: Vec<(usize, Cell)>,
+    max: usize,
+    limits: ImageLimits,
+) -> Result<(Vec<ShownCell>, Vec<Block>), ToolError> {
+    let illustrated = cells.iter().any(|(_, cell)| has_images(cell));
+    let show_all = move || {
+        let mut images = Images {
+            limits,
+            blocks: Vec::new(),
+        };
+        let show = |(index, cell)| show(index, cell, max, &mut images);
+        (cells.into_iter().map(show).collect(), images.blocks)
+    };
+    if !illustrated {
+        return Ok(show_all());
+    }
+    let permit = SCALING.acquire().await;
+    let scaling = tokio::task::spawn_blocking(move || {
+        // Held until the work is done, also if nobody waits for it any more.
+        let _permit = permit;
+        show_all()
+    });
+    scaling.await.map_err(|_| ToolError::Stopping)
+}
+
+fn has_images(cell: &Cell) -> bool {
+    let data = cell.outputs.iter().filter_map(|output| output.get("data")?.as_object());
+    data.into_iter().any(|data| data.keys().any(|mime| is_image(mime)))
+}
+
+/// The images of an answer, in their order.
+struct Images {
+    limits: ImageLimits,
+    blocks: Vec<Block>,
+}
+
+fn show(index: usize, cell: Cell, max: usize, images: &mut Images) -> ShownCell {
     let is_code = cell.cell_type == "code";
-    let source = truncate(&cell.source, max);
+    let source = truncate(cell.source, max);
     let (outputs, cut) = cell
         .outputs
         .into_iter()
@@ -61,7 +104,7 @@ pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>
     }
 }
 
-fn show_output(output: Value, max: usize, images: &mut Vec<Block>) -> (Value, bool) {
+fn show_output(output: Value, max: usize, images: &mut Images) -> (Value, bool) {
     let Value::Object(mut output) = output else {
         return (output, false);
     };
@@ -92,7 +135,7 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
         .cloned()
         .unwrap_or_default();
     let plain: Vec<String> = lines.iter().filter_map(Value::as_str).map(without_ansi).collect();
-    let traceback = truncate(&plain.join("\n"), max);
+    let traceback = truncate(plain.join("\n"), max);
     output.insert("name".to_owned(), output.get("ename").cloned().unwrap_or_default());
     output.insert("value".to_owned(), output.get("evalue").cloned().unwrap_or_default());
     output.insert(
@@ -102,36 +145,39 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
     traceback.truncated
 }
 
-fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Vec<Block>) -> bool {
-    if IMAGES.contains(&mime) {
-        return show_image(mime, value, images);
+fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> bool {
+    if is_image(mime) {
+        return show_image(value, images);
     }
     shorten(value, max)
 }
 
 /// An image becomes a block of its own, whole, or is left out; half of one is nothing.
-fn show_image(mime: &str, value: &mut Value, images: &mut Vec<Block>) -> bool {
-    let data: String = joined(value)
-        .chars()
-        .filter(|character| !character.is_ascii_whitespace())
-        .collect();
-    if data.len() > MAX_IMAGE_BASE64 {
-        *value = json!(format!("[image of {} bytes left out: too large]", data.len() / 4 * 3));
-        return true;
-    }
-    images.push(Block::Image {
-        data,
-        mime: mime.to_owned(),
-    });
-    *value = json!(format!("[image {} attached]", images.len()));
-    false
+fn show_image(value: &mut Value, images: &mut Images) -> bool {
+    let shown = fit(&joined(value), &images.limits);
+    let left_out = shown.is_err();
+    *value = match shown {
+        Ok(image) => {
+            images.blocks.push(Block::Image {
+                data: image.data,
+                mime: image.mime.to_owned(),
+            });
+            json!(format!("[image {} attached]", images.blocks.len()))
+        }
+        Err(why) => json!(format!("[image left out: {why}]")),
+    };
+    left_out
 }
 
 fn shorten(value: &mut Value, max: usize) -> bool {
-    let text = joined(value);
-    let cut = truncate(&text, max);
+    if let Value::String(text) = value {
+        let cut = truncate(std::mem::take(text), max);
+        *text = cut.text;
+        return cut.truncated;
+    }
+    let cut = truncate(joined(value), max);
     let is_lines = value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string));
-    if is_lines || value.is_string() || cut.truncated {
+    if is_lines || cut.truncated {
         *value = Value::String(cut.text);
     }
     cut.truncated
@@ -171,9 +217,18 @@ mod tests {
     use super::*;
 
     fn shown(output: Value, max: usize) -> (Value, bool, Vec<Block>) {
-        let mut images = Vec::new();
+        let limits = ImageLimits {
+            enabled: true,
+            max_width: 700,
+            max_height: 700,
+            max_bytes: 1 << 20,
+        };
+        let mut images = Images {
+            limits,
+            blocks: Vec::new(),
+        };
         let (value, cut) = show_output(output, max, &mut images);
-        (value, cut, images)
+        (value, cut, images.blocks)
     }
 
     #[test]
@@ -192,17 +247,23 @@ mod tests {
     }
 
     #[test]
-    fn images_are_attached_whole() {
-        let output = json!({ "output_type": "display_data", "data": { "image/png": "aGVs\nbG8=", "text/plain": "<Figure>" }, "metadata": {} });
+    fn images_are_attached_whole_or_left_out() {
+        let dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+        let lines = format!("{}\n{}", &dot[..40], &dot[40..]);
+        let output = json!({ "output_type": "display_data", "data": { "image/png": lines, "image/gif": "R0lG", "text/plain": "<Figure>" } });
         let (value, cut, images) = shown(output, 4);
         assert_eq!(
             images,
             [Block::Image {
-                data: "aGVsbG8=".to_owned(),
+                data: dot.to_owned(),
                 mime: "image/png".to_owned()
             }]
         );
         assert_eq!(value["data"]["image/png"], "[image 1 attached]");
+        assert_eq!(
+            value["data"]["image/gif"],
+            "[image left out: it is not a readable image]"
+        );
         assert!(cut, "the text was longer than allowed");
     }
 
