@@ -38,9 +38,7 @@ fn main() {
         .collect();
     let wanted = |name: &str| filter.is_empty() || filter.iter().any(|word| name.contains(word.as_str()));
     overhead::run(&wanted);
-    if wanted("rooms") {
-        rooms::run();
-    }
+    rooms::run(&wanted);
     if wanted("memory") {
         memory::run();
     }
