@@ -19,8 +19,10 @@ use rmcp::{
 
 use super::stream::{Cursor, Delivery, Held, Next, Stream};
 
-/// What an event costs beyond its bytes on the wire: its place in the ring, the index and the queue.
-const OVERHEAD: usize = 256;
+/// What an event takes beyond its message: its stream, its place in the ring, the index and the queue.
+const OVERHEAD: usize = 512;
+/// What an object takes in memory beyond its bytes on the wire: it has room for eleven members.
+const OBJECT: usize = 640;
 
 /// How rmcp names the stream of what a server says unasked: the session's id and this.
 const COMMON_SUFFIX: &str = ":common";
@@ -178,7 +180,7 @@ impl MemoryEvents {
     }
 
     fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
-        let bytes = OVERHEAD + event.message.as_deref().map_or(0, json_size);
+        let bytes = OVERHEAD + event.message.as_deref().map_or(0, memory_size);
         let ends = matches!(
             event.message.as_deref(),
             Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
@@ -344,12 +346,14 @@ impl std::str::FromStr for Position {
     }
 }
 
-/// The length of a message as JSON, without making the JSON.
-fn json_size(message: &impl serde::Serialize) -> usize {
+/// About what a message takes in memory, found by counting the JSON that it would make.
+fn memory_size(message: &impl serde::Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
+            // Punctuation comes by itself; a brace in a text comes with the rest of it.
+            let object = if bytes == b"{" { OBJECT } else { 0 };
+            self.0 += bytes.len() + object;
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -416,11 +420,12 @@ mod tests {
 
     #[test]
     fn a_finished_stream_is_forgotten_with_its_last_event() {
-        let events = store(1000, 2 * OVERHEAD, Duration::from_secs(3600));
+        let events = store(1000, 8 * OVERHEAD, Duration::from_secs(3600));
         events.store("a", &result());
         assert_eq!(events.usage().1, 1);
-        events.store("b", &event());
-        events.store("b", &event());
+        for _ in 0..8 {
+            events.store("b", &event());
+        }
         assert_eq!(events.usage().1, 1, "only b is left");
     }
 
