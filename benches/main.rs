@@ -1,6 +1,7 @@
-//! What the gateway costs: `overhead` per call beside a bare rmcp server, and `memory` of the binary.
+//! What the gateway costs: `overhead` per call beside a bare rmcp server, `rooms` beside a bare client of
+//! Jupyter's shared documents, and `memory` of the binary.
 //!
-//! `cargo bench` runs both; `cargo bench -- modern` only what has the word in its name. `BENCH_ROUNDS`
+//! `cargo bench` runs all; `cargo bench -- modern` only what has the word in its name. `BENCH_ROUNDS`
 //! sets how often each pair is measured. Absolute numbers belong to the machine and the moment: only
 //! the ratios of one run say something about the gateway.
 
@@ -10,9 +11,17 @@
 )]
 
 mod bare;
+mod gateway;
 mod memory;
 mod overhead;
+mod process;
+mod rooms;
 mod wire;
+
+/// The JupyterLab of the tests.
+#[path = "../tests/it/support/lab.rs"]
+#[expect(dead_code, unreachable_pub, reason = "the tests use all of it, and from elsewhere")]
+mod lab;
 
 /// As the binary's, for both sides of a comparison.
 #[cfg(target_os = "linux")]
@@ -20,12 +29,16 @@ mod wire;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
+    if rooms::is_bare_child() {
+        return rooms::run_bare_child();
+    }
     let filter: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with("--"))
         .collect();
     let wanted = |name: &str| filter.is_empty() || filter.iter().any(|word| name.contains(word.as_str()));
     overhead::run(&wanted);
+    rooms::run(&wanted);
     if wanted("memory") {
         memory::run();
     }

@@ -8,16 +8,12 @@ use std::{
 };
 
 use futures::future::join_all;
-use jupyter_mcp_gateway::{
-    app::App,
-    config::{Config, Env, LogFormat, TelemetryConfig},
-    telemetry::{self, Metrics},
-};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
-    bare,
-    wire::{Connection, Era, TOKEN},
+    bare, gateway,
+    wire::{Connection, Era},
 };
 
 const ROUND: Duration = Duration::from_millis(100);
@@ -54,7 +50,7 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
         return;
     }
     let (bare_runtime, gateway_runtime) = (runtime("bare"), runtime("gateway"));
-    let gateway = gateway_runtime.block_on(start_gateway());
+    let gateway = gateway_runtime.block_on(gateway::start("http://127.0.0.1:9/", ""));
     let client_runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     println!("{TOOL}, median of {} rounds of {ROUND:?} each\n", rounds());
     println!(
@@ -85,7 +81,7 @@ fn name_of((era, clients): (Era, usize)) -> String {
     format!("overhead {} {clients}", era.as_str())
 }
 
-fn rounds() -> usize {
+pub(crate) fn rounds() -> usize {
     let given = std::env::var("BENCH_ROUNDS").ok();
     given.map_or(DEFAULT_ROUNDS, |rounds| {
         rounds.parse().expect("BENCH_ROUNDS is a number")
@@ -93,50 +89,12 @@ fn rounds() -> usize {
 }
 
 /// As the binary's own: as many workers as there are processors.
-fn runtime(name: &str) -> Runtime {
+pub(crate) fn runtime(name: &str) -> Runtime {
     Builder::new_multi_thread()
         .thread_name(name)
         .enable_all()
         .build()
         .expect("a runtime")
-}
-
-async fn start_gateway() -> SocketAddr {
-    let env = Env::new();
-    let config = Config::from_toml(&config(), "bench.toml", &env).expect("a valid config");
-    let app = App::bind(&config, &env, telemetry()).await.expect("a gateway");
-    let address = app.address().expect("an address");
-    tokio::spawn(app.run());
-    address
-}
-
-/// As in production. At this level a call that succeeds logs nothing, but its spans are formatted.
-fn telemetry() -> Metrics {
-    let config = TelemetryConfig {
-        log_format: LogFormat::Json,
-        ..TelemetryConfig::default()
-    };
-    let (metrics, guard) = telemetry::init(&config).expect("telemetry");
-    std::mem::forget(guard);
-    metrics
-}
-
-/// Twenty tokens, of which the last is used.
-fn config() -> String {
-    let tokens: String = (1..=20)
-        .map(|number| {
-            let token = match number {
-                20 => TOKEN.to_owned(),
-                _ => format!("another-token-{number}"),
-            };
-            format!("[[auth.tokens]]\nname = \"agent-{number}\"\ntenant = \"all\"\ntoken = \"{token}\"\n")
-        })
-        .collect();
-    format!(
-        "[http]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"sqlite::memory:\"\n\
-         [[servers]]\nname = \"lab\"\nurl = \"http://127.0.0.1:9/\"\n\
-         [[tenants]]\nname = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000\n{tokens}"
-    )
 }
 
 async fn measure((era, clients): (Era, usize), servers: &[Server; 2]) -> [Tally; 2] {
@@ -160,7 +118,7 @@ async fn measure((era, clients): (Era, usize), servers: &[Server; 2]) -> [Tally;
 
 async fn connect(server: &Server, era: Era) -> Client {
     let mut connection = Connection::open(server.address).await;
-    let call = connection.prepare_call(era, TOOL).await;
+    let call = connection.prepare_call(era, TOOL, &json!({})).await;
     let answer = connection.exchange(&call).await;
     assert!(
         answer.contains(r#""structuredContent":{"base_url":"http://127.0.0.1:9","server":"lab"}"#),
@@ -242,7 +200,7 @@ fn print(case: &str, servers: &[Server; 2], mut tallies: [Tally; 2]) {
     );
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

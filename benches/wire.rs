@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// A request that calls a tool, ready to be sent on this connection as often as one likes.
-    pub(crate) async fn prepare_call(&mut self, era: Era, tool: &str) -> Vec<u8> {
-        let mut params = json!({ "name": tool, "arguments": {} });
+    pub(crate) async fn prepare_call(&mut self, era: Era, tool: &str, arguments: &Value) -> Vec<u8> {
+        let mut params = json!({ "name": tool, "arguments": arguments });
         if era == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": era.version(),
@@ -95,11 +95,14 @@ impl Connection {
             });
         }
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let path = arguments["path"].as_str();
         match era {
             Era::Legacy => post(&call, &session_headers(&self.open_session().await)),
             Era::Modern => {
                 let version = ("mcp-protocol-version", era.version());
-                post(&call, &[version, ("mcp-method", "tools/call"), ("mcp-name", tool)])
+                let mut headers = vec![version, ("mcp-method", "tools/call"), ("mcp-name", tool)];
+                headers.extend(path.map(|path| ("mcp-param-path", path)));
+                post(&call, &headers)
             }
         }
     }

@@ -63,6 +63,7 @@ impl App {
         let services = Services {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
+            images: settings::images(config),
         };
         let drain = Drain::new(config.http.drain_timeout);
         let leaving = drain.leaving_token().clone();

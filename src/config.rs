@@ -21,7 +21,7 @@ pub use access::{AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Ser
 pub use error::{ConfigError, Problem, Why};
 pub use load::Env;
 pub use model::{
-    Config, EventsConfig, ExecutionConfig, HttpConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
+    Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
     TelemetryConfig,
 };
 pub use net::base_url;

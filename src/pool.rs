@@ -213,8 +213,7 @@ impl Pool {
             path: path.clone(),
             kind,
         };
-        self.settle(&key);
-        if let Some(lease) = self.lease_open(server.name(), path, kind) {
+        if let Some(lease) = self.lease_at(&key) {
             lease.look_after_whereabouts().await;
             self.settle(&key);
         }
@@ -314,13 +313,16 @@ impl Pool {
 
     /// A lease of a room that is open already.
     pub fn lease_open(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<Lease> {
-        let key = Key {
+        self.lease_at(&Key {
             server: server.into(),
             path: path.clone(),
             kind,
-        };
-        self.settle(&key);
-        let slot = self.slots.get(&key)?;
+        })
+    }
+
+    fn lease_at(&self, key: &Key) -> Option<Lease> {
+        self.settle(key);
+        let slot = self.slots.get(key)?;
         let room = slot.room.get().filter(|room| room.is_open())?.clone();
         Some(Lease {
             room,
@@ -505,12 +507,14 @@ impl Pool {
             self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot));
             return;
         }
+        if room.is_at(&key.path) {
+            return;
+        }
         let path = room.info().path;
-        if path != key.path
-            && self
-                .slots
-                .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
-                .is_some()
+        if self
+            .slots
+            .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
+            .is_some()
         {
             let kept = Arc::clone(
                 &*self
@@ -534,7 +538,7 @@ impl Pool {
                 && slot
                     .room
                     .get()
-                    .is_some_and(|room| room.is_open() && room.info().path == key.path)
+                    .is_some_and(|room| room.is_open() && room.is_at(&key.path))
         };
         let found = self
             .slots

@@ -10,6 +10,7 @@ mod error;
 mod execution;
 mod files;
 mod gateway;
+mod images;
 mod kernel;
 mod notebook;
 mod output;
@@ -21,6 +22,7 @@ pub use client::{Client, Input, Reply as ClientReply, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
+pub use images::ImageLimits;
 pub use output::{Block, OpenExecution, Output};
 
 /// Every tool there is, in the order in which clients see them.

@@ -9,6 +9,7 @@ use crate::{
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
     store::{Store, StoreError, file_url},
+    tools::ImageLimits,
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
@@ -87,6 +88,16 @@ pub(super) fn engine(config: &Config) -> EngineSettings {
         max_output_bytes: config.execution.max_output_bytes,
         idle_timeout: config.sessions.idle_timeout,
         shutdown_started_kernels: config.execution.shutdown_started_kernels,
+    }
+}
+
+pub(super) fn images(config: &Config) -> ImageLimits {
+    let images = &config.images;
+    ImageLimits {
+        enabled: images.enabled,
+        max_width: images.max_width,
+        max_height: images.max_height,
+        max_bytes: images.max_bytes,
     }
 }
 

@@ -14,6 +14,7 @@ use super::section::section;
 
 pub(super) const COUNT: Range = (1, 1_000_000);
 const BYTES: Range = (1024, 1 << 32);
+const PIXELS: Range = (16, 16_384);
 /// hyper reads no headers with a buffer below 8 KiB.
 const HEADER_BYTES: Range = (8192, 1 << 20);
 /// serde_json gives up at 128 levels by itself.
@@ -28,6 +29,7 @@ pub struct Config {
     pub auth: AuthConfig,
     pub sessions: SessionsConfig,
     pub execution: ExecutionConfig,
+    pub images: ImagesConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
     pub telemetry: TelemetryConfig,
@@ -58,6 +60,7 @@ impl Section for Config {
             auth: reader.section("auth"),
             sessions: reader.section("sessions"),
             execution: reader.section("execution"),
+            images: reader.section("images"),
             events: reader.section("events"),
             store: reader.section("store"),
             telemetry: reader.section("telemetry"),
@@ -103,6 +106,16 @@ section! {
         default_wait: Duration = Duration::from_secs(60), value(parse::duration);
         max_output_bytes: usize = 10_485_760, number(BYTES);
         shutdown_started_kernels: bool = false, value(parse::flag);
+    }
+}
+
+section! {
+    /// What a model is shown of images in outputs.
+    ImagesConfig {
+        enabled: bool = true, value(parse::flag);
+        max_width: u32 = 700, number(PIXELS);
+        max_height: u32 = 700, number(PIXELS);
+        max_bytes: usize = 1_048_576, number(BYTES);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt, io,
+    fmt,
+    hash::{BuildHasherDefault, Hasher},
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -17,8 +19,10 @@ use rmcp::{
 
 use super::stream::{Cursor, Delivery, Held, Next, Stream};
 
-/// What an event costs beyond its bytes on the wire: its place in the ring, the index and the queue.
-const OVERHEAD: usize = 256;
+/// What an event takes beyond its message: its stream, its place in the ring, the index and the queue.
+const OVERHEAD: usize = 512;
+/// What an object takes in memory beyond its bytes on the wire: it has room for eleven members.
+const OBJECT: usize = 640;
 
 /// How rmcp names the stream of what a server says unasked: the session's id and this.
 const COMMON_SUFFIX: &str = ":common";
@@ -51,11 +55,28 @@ pub struct MemoryEvents {
     state: Arc<Mutex<State>>,
 }
 
+/// Keys are random already, so that hashing them again would gain nothing.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, _) = bytes.as_chunks();
+        self.0 = words.iter().fold(self.0, |hash, word| hash ^ u64::from_ne_bytes(*word));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type KeyHash = BuildHasherDefault<KeyHasher>;
+
 #[derive(Default)]
 struct State {
-    streams: HashMap<StreamKey, Stream>,
+    streams: HashMap<StreamKey, Stream, KeyHash>,
     keys: HashMap<StreamId, StreamKey>,
-    sessions: HashMap<SessionId, HashSet<StreamKey>>,
+    sessions: HashMap<SessionId, HashSet<StreamKey, KeyHash>>,
     /// Every event in the order of arrival, so that the oldest of all goes first.
     queue: VecDeque<Queued>,
     bytes: usize,
@@ -149,7 +170,7 @@ impl MemoryEvents {
 
     /// Drops what is older than the limit; called now and then, since age passes without events.
     pub fn expire(&self) {
-        self.lock().enforce(&self.limits);
+        self.lock().enforce(&self.limits, Instant::now());
     }
 
     /// Bytes held and streams known, for the dashboards.
@@ -159,7 +180,7 @@ impl MemoryEvents {
     }
 
     fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
-        let bytes = OVERHEAD + event.message.as_deref().map_or(0, json_size);
+        let bytes = OVERHEAD + event.message.as_deref().map_or(0, memory_size);
         let ends = matches!(
             event.message.as_deref(),
             Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
@@ -184,12 +205,13 @@ impl MemoryEvents {
             stream.drop_through(position.event - self.limits.max_events_per_stream as u64);
         }
         state.bytes += bytes;
+        let now = Instant::now();
         state.queue.push_back(Queued {
             position,
             bytes,
-            stored_at: Instant::now(),
+            stored_at: now,
         });
-        state.enforce(&self.limits);
+        state.enforce(&self.limits, now);
         event_id
     }
 
@@ -252,8 +274,7 @@ impl State {
         key
     }
 
-    fn enforce(&mut self, limits: &EventLimits) {
-        let now = Instant::now();
+    fn enforce(&mut self, limits: &EventLimits, now: Instant) {
         while let Some(oldest) = self.queue.front() {
             let expired = now.duration_since(oldest.stored_at) > limits.ttl;
             if !expired && self.bytes <= limits.max_bytes {
@@ -325,12 +346,14 @@ impl std::str::FromStr for Position {
     }
 }
 
-/// The length of a message as JSON, without making the JSON.
-fn json_size(message: &impl serde::Serialize) -> usize {
+/// About what a message takes in memory, found by counting the JSON that it would make.
+fn memory_size(message: &impl serde::Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
+            // Punctuation comes by itself; a brace in a text comes with the rest of it.
+            let object = if bytes == b"{" { OBJECT } else { 0 };
+            self.0 += bytes.len() + object;
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -397,11 +420,12 @@ mod tests {
 
     #[test]
     fn a_finished_stream_is_forgotten_with_its_last_event() {
-        let events = store(1000, 2 * OVERHEAD, Duration::from_secs(3600));
+        let events = store(1000, 8 * OVERHEAD, Duration::from_secs(3600));
         events.store("a", &result());
         assert_eq!(events.usage().1, 1);
-        events.store("b", &event());
-        events.store("b", &event());
+        for _ in 0..8 {
+            events.store("b", &event());
+        }
         assert_eq!(events.usage().1, 1, "only b is left");
     }
 

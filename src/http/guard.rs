@@ -3,7 +3,10 @@
 use std::{
     convert::Infallible,
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -198,7 +201,11 @@ fn is_sane(id: &HeaderValue) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
+/// Ids need to differ and not to be secret: what is random in them is drawn once.
 fn fresh_id() -> HeaderValue {
-    let id = uuid::Uuid::new_v4().simple().to_string();
+    static FIRST: LazyLock<u128> = LazyLock::new(|| uuid::Uuid::new_v4().as_u128());
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = FIRST.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).into());
+    let id = uuid::Uuid::from_u128(id).simple().to_string();
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
 }

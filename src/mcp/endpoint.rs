@@ -98,7 +98,8 @@ impl<H: ServerHandler> Endpoint<H> {
         };
         // `initialize` exists only in the older versions, whatever version it names.
         if is_modern(request.headers()) && envelope != Some(Envelope::Initialize) {
-            return self.modern.handle(request).await;
+            // Boxed, as below: the library's futures are large, and would be moved once for every caller.
+            return Box::pin(self.modern.handle(request)).await;
         }
         self.handle_legacy(request, envelope, principal).await
     }
@@ -124,9 +125,8 @@ impl<H: ServerHandler> Endpoint<H> {
             return closed(self.legacy.handle(request).await);
         }
         if session.is_some() || envelope != Some(Envelope::Initialize) {
-            return self.legacy.handle(request).await;
+            return Box::pin(self.legacy.handle(request)).await;
         }
-        // Boxed, since it is rare and large: every request would make room for it.
         match Box::pin(self.sessions.admit(principal, self.legacy.handle(request))).await {
             Ok(reply) => reply,
             Err(refused) => too_many_sessions(&refused.to_string()),

@@ -7,7 +7,7 @@ use crate::{
     execution::{Claim, Engine, Owner},
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
-    tools::{Client, Input, Resumption, ToolError},
+    tools::{Client, ImageLimits, Input, Resumption, ToolError},
     types::DocPath,
 };
 
@@ -65,6 +65,7 @@ impl Scope {
 pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
+    pub images: ImageLimits,
 }
 
 #[derive(Clone)]
@@ -114,6 +115,10 @@ impl Call {
 
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.services.pool
+    }
+
+    pub(super) fn images(&self) -> ImageLimits {
+        self.services.images
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {

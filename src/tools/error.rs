@@ -36,6 +36,8 @@ pub enum ToolError {
         "{count} executions run or wait in {path:?}; wait for them with get_execution or end them with cancel_execution first"
     )]
     Executing { path: String, count: usize },
+    #[error("the gateway is being stopped; try again when it is back")]
+    Stopping,
 }
 
 impl ToolError {
@@ -63,6 +65,7 @@ impl ClientError for ToolError {
             Self::Pool(error) => error.kind(),
             Self::Execution(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
+            Self::Stopping => ErrorKind::Upstream,
         }
     }
 }

@@ -98,6 +98,22 @@ impl<T: Serialize + JsonSchema> Reply for Ran<T> {
     }
 }
 
+/// A result whose images follow its JSON.
+pub(super) struct Illustrated<T> {
+    pub(super) value: T,
+    pub(super) images: Vec<Block>,
+}
+
+impl<T: Serialize + JsonSchema> Reply for Illustrated<T> {
+    type Schema = T;
+
+    fn into_output(self) -> Output {
+        let mut output = self.value.into_output();
+        output.blocks.extend(self.images);
+        output
+    }
+}
+
 /// Results are plain structs with string keys, which always serialise.
 pub(super) fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()

@@ -13,11 +13,12 @@ pub struct Truncated {
 
 /// Cuts `text` to at most `max` code points, the mark included. Where the mark would not fit, the
 /// text is only cut, and the flag says so.
-pub fn truncate(text: &str, max: usize) -> Truncated {
+pub fn truncate(text: impl Into<String>, max: usize) -> Truncated {
+    let text = text.into();
     let full_length = text.chars().count();
     if full_length <= max {
         return Truncated {
-            text: text.to_owned(),
+            text,
             truncated: false,
             full_length,
         };

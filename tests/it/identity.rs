@@ -222,7 +222,7 @@ async fn headers_select_as_the_url_does() {
     )
     .await;
     let tools = answer.json()["result"]["tools"].as_array().unwrap().clone();
-    let is_about_kernels = |tool: &Value| tool["name"].as_str().is_some_and(|name| name.contains("kernel"));
+    let is_about_kernels = |tool: &serde_json::Value| tool["name"].as_str().is_some_and(|name| name.contains("kernel"));
     assert!(
         tools.iter().all(is_about_kernels) && tools.len() == 4,
         "{}",

@@ -14,6 +14,7 @@ mod executions;
 mod executions_clients;
 mod files_tools;
 mod identity;
+mod images;
 mod inspector;
 mod jupyter_down;
 mod kernel_link;

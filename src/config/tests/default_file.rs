@@ -110,6 +110,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         auth.jupyter.zz = 0
         sessions.zz = 0
         execution.zz = 0
+        images.zz = 0
         events.zz = 0
         store.zz = 0
         telemetry.zz = 0

@@ -29,7 +29,7 @@ use super::{
     acknowledgement::{Acknowledgements, Ticket},
     change_log::{Author, ChangeLog},
     edit::Edit,
-    json::shared_to_json,
+    json::map_to_json,
     notebook::{file_cell, notebook_metadata, prelim, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
@@ -200,7 +200,7 @@ impl Document {
     /// The whole notebook in the form of its file.
     pub(super) fn notebook(&self) -> Value {
         let txn = self.doc.transact();
-        let meta = shared_to_json(&self.meta, &txn);
+        let meta = map_to_json(&self.meta, &txn);
         let minor = meta.get("nbformat_minor").and_then(Value::as_i64).unwrap_or(5);
         let cells: Vec<Value> = (0..self.order.len())
             .filter_map(|index| self.order[index].hook.as_ref()?.get(&txn))

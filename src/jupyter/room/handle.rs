@@ -32,6 +32,8 @@ const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a document is trusted to be where it was.
 const LOCATION_LASTS: Duration = Duration::from_secs(1);
+/// After this it is looked for beside the call, so that no call waits for it in a room that is in use.
+const LOCATION_FRESH: Duration = Duration::from_millis(500);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -190,6 +192,10 @@ impl Room {
             status: self.0.status.borrow().clone(),
             cell_count: state.document.cell_count(),
         }
+    }
+
+    pub fn is_at(&self, path: &DocPath) -> bool {
+        self.0.read().path == *path
     }
 
     pub fn server(&self) -> &Arc<JupyterServer> {
@@ -423,16 +429,29 @@ impl Room {
     /// Sees to it, once in a while, that the document is still where it was. Jupyter keeps the room of a
     /// deleted file open, and acknowledges edits that it can never save.
     pub async fn look_after_whereabouts(&self) {
+        let age = self.0.read().located.elapsed();
+        if age < LOCATION_FRESH || *self.0.status.borrow() != RoomStatus::Connected {
+            return;
+        }
         let (file_id, path) = {
             let mut state = self.0.write();
-            if *self.0.status.borrow() != RoomStatus::Connected || state.located.elapsed() < LOCATION_LASTS {
+            // Somebody else may have begun to look meanwhile.
+            if state.located.elapsed() < LOCATION_FRESH {
                 return;
             }
             state.located = Instant::now();
             (state.file_id.clone(), state.path.clone())
         };
+        if age >= LOCATION_LASTS {
+            return self.locate(&file_id, path).await;
+        }
+        let room = self.clone();
+        tokio::spawn(async move { room.locate(&file_id, path).await });
+    }
+
+    async fn locate(&self, file_id: &str, path: DocPath) {
         let (server, name) = (&self.0.server, path.as_str());
-        let there = match server.path_of_file(&file_id, name).await {
+        let there = match server.path_of_file(file_id, name).await {
             Ok(now) if now == path => server.document(&path).await.map(drop),
             // The server tells a renamed room of its new path too, but takes its time.
             Ok(now) => return self.0.write().path = now,
@@ -447,6 +466,9 @@ impl Room {
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
     /// memory while the line is down may be old.
     pub async fn connected(&self) -> Result<(), RoomError> {
+        if *self.0.status.borrow() == RoomStatus::Connected {
+            return Ok(());
+        }
         let mut status = self.0.status.subscribe();
         let settled = status.wait_for(|status| *status != RoomStatus::Reconnecting);
         match timeout(RECONNECT_PATIENCE, settled).await {
@@ -513,6 +535,10 @@ impl State {
         if !due.is_empty() {
             self.send(&Message::Awareness(due));
         }
+        self.take_edits()
+    }
+
+    pub(super) fn take_edits(&mut self) -> Vec<Vec<u8>> {
         self.outbox_bytes = 0;
         std::mem::take(&mut self.outbox)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
-use yrs::{Any, types::ToJson};
+use yrs::{Any, Array, GetString, Map as _, MapRef, Out, ReadTxn, types::ToJson};
 
 /// A shared value as JSON. Numbers that are whole come back as integers: Yjs knows only floats.
 pub(super) fn to_json(any: &Any) -> Value {
@@ -41,9 +41,23 @@ pub(super) fn from_json(value: &Value) -> Any {
     }
 }
 
-/// A nested collection or a plain value, as JSON.
-pub(super) fn shared_to_json(value: &impl ToJson, txn: &impl yrs::ReadTxn) -> Value {
-    to_json(&value.to_json(txn))
+/// A nested collection or a plain value, as JSON. yrs would make a copy of its own kind first.
+pub(super) fn shared_to_json(value: &Out, txn: &impl ReadTxn) -> Value {
+    match value {
+        Out::Any(any) => to_json(any),
+        Out::YText(text) => text.get_string(txn).into(),
+        Out::YArray(items) => items.iter(txn).map(|item| shared_to_json(&item, txn)).collect(),
+        Out::YMap(members) => map_to_json(members, txn),
+        other => to_json(&other.to_json(txn)),
+    }
+}
+
+pub(super) fn map_to_json(members: &MapRef, txn: &impl ReadTxn) -> Value {
+    members
+        .iter(txn)
+        .map(|(key, value)| (key.to_owned(), shared_to_json(&value, txn)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 #[expect(

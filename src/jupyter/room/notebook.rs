@@ -3,7 +3,6 @@
 use serde_json::{Map as JsonMap, Value, json};
 use yrs::{
     Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, TransactionMut,
-    types::ToJson,
 };
 
 use super::{
@@ -93,7 +92,7 @@ fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
 
 fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
     match cell.get(txn, "outputs") {
-        Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| to_json(&output.to_json(txn))).collect(),
+        Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| shared_to_json(&output, txn)).collect(),
         Some(Out::Any(Any::Array(outputs))) => outputs.iter().map(to_json).collect(),
         _ => Vec::new(),
     }

@@ -115,7 +115,11 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 return End::Cut("closed".to_owned());
             }
             () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
-            () = shared.bell.notified() => line.send_waiting(shared).await,
+            // Where an edit was made is said when its echo comes, so that the server is not kept from passing it on.
+            () = shared.bell.notified() => {
+                let edits = shared.write().take_edits();
+                line.send_frames(edits).await
+            }
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
                     return End::Cut("silence".to_owned());

@@ -78,7 +78,7 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
         Some(taken) => taken,
         None => Taken::Live(start(&call, &arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await;
+    let result = RunResult::of(&call, taken, options).await?;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
         message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
@@ -162,7 +162,7 @@ pub(super) async fn change_and_run<T>(
             )
         }
     };
-    let result = RunResult::of(call, taken, options).await;
+    let result = RunResult::of(call, taken, options).await?;
     Ok(ran(result, |run, message| {
         answered((message(&format!("{done} and executed cells")), change, Some(run)))
     }))

@@ -5,15 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     notebook,
-    render::{ShownCell, show},
+    render::{ShownCell, show_all},
     select::{Range, positions},
 };
 use crate::{
     jupyter::room::Looked,
-    tools::{
-        Block, Call, ToolError,
-        output::{WithBlocks, to_json},
-    },
+    tools::{Call, ToolError, output::Illustrated},
 };
 
 const DEFAULT_MAX_CELL_DATA: usize = 2048;
@@ -40,7 +37,7 @@ pub(super) struct Cells {
     max_cell_data: usize,
 }
 
-pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<WithBlocks<Cells>, ToolError> {
+pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Illustrated<Cells>, ToolError> {
     let (_, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
     let Looked {
@@ -51,11 +48,7 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Wi
         Some(ranges) => positions(order, ranges, "ranges"),
         None => Ok((0..order.count()).collect()),
     })?;
-    let mut images = Vec::new();
-    let cells: Vec<ShownCell> = cells
-        .into_iter()
-        .map(|(index, cell)| show(index, cell, max_cell_data, &mut images))
-        .collect();
+    let (cells, images) = show_all(cells, max_cell_data, call.images()).await?;
     let value = Cells {
         path: path.to_string(),
         revision,
@@ -64,7 +57,5 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Wi
         cell_count,
         max_cell_data,
     };
-    let mut blocks = vec![Block::Text(to_json(&value).to_string())];
-    blocks.extend(images);
-    Ok(WithBlocks { value, blocks })
+    Ok(Illustrated { value, images })
 }

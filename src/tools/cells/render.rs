@@ -3,17 +3,19 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 
 use crate::{
     jupyter::room::Cell,
-    tools::Block,
+    tools::{
+        Block, ImageLimits, ToolError,
+        images::{fit, is_image},
+    },
     types::{truncate, without_ansi},
 };
 
-/// What may be shown to a model as an image.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Larger images than this are scaled down by no client and cost a model more than they tell.
-const MAX_IMAGE_BASE64: usize = 5 * 1024 * 1024;
+/// Notebooks of many large images must not take all memory, or all threads, at once.
+static SCALING: Semaphore = Semaphore::const_new(2);
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ShownCell {
@@ -41,10 +43,60 @@ impl ShownCell {
     }
 }
 
-/// A cell cut to `max` characters for its source and each output; its images go to `images`.
-pub(super) fn show(index: usize, cell: Cell, max: usize, images: &mut Vec<Block>) -> ShownCell {
+/// Cells cut to `max` characters for their sources and each output, and their images.
+pub(super) async fn show_all(
+    cells: Vec<(usize, Cell)>,
+    max: usize,
+    limits: ImageLimits,
+) -> Result<(Vec<ShownCell>, Vec<Block>), ToolError> {
+    let illustrated = cells.iter().any(|(_, cell)| has_images(&cell.outputs));
+    illustrate(illustrated, limits, move |images| {
+        let show = |(index, cell)| show(index, cell, max, images);
+        cells.into_iter().map(show).collect()
+    })
+    .await
+}
+
+/// Does work that may meet images; scaling them takes a while, which is spent where it keeps nobody else waiting.
+async fn illustrate<T: Send + 'static>(
+    illustrated: bool,
+    limits: ImageLimits,
+    work: impl FnOnce(&mut Images) -> T + Send + 'static,
+) -> Result<(T, Vec<Block>), ToolError> {
+    let work = move || {
+        let mut images = Images {
+            limits,
+            blocks: Vec::new(),
+        };
+        let done = work(&mut images);
+        (done, images.blocks)
+    };
+    if !illustrated {
+        return Ok(work());
+    }
+    let permit = SCALING.acquire().await;
+    let scaling = tokio::task::spawn_blocking(move || {
+        // Held until the work is done, also if nobody waits for it any more.
+        let _permit = permit;
+        work()
+    });
+    scaling.await.map_err(|_| ToolError::Stopping)
+}
+
+fn has_images(outputs: &[Value]) -> bool {
+    let mut data = outputs.iter().filter_map(|output| output.get("data")?.as_object());
+    data.any(|data| data.keys().any(|mime| is_image(mime)))
+}
+
+/// The images of an answer, in their order.
+struct Images {
+    limits: ImageLimits,
+    blocks: Vec<Block>,
+}
+
+fn show(index: usize, cell: Cell, max: usize, images: &mut Images) -> ShownCell {
     let is_code = cell.cell_type == "code";
-    let source = truncate(&cell.source, max);
+    let source = truncate(cell.source, max);
     let (outputs, cut) = cell
         .outputs
         .into_iter()
@@ -73,7 +125,21 @@ pub(in crate::tools) struct ShownOutputs {
     pub(in crate::tools) original_size: usize,
 }
 
-pub(in crate::tools) fn show_outputs(outputs: Vec<Value>, max: usize, images: &mut Vec<Block>) -> ShownOutputs {
+/// The outputs of some cells, each cut to `max` characters in all, and their images.
+pub(in crate::tools) async fn show_outputs(
+    cells: Vec<Vec<Value>>,
+    max: usize,
+    limits: ImageLimits,
+) -> Result<(Vec<ShownOutputs>, Vec<Block>), ToolError> {
+    let illustrated = cells.iter().any(|outputs| has_images(outputs));
+    illustrate(illustrated, limits, move |images| {
+        let show = |outputs| show_within(outputs, max, images);
+        cells.into_iter().map(show).collect()
+    })
+    .await
+}
+
+fn show_within(outputs: Vec<Value>, max: usize, images: &mut Images) -> ShownOutputs {
     let mut shown = ShownOutputs {
         outputs: Vec::with_capacity(outputs.len()),
         truncated: false,
@@ -99,13 +165,13 @@ fn text_size(output: &Value) -> usize {
             .get("traceback")
             .map_or(0, |lines| without_ansi(&joined(lines)).chars().count()),
         _ => output.get("data").and_then(Value::as_object).map_or(0, |data| {
-            let texts = data.iter().filter(|(mime, _)| !IMAGES.contains(&mime.as_str()));
+            let texts = data.iter().filter(|(mime, _)| !is_image(mime));
             texts.map(|(_, value)| characters(value)).sum()
         }),
     }
 }
 
-fn show_output(output: Value, max: usize, images: &mut Vec<Block>) -> (Value, bool) {
+fn show_output(output: Value, max: usize, images: &mut Images) -> (Value, bool) {
     let Value::Object(mut output) = output else {
         return (output, false);
     };
@@ -136,7 +202,7 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
         .cloned()
         .unwrap_or_default();
     let plain: Vec<String> = lines.iter().filter_map(Value::as_str).map(without_ansi).collect();
-    let traceback = truncate(&plain.join("\n"), max);
+    let traceback = truncate(plain.join("\n"), max);
     output.insert("name".to_owned(), output.get("ename").cloned().unwrap_or_default());
     output.insert("value".to_owned(), output.get("evalue").cloned().unwrap_or_default());
     output.insert(
@@ -146,36 +212,39 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
     traceback.truncated
 }
 
-fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Vec<Block>) -> bool {
-    if IMAGES.contains(&mime) {
-        return show_image(mime, value, images);
+fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> bool {
+    if is_image(mime) {
+        return show_image(value, images);
     }
     shorten(value, max)
 }
 
 /// An image becomes a block of its own, whole, or is left out; half of one is nothing.
-fn show_image(mime: &str, value: &mut Value, images: &mut Vec<Block>) -> bool {
-    let data: String = joined(value)
-        .chars()
-        .filter(|character| !character.is_ascii_whitespace())
-        .collect();
-    if data.len() > MAX_IMAGE_BASE64 {
-        *value = json!(format!("[image of {} bytes left out: too large]", data.len() / 4 * 3));
-        return true;
-    }
-    images.push(Block::Image {
-        data,
-        mime: mime.to_owned(),
-    });
-    *value = json!(format!("[image {} attached]", images.len()));
-    false
+fn show_image(value: &mut Value, images: &mut Images) -> bool {
+    let shown = fit(&joined(value), &images.limits);
+    let left_out = shown.is_err();
+    *value = match shown {
+        Ok(image) => {
+            images.blocks.push(Block::Image {
+                data: image.data,
+                mime: image.mime.to_owned(),
+            });
+            json!(format!("[image {} attached]", images.blocks.len()))
+        }
+        Err(why) => json!(format!("[image left out: {why}]")),
+    };
+    left_out
 }
 
 fn shorten(value: &mut Value, max: usize) -> bool {
-    let text = joined(value);
-    let cut = truncate(&text, max);
+    if let Value::String(text) = value {
+        let cut = truncate(std::mem::take(text), max);
+        *text = cut.text;
+        return cut.truncated;
+    }
+    let cut = truncate(joined(value), max);
     let is_lines = value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string));
-    if is_lines || value.is_string() || cut.truncated {
+    if is_lines || cut.truncated {
         *value = Value::String(cut.text);
     }
     cut.truncated
@@ -195,9 +264,18 @@ mod tests {
     use super::*;
 
     fn shown(output: Value, max: usize) -> (Value, bool, Vec<Block>) {
-        let mut images = Vec::new();
+        let limits = ImageLimits {
+            enabled: true,
+            max_width: 700,
+            max_height: 700,
+            max_bytes: 1 << 20,
+        };
+        let mut images = Images {
+            limits,
+            blocks: Vec::new(),
+        };
         let (value, cut) = show_output(output, max, &mut images);
-        (value, cut, images)
+        (value, cut, images.blocks)
     }
 
     #[test]
@@ -216,17 +294,23 @@ mod tests {
     }
 
     #[test]
-    fn images_are_attached_whole() {
-        let output = json!({ "output_type": "display_data", "data": { "image/png": "aGVs\nbG8=", "text/plain": "<Figure>" }, "metadata": {} });
+    fn images_are_attached_whole_or_left_out() {
+        let dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+        let lines = format!("{}\n{}", &dot[..40], &dot[40..]);
+        let output = json!({ "output_type": "display_data", "data": { "image/png": lines, "image/gif": "R0lG", "text/plain": "<Figure>" } });
         let (value, cut, images) = shown(output, 4);
         assert_eq!(
             images,
             [Block::Image {
-                data: "aGVsbG8=".to_owned(),
+                data: dot.to_owned(),
                 mime: "image/png".to_owned()
             }]
         );
         assert_eq!(value["data"]["image/png"], "[image 1 attached]");
+        assert_eq!(
+            value["data"]["image/gif"],
+            "[image left out: it is not a readable image]"
+        );
         assert!(cut, "the text was longer than allowed");
     }
 

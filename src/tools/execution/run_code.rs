@@ -54,7 +54,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
         Some(taken) => taken,
         None => Taken::Live(start(&call, arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await;
+    let result = RunResult::of(&call, taken, options).await?;
     let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
     let (outputs, truncated, original_size) = result
         .results

@@ -111,25 +111,31 @@ pub(super) struct ShownExecution {
 }
 
 impl ShownExecution {
-    pub(super) fn new(snapshot: Snapshot, max_output: usize, images: &mut Vec<Block>) -> Self {
-        Self {
+    pub(super) async fn new(
+        call: &Call,
+        snapshot: Snapshot,
+        max_output: usize,
+    ) -> Result<(Self, Vec<Block>), ToolError> {
+        let (cells, images) = results(call, snapshot.cells, max_output).await?;
+        let shown = Self {
             execution_id: snapshot.execution_id,
             path: snapshot.path,
             server: snapshot.server,
             status: snapshot.status.as_str(),
-            cells: results(snapshot.cells, max_output, images),
+            cells,
             started_at: snapshot.started_at.map(timestamp),
             ended_at: snapshot.ended_at.map(timestamp),
             kernel_id: snapshot.kernel_id,
             reason: snapshot.reason,
             input_request: snapshot.question.map(Asked::from),
-        }
+        };
+        Ok((shown, images))
     }
 }
 
 impl RunResult {
     /// Waits for an execution as the call wants, and shows what there is of it then.
-    pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Self {
+    pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Result<Self, ToolError> {
         let snapshot = match taken {
             Taken::Live(execution) => {
                 if !call.is_only_looking() {
@@ -139,15 +145,15 @@ impl RunResult {
             }
             Taken::Ended(snapshot) => *snapshot,
         };
-        let mut images = Vec::new();
-        Self {
+        let (results, images) = results(call, snapshot.cells, options.max_output).await?;
+        Ok(Self {
             execution_id: snapshot.execution_id,
             status: snapshot.status,
             reason: snapshot.reason,
-            results: results(snapshot.cells, options.max_output, &mut images),
+            results,
             images,
             question: snapshot.question,
-        }
+        })
     }
 
     pub(in crate::tools) fn is_failure(&self) -> bool {
@@ -185,24 +191,24 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
     status.is_finished() && status != ExecutionStatus::Completed
 }
 
-fn results(cells: Vec<CellSnapshot>, max_output: usize, images: &mut Vec<Block>) -> Vec<CellResult> {
-    let result = |cell: CellSnapshot| {
-        let ShownOutputs {
-            outputs,
-            truncated,
-            original_size,
-        } = show_outputs(cell.outputs, max_output, images);
-        CellResult {
-            cell_id: cell.cell_id,
-            index: cell.index,
-            status: cell.status.as_str(),
-            execution_count: cell.execution_count,
-            outputs,
-            truncated,
-            original_size,
-        }
+async fn results(
+    call: &Call,
+    cells: Vec<CellSnapshot>,
+    max_output: usize,
+) -> Result<(Vec<CellResult>, Vec<Block>), ToolError> {
+    let mut cells = cells;
+    let outputs = cells.iter_mut().map(|cell| std::mem::take(&mut cell.outputs)).collect();
+    let (shown, images) = show_outputs(outputs, max_output, call.images()).await?;
+    let result = |(cell, shown): (CellSnapshot, ShownOutputs)| CellResult {
+        cell_id: cell.cell_id,
+        index: cell.index,
+        status: cell.status.as_str(),
+        execution_count: cell.execution_count,
+        outputs: shown.outputs,
+        truncated: shown.truncated,
+        original_size: shown.original_size,
     };
-    cells.into_iter().map(result).collect()
+    Ok((cells.into_iter().zip(shown).map(result).collect(), images))
 }
 
 pub(super) fn timestamp(time: SystemTime) -> String {

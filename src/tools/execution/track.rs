@@ -76,10 +76,10 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
         Taken::Ended(snapshot) => *snapshot,
     };
     let is_failure = is_failure(snapshot.status);
-    let mut images = Vec::new();
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
+    let (value, images) = ShownExecution::new(&call, snapshot, max_output).await?;
     Ok(Ran {
-        value: ShownExecution::new(snapshot, max_output, &mut images),
+        value,
         images,
         is_failure,
         // Whoever asks for an execution by its id knows how to go on with it.
@@ -105,16 +105,15 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         .engine()
         .list(&call.owner(), server, path.as_ref(), status, limit)
         .await?;
-    let summary = |mut snapshot: crate::execution::Snapshot| {
+    let mut executions = Vec::with_capacity(found.len());
+    for mut snapshot in found {
         // A list tells what there is; get_execution shows what came out.
         for cell in &mut snapshot.cells {
             cell.outputs.clear();
         }
-        ShownExecution::new(snapshot, 0, &mut Vec::new())
-    };
-    Ok(Executions {
-        executions: found.into_iter().map(summary).collect(),
-    })
+        executions.push(ShownExecution::new(&call, snapshot, 0).await?.0);
+    }
+    Ok(Executions { executions })
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {

@@ -74,7 +74,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
             open: None,
         });
     };
-    let result = RunResult::of(&call, taken, options).await;
+    let result = RunResult::of(&call, taken, options).await?;
     Ok(ran(result, |run, message| {
         answered(message(&format!("{done} and executed cells")), Some(run))
     }))

@@ -1,0 +1,210 @@
+//! Images for models: small enough to look at, or left out with a reason, and never cut.
+
+use std::{io::Cursor, panic::catch_unwind};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use image::{
+    DynamicImage, ImageFormat, ImageReader, ImageResult, Limits, codecs::jpeg::JpegEncoder, imageops::FilterType,
+};
+
+/// What may be shown to a model as an image. SVG is text to it.
+const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// No plot is larger; a picture of a few bytes may claim to be, and would take all memory to unfold.
+const MAX_SIDE: u32 = 16_384;
+const MAX_UNFOLDED_BYTES: u64 = 256 * 1024 * 1024;
+const JPEG_QUALITY: u8 = 85;
+/// Scaling down further than this would show nothing.
+const MIN_SIDE: u32 = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageLimits {
+    pub enabled: bool,
+    pub max_width: u32,
+    pub max_height: u32,
+    /// Of the image itself, before it is written as base64.
+    pub max_bytes: usize,
+}
+
+/// An image as base64, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fitted {
+    pub(super) data: String,
+    pub(super) mime: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LeftOut {
+    #[error("images are switched off")]
+    SwitchedOff,
+    #[error("it is not a readable image")]
+    Unreadable,
+    #[error("it is too large")]
+    TooLarge,
+}
+
+pub(super) fn is_image(mime: &str) -> bool {
+    TYPES.contains(&mime)
+}
+
+/// An image in base64, scaled down if it is larger than allowed. Takes a while if it has to be.
+pub(super) fn fit(base64: &str, limits: &ImageLimits) -> Result<Fitted, LeftOut> {
+    if !limits.enabled {
+        return Err(LeftOut::SwitchedOff);
+    }
+    let base64: String = base64.split_ascii_whitespace().collect();
+    let bytes = BASE64_STANDARD.decode(&base64).map_err(|_| LeftOut::Unreadable)?;
+    let format = image::guess_format(&bytes).map_err(|_| LeftOut::Unreadable)?;
+    let (width, height) = reader(&bytes, format)
+        .into_dimensions()
+        .map_err(|_| LeftOut::Unreadable)?;
+    if width <= limits.max_width && height <= limits.max_height && bytes.len() <= limits.max_bytes {
+        // The image itself says what it is; what it was called may be wrong.
+        let mime = format.to_mime_type();
+        return is_image(mime)
+            .then_some(Fitted { data: base64, mime })
+            .ok_or(LeftOut::Unreadable);
+    }
+    if width > MAX_SIDE || height > MAX_SIDE {
+        return Err(LeftOut::TooLarge);
+    }
+    // A defect in decoding what somebody put into a notebook must cost one image, not the call.
+    let scaled = catch_unwind(|| {
+        let image = reader(&bytes, format).decode().map_err(|_| LeftOut::Unreadable)?;
+        scale(&image, format, limits)
+    });
+    scaled.unwrap_or(Err(LeftOut::Unreadable))
+}
+
+fn reader(bytes: &[u8], format: ImageFormat) -> ImageReader<Cursor<&[u8]>> {
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_UNFOLDED_BYTES);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    reader
+}
+
+/// Makes an image as large as its pixels may be, and then smaller until its bytes are few enough too.
+fn scale(image: &DynamicImage, format: ImageFormat, limits: &ImageLimits) -> Result<Fitted, LeftOut> {
+    let (mut width, mut height) = (limits.max_width, limits.max_height);
+    loop {
+        let fits = image.width() <= width && image.height() <= height;
+        let smaller = (!fits).then(|| image.resize(width, height, FilterType::Triangle));
+        let shown = smaller.as_ref().unwrap_or(image);
+        let (bytes, mime) = encode(shown, format).map_err(|_| LeftOut::Unreadable)?;
+        if bytes.len() <= limits.max_bytes {
+            let data = BASE64_STANDARD.encode(&bytes);
+            return Ok(Fitted { data, mime });
+        }
+        (width, height) = (shown.width() * 2 / 3, shown.height() * 2 / 3);
+        if width.max(height) < MIN_SIDE {
+            return Err(LeftOut::TooLarge);
+        }
+        (width, height) = (width.max(1), height.max(1));
+    }
+}
+
+/// Photographs stay photographs; everything else becomes a PNG, which keeps lines and letters sharp.
+fn encode(image: &DynamicImage, format: ImageFormat) -> ImageResult<(Vec<u8>, &'static str)> {
+    let mut bytes = Vec::new();
+    if format == ImageFormat::Jpeg {
+        let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
+        image.to_rgb8().write_with_encoder(encoder)?;
+        return Ok((bytes, "image/jpeg"));
+    }
+    image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)?;
+    Ok((bytes, "image/png"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ImageLimits = ImageLimits {
+        enabled: true,
+        max_width: 100,
+        max_height: 50,
+        max_bytes: 1 << 20,
+    };
+
+    fn drawn(width: u32, height: u32, format: ImageFormat) -> String {
+        // Noise, so that it does not compress.
+        let pixel = |x: u32, y: u32| {
+            let noise = x.wrapping_mul(2_654_435_761) ^ y.wrapping_mul(40_503_001).rotate_left(x % 31);
+            let [red, green, blue, _] = noise.to_le_bytes();
+            image::Rgb([red, green, blue])
+        };
+        let image = DynamicImage::ImageRgb8(image::RgbImage::from_fn(width, height, pixel));
+        let mut bytes = Cursor::new(Vec::new());
+        image.write_to(&mut bytes, format).expect("an image");
+        BASE64_STANDARD.encode(bytes.into_inner())
+    }
+
+    fn size_of(fitted: &Fitted) -> (u32, u32) {
+        let bytes = BASE64_STANDARD.decode(&fitted.data).expect("base64");
+        let format = image::guess_format(&bytes).expect("a format");
+        assert_eq!(format.to_mime_type(), fitted.mime);
+        reader(&bytes, format).into_dimensions().expect("a size")
+    }
+
+    #[test]
+    fn a_small_image_is_left_as_it_is() {
+        for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP] {
+            let data = drawn(100, 50, format);
+            let lines = format!("{}\n{}\n", &data[..20], &data[20..]);
+            let mime = format.to_mime_type();
+            assert_eq!(fit(&lines, &LIMITS), Ok(Fitted { data, mime }));
+        }
+    }
+
+    #[test]
+    fn a_large_image_is_scaled_and_keeps_its_shape() {
+        let wide = fit(&drawn(400, 100, ImageFormat::Png), &LIMITS).expect("scaled");
+        assert_eq!((size_of(&wide), wide.mime), ((100, 25), "image/png"));
+        let high = fit(&drawn(100, 200, ImageFormat::Jpeg), &LIMITS).expect("scaled");
+        assert_eq!((size_of(&high), high.mime), ((25, 50), "image/jpeg"));
+    }
+
+    #[test]
+    fn an_image_of_too_many_bytes_is_scaled_until_they_are_few_enough() {
+        let limits = ImageLimits {
+            max_bytes: 3000,
+            ..LIMITS
+        };
+        let fitted = fit(&drawn(100, 50, ImageFormat::Png), &limits).expect("scaled");
+        let (width, height) = size_of(&fitted);
+        assert!(fitted.data.len() <= 4000 && width < 100 && width == 2 * height);
+        let impossible = ImageLimits {
+            max_bytes: 60,
+            ..LIMITS
+        };
+        let refused = fit(&drawn(100, 50, ImageFormat::Png), &impossible);
+        assert_eq!(refused, Err(LeftOut::TooLarge));
+    }
+
+    #[test]
+    fn what_is_no_image_is_left_out() {
+        let cut = &drawn(400, 100, ImageFormat::Png)[..400];
+        for data in ["not base64", "aGVsbG8=", cut] {
+            assert_eq!(fit(data, &LIMITS), Err(LeftOut::Unreadable), "{data}");
+        }
+    }
+
+    #[test]
+    fn an_image_that_claims_to_be_huge_is_not_unfolded() {
+        let mut bytes = BASE64_STANDARD.decode(drawn(10, 10, ImageFormat::Gif)).expect("base64");
+        // The size of the screen, then that of its only picture.
+        bytes[6..10].copy_from_slice(&[0xff; 4]);
+        let claimed = BASE64_STANDARD.encode(bytes);
+        assert_eq!(fit(&claimed, &LIMITS), Err(LeftOut::TooLarge));
+    }
+
+    #[test]
+    fn images_can_be_switched_off() {
+        let limits = ImageLimits {
+            enabled: false,
+            ..LIMITS
+        };
+        let refused = fit(&drawn(10, 10, ImageFormat::Png), &limits);
+        assert_eq!(refused, Err(LeftOut::SwitchedOff));
+    }
+}
