@@ -15,6 +15,7 @@ mod executions_clients;
 mod files_tools;
 mod identity;
 mod inspector;
+mod inspector_watch;
 mod jupyter_down;
 mod kernel_link;
 mod lab_process;
