@@ -245,12 +245,11 @@ impl Pool {
     }
 
     async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key, slot: &Slot) -> Result<Room, RoomError> {
-        let opening = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind));
-        let (room, file) = tokio::join!(opening, server.document(&key.path));
-        let room = room?;
-        if let Some(created) = file.ok().and_then(|file| file.created) {
+        // Asked before, since a room that is open must not be waited with: whoever opens it may give up.
+        if let Some(created) = server.document(&key.path).await.ok().and_then(|file| file.created) {
             let _ = slot.created.set(created);
         }
+        let room = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind)).await?;
         self.tell_of(&key.server, &room);
         // Rooms end in many ways; whoever follows them hears of all.
         let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());

@@ -132,10 +132,10 @@ impl ListWatch {
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
         Ok(PoolEvent::Room { server, path, kind }) => *kind == RoomKind::Notebook && view.sees(server, path),
-        Ok(PoolEvent::Current { principal }) => *principal == view.principal.id,
+        Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
         // A room that was renamed tells of it itself.
         Ok(PoolEvent::Renamed(_)) => false,
-        Err(_) => true,
+        Err(_) => view.may_read(),
     }
 }
 
