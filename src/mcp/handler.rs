@@ -80,7 +80,7 @@ impl GatewayHandler {
     }
 
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
-        Ok(caller(&context.extensions)?.view(&self.services.pool))
+        Ok(caller(&context.extensions)?.view(&self.services))
     }
 
     async fn call(
@@ -334,8 +334,7 @@ impl ServerHandler for GatewayHandler {
     /// Sessions hear of changed lists without asking; there is nobody to answer if that cannot be.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(caller) = caller(&context.extensions) {
-            self.watches
-                .follow_list(&caller.view(&self.services.pool), context.peer);
+            self.watches.follow_list(&caller.view(&self.services), context.peer);
         }
     }
 
