@@ -125,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(html(active)["data"]["text/html"], LEFT_OUT, "{active}");
         }
-        let table = "<table border=\"1\"><td>only one = two</td></table>";
+        let table = "<table border=\"1\"><td>only one, on time</td></table>";
         assert_eq!(html(table)["data"]["text/html"], table);
         let script = sanitized(json!({ "data": { "application/javascript": "x", "text/plain": ["a", "b"] } }));
         assert_eq!(

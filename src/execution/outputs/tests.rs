@@ -1,3 +1,5 @@
+//! Outputs as a kernel sends them, in whatever pieces and order, become what nbformat wants.
+
 use proptest::prelude::*;
 
 use super::*;
