@@ -1,6 +1,7 @@
 //! Open rooms by (server, path): each is opened once however many ask, leased to those who use it, and
 //! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
 
+mod error;
 mod recent;
 
 use std::{
@@ -19,9 +20,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use self::error::PoolError;
 use self::recent::Recent;
 use crate::{
-    error::{ClientError, ErrorKind},
     jupyter::{
         FileEvent, JupyterServer,
         room::{Room, RoomError, RoomInfo, RoomKind},
@@ -46,28 +47,10 @@ pub struct PoolLimits {
 /// On whose account a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
-    pub principal: Arc<str>,
+    /// Who uses it now, as far as somebody does and not only what they left running.
+    pub principal: Option<Arc<str>>,
     pub tenant: Arc<str>,
     pub max_open_rooms: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PoolError {
-    #[error(transparent)]
-    Room(#[from] RoomError),
-    #[error(
-        "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
-    )]
-    Full { limit: usize, whose: &'static str },
-}
-
-impl ClientError for PoolError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Room(error) => error.kind(),
-            Self::Full { .. } => ErrorKind::Limit,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -228,8 +211,10 @@ impl Pool {
         match opened {
             Ok(room) => {
                 self.watch(server);
-                if kind == RoomKind::Notebook && self.recent.used(&account.principal, room.session_id()) {
-                    let principal = Arc::clone(&account.principal);
+                if let Some(principal) = account.principal.as_ref().filter(|_| kind == RoomKind::Notebook)
+                    && self.recent.used(principal, room.session_id())
+                {
+                    let principal = Arc::clone(principal);
                     self.tell(PoolEvent::Current { principal });
                 }
                 Ok(Lease { room, _hold: hold })
@@ -244,12 +229,11 @@ impl Pool {
     }
 
     async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key, slot: &Slot) -> Result<Room, RoomError> {
-        let opening = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind));
-        let (room, file) = tokio::join!(opening, server.document(&key.path));
-        let room = room?;
-        if let Some(created) = file.ok().and_then(|file| file.created) {
+        // Asked before, since a room that is open must not be waited with: whoever opens it may give up.
+        if let Some(created) = server.document(&key.path).await.ok().and_then(|file| file.created) {
             let _ = slot.created.set(created);
         }
+        let room = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind)).await?;
         self.tell_of(&key.server, &room);
         // Rooms end in many ways; whoever follows them hears of all.
         let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());

@@ -211,10 +211,10 @@ fn fix_failing_cell(given: &Given) -> String {
          1. `read_nb_cells`: the error, the cell, and the cells it depends on. Remember the `revision`.\n\
          2. Find the cause before you change anything. `run_code` with the notebook's `path` looks into its kernel without \
          leaving traces in the notebook: the type and shape of a value, the version of a library.\n\
-         3. Make the smallest change that removes the cause, with `modify_nb_cells`, `cell_id` and `if_revision`. If the \
-         cause is in an earlier cell, mend that one. Do not hide the error behind a `try`.\n\
-         4. `execute_nb_cells` for the cell, and for those in between if an earlier one changed. If it still runs when the \
-         call returns, `get_execution` picks it up. Repeat until it works.\n\n\
+         3. Make the smallest change that removes the cause, with `modify_nb_cells`, `cell_id` and `if_revision`; it runs \
+         the cell too. If the cause is in an earlier cell, mend that one. Do not hide the error behind a `try`.\n\
+         4. `execute_nb_cells` for the cells from there to the one that failed. If one still runs when the call returns, \
+         `get_execution` picks it up. Repeat until it works.\n\n\
          Answer with the cause in one sentence, the change, and what the cell gives now.",
         value(given, "path"),
         on_server(given)
@@ -229,8 +229,9 @@ fn notebook_report(given: &Given) -> String {
         .map_or("a reader who decides and has no time", String::as_str);
     format!(
         "Turn the notebook {path:?}{} into a report for {audience}.\n\n\
-         1. `restart_nb_kernel`, then `execute_nb_cells` from the first cell to the last, so that every number comes from \
-         the code as it stands. If something fails, stop and tell me; do not report what could not be reproduced.\n\
+         1. `restart_nb_kernel` runs every cell from the first to the last in a fresh kernel, so that every number comes \
+         from the code as it stands; `get_execution` picks it up if it takes long. If something fails, stop and tell me; \
+         do not report what could not be reproduced.\n\
          2. `read_nb_cells` for the results, images included.\n\
          3. Write {report:?} with `create_document`, or `overwrite_document` if I agree that it may be replaced: the \
          conclusion first; then the findings, each with its number and the cell it comes from; then data and method in a \

@@ -6,6 +6,7 @@ mod address;
 mod cells;
 mod complete;
 mod error;
+mod execution;
 mod list;
 mod metadata;
 mod read;
@@ -22,6 +23,7 @@ pub use watch::{ListWatch, Watch};
 
 use crate::{
     auth::Principal,
+    execution::Engine,
     jupyter::{JupyterServer, room::RoomKind},
     pool::{Lease, OpenRoom, Pool},
     types::{DocPath, Permission},
@@ -33,6 +35,7 @@ pub struct View {
     principal: Arc<Principal>,
     servers: Vec<Arc<JupyterServer>>,
     pool: Arc<Pool>,
+    engine: Arc<Engine>,
 }
 
 /// A notebook that the principal may read, kept open while it is looked at.
@@ -42,11 +45,17 @@ struct Opened {
 }
 
 impl View {
-    pub fn new(principal: Arc<Principal>, servers: &[Arc<JupyterServer>], pool: Arc<Pool>) -> Self {
+    pub fn new(
+        principal: Arc<Principal>,
+        servers: &[Arc<JupyterServer>],
+        pool: Arc<Pool>,
+        engine: Arc<Engine>,
+    ) -> Self {
         Self {
             principal,
             servers: servers.to_vec(),
             pool,
+            engine,
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::outputs::Outputs;
 use crate::{
+    auth::Principal,
     jupyter::{JupyterServer, kernel::KernelLink},
     pool::Account,
     store::{CellRecord, ExecutionRecord},
@@ -32,10 +33,19 @@ pub struct Owner {
 }
 
 impl Owner {
+    pub fn of(principal: &Principal) -> Self {
+        Self {
+            tenant: principal.tenant.name.as_str().into(),
+            principal: Arc::clone(&principal.id),
+            name: principal.name.clone(),
+            max_open_rooms: principal.tenant.max_open_rooms,
+        }
+    }
+
     pub(super) fn account(&self) -> Account {
         Account {
             tenant: Arc::clone(&self.tenant),
-            principal: Arc::clone(&self.principal),
+            principal: None,
             max_open_rooms: self.max_open_rooms,
         }
     }

@@ -46,7 +46,7 @@ pub struct GatewayHandler {
     services: Services,
     /// Shared, since a handler is made per request and has many instruments.
     metrics: Arc<Metrics>,
-    notices: Notices,
+    notices: Arc<Notices>,
     watches: SessionWatches,
     calls: Calls,
     tasks: TaskCalls,
@@ -59,7 +59,7 @@ impl GatewayHandler {
             catalogue,
             services,
             metrics: Arc::new(metrics),
-            notices: Notices::new(leaving),
+            notices: Arc::new(Notices::new(leaving)),
             watches: SessionWatches::default(),
             calls: Calls::default(),
             tasks: TaskCalls::default(),
@@ -72,7 +72,7 @@ impl GatewayHandler {
             catalogue: Arc::clone(&self.catalogue),
             services: self.services.clone(),
             metrics: Arc::clone(&self.metrics),
-            notices: self.notices.clone(),
+            notices: Arc::clone(&self.notices),
             watches: SessionWatches::default(),
             calls: Calls::default(),
             tasks: self.tasks.clone(),
@@ -80,7 +80,7 @@ impl GatewayHandler {
     }
 
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
-        Ok(caller(&context.extensions)?.view(&self.services.pool))
+        Ok(caller(&context.extensions)?.view(&self.services))
     }
 
     async fn call(
@@ -334,8 +334,7 @@ impl ServerHandler for GatewayHandler {
     /// Sessions hear of changed lists without asking; there is nobody to answer if that cannot be.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(caller) = caller(&context.extensions) {
-            self.watches
-                .follow_list(&caller.view(&self.services.pool), context.peer);
+            self.watches.follow_list(&caller.view(&self.services), context.peer);
         }
     }
 

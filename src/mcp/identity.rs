@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::{
     auth::Principal,
-    pool::Pool,
     resources::View,
     tools::{Call, Client, Scope, Services},
     types::{Permission, Toolset},
@@ -70,8 +69,13 @@ impl Caller {
         !narrowed && self.principal.permissions().contains(permission)
     }
 
-    pub(super) fn view(&self, pool: &Arc<Pool>) -> View {
-        View::new(Arc::clone(&self.principal), self.scope.servers(), Arc::clone(pool))
+    pub(super) fn view(&self, services: &Services) -> View {
+        View::new(
+            Arc::clone(&self.principal),
+            self.scope.servers(),
+            Arc::clone(&services.pool),
+            Arc::clone(&services.engine),
+        )
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {

@@ -2,7 +2,7 @@
 //! stream per `subscriptions/listen` since. Whatever ends the session or the stream ends its watches.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,7 +22,6 @@ use crate::resources::{View, Watch};
 pub(super) const MAX_PER_PRINCIPAL: usize = 256;
 
 /// What all sessions share: how much each principal watches, and when to leave.
-#[derive(Clone)]
 pub(super) struct Notices {
     counts: Arc<DashMap<Arc<str>, usize>>,
     leaving: CancellationToken,
@@ -77,7 +76,8 @@ impl Notices {
         context: &SubscriptionContext,
     ) -> Result<(), ErrorData> {
         let accepted = context.accepted();
-        let uris = accepted.resource_subscriptions.as_deref().unwrap_or_default();
+        // Asking twice is as asking once.
+        let uris: BTreeSet<&String> = accepted.resource_subscriptions.iter().flatten().collect();
         let _places = self.reserve(principal, uris.len() + 1)?;
         let sink = context.sink();
         // What the principal may not read is as silent as what does not exist.

@@ -3,6 +3,7 @@
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
+    execution::ExecutionError,
     jupyter::room::RoomError,
 };
 
@@ -22,6 +23,8 @@ pub enum ResourceError {
     Access(#[from] AccessError),
     #[error(transparent)]
     Room(#[from] RoomError),
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
 }
 
 impl ResourceError {
@@ -41,6 +44,10 @@ impl ResourceError {
         what: "Execution",
         hint: "list_executions shows those there are",
     };
+    pub(super) const WATCHED_EXECUTION: Self = Self::NotFound {
+        what: "Execution to watch",
+        hint: "watch its notebook, which changes while cells run",
+    };
     pub(super) const TEMPLATE: Self = Self::NotFound {
         what: "Template",
         hint: "resources/list shows those there are",
@@ -54,6 +61,7 @@ impl ClientError for ResourceError {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Room(error) => error.kind(),
+            Self::Execution(error) => error.kind(),
         }
     }
 }

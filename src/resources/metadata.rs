@@ -20,6 +20,9 @@ pub(super) struct NotebookMetadata {
     cell_count: usize,
     created_at: String,
     last_modified: String,
+    /// By this principal; what others run is theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_executed: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) has_errors: Option<bool>,
     path: String,
@@ -39,6 +42,7 @@ impl NotebookMetadata {
             cell_count: open.info.cell_count,
             created_at: open.created.clone().unwrap_or_else(|| last_modified.clone()),
             last_modified,
+            last_executed: None,
             has_errors: None,
             path: open.info.path.to_string(),
             server: open.server.to_string(),
@@ -109,6 +113,6 @@ pub(super) struct Summary<'a> {
     metadata: &'a NotebookMetadata,
 }
 
-fn timestamp(time: SystemTime) -> String {
+pub(super) fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }

@@ -36,7 +36,7 @@ impl View {
             Address::Template(name) => read_template(&name)?,
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::CURRENT)?;
-                read_part(opened, &Part::Srcmd).await?
+                self.read_part(opened, &Part::Srcmd).await?
             }
             Address::Notebook {
                 session,
@@ -44,7 +44,7 @@ impl View {
                 part,
             } => {
                 let opened = self.notebook(&session, notebook.as_deref());
-                read_part(opened.ok_or(ResourceError::NOTEBOOK)?, &part).await?
+                self.read_part(opened.ok_or(ResourceError::NOTEBOOK)?, &part).await?
             }
         };
         Ok(Contents {
@@ -65,9 +65,49 @@ impl View {
         );
         ("application/json", pretty(&summaries), metadata)
     }
+
+    async fn read_part(&self, opened: Opened, part: &Part) -> Result<Read, ResourceError> {
+        // What is in memory while the line is down may be old.
+        opened.room.connected().await?;
+        let mut described = NotebookMetadata::of(&opened.open);
+        let cells = Cells::of(&opened);
+        described.has_errors = Some(cells.has_errors());
+        described.last_executed = self.last_executed(&opened).await;
+        let position = match part {
+            Part::Cell(id) => cells.position(id),
+            Part::CellFile(name) => cells.position_of_file(name),
+            _ => None,
+        };
+        match part {
+            Part::Cell(_) | Part::CellFile(_) => {
+                Ok(read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described))
+            }
+            Part::Srcmd => {
+                let metadata = named(&described.name(), &described.description(), members(&described));
+                Ok(("text/markdown", render(&cells.into_book(described.title())), metadata))
+            }
+            Part::Json => {
+                let content = match opened.room.content() {
+                    NewDocument::Notebook(notebook) => sanitized_notebook(notebook),
+                    _ => Value::Null,
+                };
+                let metadata = named(&described.name(), &described.description(), members(&described));
+                Ok(("application/json", pretty(&content), metadata))
+            }
+            Part::Cells => {
+                let metadata = named(
+                    "Notebook Cells",
+                    "Individual cells from the notebook",
+                    members(&described),
+                );
+                Ok(("application/json", pretty(&cells.to_json()), metadata))
+            }
+            Part::Execution(id) => self.read_execution(&opened, id).await,
+        }
+    }
 }
 
-type Read = (&'static str, String, Map<String, Value>);
+pub(super) type Read = (&'static str, String, Map<String, Value>);
 
 fn read_template(name: &str) -> Result<Read, ResourceError> {
     let template = template(name).ok_or(ResourceError::TEMPLATE)?;
@@ -76,43 +116,6 @@ fn read_template(name: &str) -> Result<Read, ResourceError> {
     metadata.insert("cellCount".to_owned(), template.book().cells.len().into());
     let metadata = named(template.title, template.description, metadata);
     Ok(("text/markdown", template.text.to_owned(), metadata))
-}
-
-async fn read_part(opened: Opened, part: &Part) -> Result<Read, ResourceError> {
-    // What is in memory while the line is down may be old.
-    opened.room.connected().await?;
-    let mut described = NotebookMetadata::of(&opened.open);
-    let cells = Cells::of(&opened);
-    described.has_errors = Some(cells.has_errors());
-    let position = match part {
-        Part::Cell(id) => cells.position(id),
-        Part::CellFile(name) => cells.position_of_file(name),
-        _ => None,
-    };
-    match part {
-        Part::Cell(_) | Part::CellFile(_) => Ok(read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described)),
-        Part::Srcmd => {
-            let metadata = named(&described.name(), &described.description(), members(&described));
-            Ok(("text/markdown", render(&cells.into_book(described.title())), metadata))
-        }
-        Part::Json => {
-            let content = match opened.room.content() {
-                NewDocument::Notebook(notebook) => sanitized_notebook(notebook),
-                _ => Value::Null,
-            };
-            let metadata = named(&described.name(), &described.description(), members(&described));
-            Ok(("application/json", pretty(&content), metadata))
-        }
-        Part::Cells => {
-            let metadata = named(
-                "Notebook Cells",
-                "Individual cells from the notebook",
-                members(&described),
-            );
-            Ok(("application/json", pretty(&cells.to_json()), metadata))
-        }
-        Part::Execution(id) => execution(&opened, id).ok_or(ResourceError::EXECUTION),
-    }
 }
 
 fn read_cell(cells: &Cells, position: usize, described: &NotebookMetadata) -> Read {
@@ -135,13 +138,7 @@ fn read_cell(cells: &Cells, position: usize, described: &NotebookMetadata) -> Re
     (cells.mime_type(position), cell.source.clone(), metadata)
 }
 
-/// What an execution gave. Nothing keeps executions yet, so there are none to be found; whatever does looks
-/// them up here, and must show a principal only its own.
-fn execution(_opened: &Opened, _id: &str) -> Option<Read> {
-    None
-}
-
-fn named(name: &str, description: &str, mut metadata: Map<String, Value>) -> Map<String, Value> {
+pub(super) fn named(name: &str, description: &str, mut metadata: Map<String, Value>) -> Map<String, Value> {
     metadata.insert("name".to_owned(), name.into());
     metadata.insert("description".to_owned(), description.into());
     metadata
@@ -155,6 +152,6 @@ pub(super) fn members(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-fn pretty(value: &impl Serialize) -> String {
+pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -56,7 +56,7 @@ fn sanitize_data(data: &mut Map<String, Value>) {
 }
 
 fn plain(value: &Value) -> String {
-    truncate(&without_ansi(&joined(value)), MAX_TEXT).text
+    truncate(without_ansi(&joined(value)), MAX_TEXT).text
 }
 
 /// nbformat allows a text to be a list of lines.
@@ -125,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(html(active)["data"]["text/html"], LEFT_OUT, "{active}");
         }
-        let table = "<table border=\"1\"><td>only one = two</td></table>";
+        let table = "<table border=\"1\"><td>only one, on time</td></table>";
         assert_eq!(html(table)["data"]["text/html"], table);
         let script = sanitized(json!({ "data": { "application/javascript": "x", "text/plain": ["a", "b"] } }));
         assert_eq!(

@@ -132,10 +132,10 @@ impl ListWatch {
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
         Ok(PoolEvent::Room { server, path, kind }) => *kind == RoomKind::Notebook && view.sees(server, path),
-        Ok(PoolEvent::Current { principal }) => *principal == view.principal.id,
+        Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
         // A room that was renamed tells of it itself.
         Ok(PoolEvent::Renamed(_)) => false,
-        Err(_) => true,
+        Err(_) => view.may_read(),
     }
 }
 
@@ -170,11 +170,12 @@ impl CurrentWatch {
                     Some(false) => return,
                     Some(true) | None => true,
                 },
-                event = self.events.recv() => {
-                    let me = &self.view.principal.id;
-                    !matches!(&event, Ok(PoolEvent::Room { .. }))
-                        && !matches!(&event, Ok(PoolEvent::Current { principal }) if principal != me)
-                }
+                event = self.events.recv() => match event {
+                    Ok(PoolEvent::Current { principal }) => principal == self.view.principal.id,
+                    Ok(PoolEvent::Room { .. } | PoolEvent::Renamed(_)) => false,
+                    // What was missed may have been of this principal.
+                    Err(_) => true,
+                },
             };
             if another {
                 self.notebook = Self::notebook(&self.view);
@@ -203,7 +204,7 @@ impl NotebookWatch {
                 let position = cells.position_of_file(&name).ok_or(ResourceError::CELL)?;
                 Some(cells.cells[position].id.clone())
             }
-            Part::Execution(_) => return Err(ResourceError::EXECUTION),
+            Part::Execution(_) => return Err(ResourceError::WATCHED_EXECUTION),
             Part::Srcmd | Part::Json | Part::Cells => None,
         };
         let cell = match cell {

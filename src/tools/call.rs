@@ -127,13 +127,7 @@ impl Call {
 
     /// Whom an execution of this call belongs to.
     pub(super) fn owner(&self) -> Owner {
-        let tenant = &self.principal.tenant;
-        Owner {
-            tenant: tenant.name.as_str().into(),
-            principal: Arc::clone(&self.principal.id),
-            name: self.principal.name.clone(),
-            max_open_rooms: tenant.max_open_rooms,
-        }
+        Owner::of(&self.principal)
     }
 
     pub(super) fn claim(&self) -> Claim {
@@ -152,7 +146,7 @@ impl Call {
     ) -> Result<Lease, ToolError> {
         let tenant = &self.principal.tenant;
         let account = Account {
-            principal: Arc::clone(&self.principal.id),
+            principal: Some(Arc::clone(&self.principal.id)),
             tenant: tenant.name.as_str().into(),
             max_open_rooms: tenant.max_open_rooms,
         };

@@ -16,6 +16,7 @@ mod files_tools;
 mod identity;
 mod images;
 mod inspector;
+mod inspector_watch;
 mod jupyter_down;
 mod kernel_link;
 mod lab_process;

@@ -3,7 +3,16 @@
 use jupyter_mcp_gateway::srcbook::parse;
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Era, Gateway, Human, Watcher, agent::ERAS, gateway::lab_server, lab, lab::Folder};
+use crate::support::{
+    Agent, Era, Gateway, Human, Watcher,
+    agent::ERAS,
+    gateway::{everything, lab_server},
+    lab,
+    lab::Folder,
+    notebook::notebook,
+};
+
+const OTHER: &str = "token-of-somebody-else";
 
 /// A notebook that an agent has made from a template and opened.
 struct Scene {
@@ -20,7 +29,8 @@ struct Scene {
 
 impl Scene {
     async fn set(era: Era) -> Self {
-        let gateway = Gateway::start().await;
+        let other = format!("[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{OTHER}\"\n");
+        let gateway = Gateway::configured(&format!("{}{}{other}", lab_server("lab"), everything())).await;
         let folder = lab().folder();
         let agent = Agent::connect(&gateway, era).await;
         let path = folder.path("plan ü.ipynb");
@@ -441,12 +451,55 @@ async fn virtual_files(scene: &Scene) {
     }
 }
 
-/// "Execution Results as Resources".
+/// "Execution Results as Resources": those of the principal itself, in the notebook they ran in.
 async fn executions(scene: &Scene) {
-    let uri = format!("{}/executions/exec-789", scene.uri);
-    let (code, message) = scene.agent.cannot_read(&uri).await;
-    assert_eq!(code, not_found(scene.era));
-    assert!(message.starts_with("Execution not found"), "{message}");
+    let path = scene
+        .folder
+        .write("run.ipynb", &notebook(&["print('\\x1b[31mhi')", "1 / 0"]));
+    let ranges = json!([{ "start": 0, "end": 2 }]);
+    let ran = scene
+        .agent
+        .call("execute_nb_cells", json!({ "path": path, "ranges": ranges }))
+        .await;
+    let id = ran.structured["execution_id"]
+        .as_str()
+        .expect("an execution")
+        .to_owned();
+    let current = scene.agent.read("notebook://current").await["_meta"].clone();
+    let text = |key: &str| current[key].as_str().expect("an id").to_owned();
+    assert_eq!(
+        (current["path"].as_str(), &current["hasErrors"]),
+        (Some(path.as_str()), &json!(true))
+    );
+    assert!(is_timestamp(&current["lastExecuted"]), "{current}");
+    let base = format!("notebook://{}/{}", text("sessionId"), text("notebookId"));
+    let uri = format!("{base}/executions/{id}");
+    let contents = scene.agent.read(&uri).await;
+    assert_eq!(
+        (&contents["_meta"]["executionId"], &contents["_meta"]["status"]),
+        (&json!(id), &json!("failed"))
+    );
+    let results = scene.json(&uri).await;
+    assert_eq!(results["cells"][0]["outputs"][0]["text"], "hi\n", "{results}");
+    assert_eq!(
+        results["cells"][1]["outputs"][0]["ename"], "ZeroDivisionError",
+        "{results}"
+    );
+    let stranger = Agent::with_token(&scene.gateway, OTHER, scene.era).await;
+    for (agent, uri) in [
+        (&scene.agent, format!("{base}/executions/exec-789")),
+        (&scene.agent, format!("{}/executions/{id}", scene.uri)),
+        (&stranger, uri),
+    ] {
+        let (code, message) = agent.cannot_read(&uri).await;
+        assert_eq!(code, not_found(scene.era));
+        assert!(message.starts_with("Execution not found"), "{message}");
+    }
+    scene
+        .agent
+        .call("read_nb_cells", json!({ "path": scene.path }))
+        .await
+        .ok();
 }
 
 /// "Metadata Schema", after an edit of a person: it follows the live notebook.
