@@ -12,6 +12,7 @@ use crate::{
         banner::Banner,
         discovery,
         lab::{Lab, LabOptions, Venv, VenvSpec},
+        unsupported,
     },
     config::{
         Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, token::new_token,
@@ -81,6 +82,8 @@ fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
     if let Some(minutes) = arguments.session_timeout {
         config.sessions.idle_timeout = Duration::from_secs(minutes * 60);
     }
+    // Said first of all: a JupyterLab that was started for nothing would be a surprise.
+    unsupported(&config).map_err(|error| CommandError::BadConfig(error.to_string()))?;
     Ok(config)
 }
 
