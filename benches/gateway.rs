@@ -21,7 +21,7 @@ pub(crate) async fn start(url: &str, token: &str) -> SocketAddr {
 }
 
 /// At this level a call that succeeds logs nothing, but its spans are formatted.
-fn telemetry() -> Metrics {
+pub(crate) fn telemetry() -> Metrics {
     static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
         let config = TelemetryConfig {
             log_format: LogFormat::Json,

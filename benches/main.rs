@@ -1,5 +1,5 @@
 //! What the gateway costs: `overhead` per call beside a bare rmcp server, `rooms` beside a bare client of
-//! Jupyter's shared documents, and `memory` of the binary.
+//! Jupyter's shared documents, `executions` beside a bare line to a kernel, and `memory` of the binary.
 //!
 //! `cargo bench` runs all; `cargo bench -- modern` only what has the word in its name. `BENCH_ROUNDS`
 //! sets how often each pair is measured. Absolute numbers belong to the machine and the moment: only
@@ -11,6 +11,7 @@
 )]
 
 mod bare;
+mod executions;
 mod gateway;
 mod memory;
 mod overhead;
@@ -39,6 +40,7 @@ fn main() {
     let wanted = |name: &str| filter.is_empty() || filter.iter().any(|word| name.contains(word.as_str()));
     overhead::run(&wanted);
     rooms::run(&wanted);
+    executions::run(&wanted);
     if wanted("memory") {
         memory::run();
     }

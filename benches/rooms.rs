@@ -43,14 +43,14 @@ struct Bench {
 /// What was measured beside its limit: the medians of both, and of the ratios of what was measured
 /// together, which differ where the machine was busy with something else for a while.
 #[derive(Clone, Copy)]
-struct Compared {
+pub(crate) struct Compared {
     ours: f64,
     theirs: f64,
     ratio: f64,
 }
 
 impl Compared {
-    fn new(ours: Vec<f64>, theirs: Vec<f64>) -> Self {
+    pub(crate) fn new(ours: Vec<f64>, theirs: Vec<f64>) -> Self {
         let ratios = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs);
         Self {
             ratio: median(ratios.collect()),
@@ -71,7 +71,7 @@ impl Compared {
 
 /// How a measurement is judged.
 #[derive(Clone, Copy)]
-enum Goal {
+pub(crate) enum Goal {
     /// At most so many times the limit.
     Ratio(f64),
     /// At least so much, whatever the limit.
@@ -95,10 +95,7 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
         folder: lab().folder(),
     };
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    println!(
-        "{:<52} {:>10} {:>10} {:>7} {:>8}",
-        "rooms, medians", "measured", "limit", "ratio", "goal"
-    );
+    header("rooms, medians");
     let [reads, edits, openings, memory] = wanted;
     client.block_on(async {
         if reads {
@@ -194,8 +191,7 @@ impl Bench {
         let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
         for round in 0..=rounds() * EDITS {
             let content = format!("agent = {round}");
-            let arguments =
-                json!({ "path": path, "modifications": [{ "range": { "start": at }, "content": content }] });
+            let arguments = json!({ "path": path, "modifications": [{ "range": { "start": at }, "content": content }], "exec": false });
             let call = connection
                 .prepare_call(Era::Modern, "modify_nb_cells", &arguments)
                 .await;
@@ -223,7 +219,7 @@ impl Bench {
         let mut editor = Peer::join(&path).await;
         let mut connection = Connection::open(self.gateway).await;
         let at = cells / 2;
-        let insert = json!({ "path": path, "position": at, "cells": [{ "content": "x = 1" }] });
+        let insert = json!({ "path": path, "position": at, "cells": [{ "content": "x = 1" }], "exec": false });
         let delete = json!({ "path": path, "ranges": [{ "start": at }] });
         let insert = connection.prepare_call(Era::Modern, "insert_nb_cells", &insert).await;
         let delete = connection.prepare_call(Era::Modern, "delete_nb_cells", &delete).await;
@@ -374,7 +370,14 @@ fn notebook(cells: usize) -> String {
     json!({ "cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5 }).to_string()
 }
 
-fn row(what: &str, compared: Compared, goal: Goal) {
+pub(crate) fn header(title: &str) {
+    println!(
+        "{title:<52} {:>10} {:>10} {:>7} {:>8}",
+        "measured", "limit", "ratio", "goal"
+    );
+}
+
+pub(crate) fn row(what: &str, compared: Compared, goal: Goal) {
     let Compared { ours, theirs, ratio } = compared;
     let verdict = |met| if met { "met" } else { "MISSED" };
     let (goal, verdict) = match goal {
@@ -385,6 +388,6 @@ fn row(what: &str, compared: Compared, goal: Goal) {
     println!("{what:<52} {ours:>10.0} {theirs:>10.0} {ratio:>7.2} {goal:>8} {verdict}");
 }
 
-fn micros(duration: Duration) -> f64 {
+pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }

@@ -1,0 +1,341 @@
+//! Executions beside the limit: the same code over a bare line to the same kernel, and the same writes into the
+//! same document by a bare client of its room. Both in turn, so that only the ratios say something.
+
+use std::{sync::Arc, time::Instant};
+
+use futures::future::join_all;
+use jupyter_mcp_gateway::{
+    config::{Secret, ServerConfig},
+    jupyter::{
+        JupyterServer,
+        kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink},
+        room::{CellWrite, OutputsChange, Room, RoomKind, RunEnd},
+    },
+    types::DocPath,
+};
+use serde_json::{Value, json};
+use tokio::{runtime::Builder, sync::mpsc::Receiver};
+
+use super::{
+    gateway,
+    lab::{Folder, lab},
+    overhead::{rounds, runtime},
+    rooms::{Compared, Goal, header, micros, row},
+    wire::{Connection, Era},
+};
+
+const AGENTS: usize = 32;
+/// How often something is run in each round.
+const RUNS: usize = 4;
+const PARTS: [&str; 3] = ["executions one", "executions output", "executions many"];
+
+pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
+    let wanted = PARTS.map(wanted);
+    if wanted == [false; PARTS.len()] {
+        return;
+    }
+    let gateways = runtime("gateway");
+    let address = gateways.block_on(gateway::start(lab().url(), lab().token()));
+    let bench = Bench {
+        gateway: address,
+        server: server(),
+        folder: lab().folder(),
+    };
+    let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    header("executions, medians");
+    let [one, output, many] = wanted;
+    client.block_on(async {
+        if one {
+            bench.one().await;
+        }
+        if output {
+            bench.first_output().await;
+        }
+        if many {
+            bench.many().await;
+        }
+    });
+    println!();
+    gateways.shutdown_background();
+}
+
+struct Bench {
+    gateway: std::net::SocketAddr,
+    server: Arc<JupyterServer>,
+    folder: Folder,
+}
+
+/// A bare client of a notebook's kernel and of its document.
+struct Bare {
+    link: KernelLink,
+    events: Receiver<KernelEvent>,
+    room: Room,
+    cell: String,
+    author: Arc<str>,
+}
+
+/// An agent that executes the same again and again.
+struct Agent {
+    connection: Connection,
+    request: Vec<u8>,
+}
+
+impl Bench {
+    async fn one(&self) {
+        let path = self.notebook("one.ipynb", "1+1");
+        let mut agent = self.agent("run_code", &json!({ "path": path, "code": "1+1" })).await;
+        let mut cells = self
+            .agent("execute_nb_cells", &json!({ "path": path, "ranges": [{ "start": 0 }] }))
+            .await;
+        let mut bare = self.bare(&path).await;
+        let [mut code, mut stored, mut raw, mut raw_stored] = [const { Vec::new() }; 4];
+        for round in 0..=rounds() * RUNS {
+            let measured = [
+                agent.execute().await,
+                bare.execute("1+1").await,
+                cells.execute().await,
+                bare.execute_stored("1+1").await,
+            ];
+            if round > 0 {
+                for (side, took) in [&mut code, &mut raw, &mut stored, &mut raw_stored]
+                    .into_iter()
+                    .zip(measured)
+                {
+                    side.push(took);
+                }
+            }
+        }
+        let p95 = |ours: &[f64], theirs: &[f64]| {
+            let at = |values: &[f64]| {
+                let mut sorted = values.to_vec();
+                sorted.sort_by(f64::total_cmp);
+                sorted[sorted.len() * 95 / 100]
+            };
+            Compared::new(vec![at(ours)], vec![at(theirs)])
+        };
+        row("run_code 1+1, p95, us", p95(&code, &raw), Goal::Ratio(1.25));
+        row(
+            "execute a stored cell, p95, us",
+            p95(&stored, &raw_stored),
+            Goal::Ratio(1.5),
+        );
+        row("run_code 1+1, us", Compared::new(code, raw), Goal::Ratio(1.25));
+        row(
+            "execute a stored cell, us",
+            Compared::new(stored, raw_stored),
+            Goal::Ratio(1.5),
+        );
+    }
+
+    /// From the request until somebody else in the notebook has the first output, beside when the kernel sent it.
+    async fn first_output(&self) {
+        let source = "print('first', flush=True)\nimport time; time.sleep(0.1)";
+        let path = self.notebook("output.ipynb", source);
+        let mut agent = self
+            .agent("execute_nb_cells", &json!({ "path": path, "ranges": [{ "start": 0 }] }))
+            .await;
+        let mut bare = self.bare(&path).await;
+        let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
+        for _ in 0..rounds() * RUNS {
+            let started = Instant::now();
+            let (room, cell) = (bare.room.clone(), bare.cell.clone());
+            let seen = async {
+                until_output(&room, &cell, false).await;
+                until_output(&room, &cell, true).await;
+                started.elapsed()
+            };
+            let sent = async {
+                until_stream(&mut bare.events).await;
+                started.elapsed()
+            };
+            let (seen, sent, _) = tokio::join!(seen, sent, agent.execute());
+            ours.push(micros(seen));
+            theirs.push(micros(sent));
+            while bare.events.try_recv().is_ok() {}
+        }
+        row(
+            "first output until another has it, us",
+            Compared::new(ours, theirs),
+            Goal::Ratio(1.3),
+        );
+    }
+
+    async fn many(&self) {
+        let (mut agents, mut bares) = (Vec::new(), Vec::new());
+        for number in 0..AGENTS {
+            let path = self.notebook(&format!("many-{number}.ipynb"), "1+1");
+            let execute = json!({ "path": path, "ranges": [{ "start": 0 }] });
+            agents.push(self.agent("execute_nb_cells", &execute).await);
+            bares.push(self.bare(&path).await);
+        }
+        let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
+        for round in 0..=rounds() {
+            let started = Instant::now();
+            join_all(agents.iter_mut().map(Agent::execute)).await;
+            let by_agents = started.elapsed();
+            let started = Instant::now();
+            join_all(bares.iter_mut().map(|bare| bare.execute_stored("1+1"))).await;
+            let by_bares = started.elapsed();
+            if round > 0 {
+                ours.push(micros(by_agents) / 32.0);
+                theirs.push(micros(by_bares) / 32.0);
+            }
+        }
+        let compared = Compared::new(ours, theirs);
+        row(
+            "32 agents on 32 notebooks, us per execution",
+            compared,
+            Goal::Ratio(1.25),
+        );
+    }
+
+    fn notebook(&self, name: &str, source: &str) -> String {
+        let cell = json!({ "id": "c0", "cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null });
+        let notebook = json!({ "cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5 });
+        self.folder.write(name, &notebook.to_string())
+    }
+
+    /// Connects an agent and lets it execute once, so that the kernel is there.
+    async fn agent(&self, tool: &str, arguments: &Value) -> Agent {
+        let mut connection = Connection::open(self.gateway).await;
+        let request = connection.prepare_call(Era::Modern, tool, arguments).await;
+        let mut agent = Agent { connection, request };
+        agent.execute().await;
+        agent
+    }
+
+    async fn bare(&self, path: &str) -> Bare {
+        let path = DocPath::parse(path).expect("a path");
+        let kernel = self.server.kernel_of(&path).await.expect("sessions").expect("a kernel");
+        let session = uuid::Uuid::new_v4().to_string();
+        let (link, events) = KernelLink::connect(Arc::clone(&self.server), &kernel.id, &session)
+            .await
+            .expect("a line");
+        let room = Room::open(Arc::clone(&self.server), &path, RoomKind::Notebook)
+            .await
+            .expect("a room");
+        Bare {
+            link,
+            events,
+            room,
+            cell: "c0".to_owned(),
+            author: "bare".into(),
+        }
+    }
+}
+
+impl Agent {
+    /// Microseconds until the answer.
+    async fn execute(&mut self) -> f64 {
+        let started = Instant::now();
+        let answer = self.connection.exchange(&self.request).await;
+        let took = started.elapsed();
+        assert!(answer.contains(r#""status":"completed""#), "{answer}");
+        micros(took)
+    }
+}
+
+impl Bare {
+    async fn execute(&mut self, code: &str) -> f64 {
+        while self.events.try_recv().is_ok() {}
+        let started = Instant::now();
+        self.request(code).await;
+        micros(started.elapsed())
+    }
+
+    /// The same with what JupyterLab would write into the document.
+    async fn execute_stored(&mut self, code: &str) -> f64 {
+        while self.events.try_recv().is_ok() {}
+        let started = Instant::now();
+        self.write(&CellWrite {
+            begin: true,
+            ..CellWrite::default()
+        });
+        let result = self.request(code).await;
+        let outputs = OutputsChange {
+            push: vec![result],
+            ..OutputsChange::default()
+        };
+        self.write(&CellWrite {
+            outputs: Some(outputs),
+            ..CellWrite::default()
+        });
+        let end = RunEnd {
+            execution_count: Some(1),
+        };
+        self.write(&CellWrite {
+            end: Some(end),
+            ..CellWrite::default()
+        });
+        micros(started.elapsed())
+    }
+
+    fn write(&self, write: &CellWrite) {
+        self.room
+            .write_cell(&self.author, "bare", &self.cell, write)
+            .expect("the room is open");
+    }
+
+    /// Runs code until the kernel has replied and is idle; returns its result as an output.
+    async fn request(&mut self, code: &str) -> Value {
+        let id = uuid::Uuid::new_v4().to_string();
+        let request = ExecuteRequest {
+            code: code.to_owned(),
+            silent: false,
+            store_history: true,
+            allow_stdin: false,
+            stop_on_error: false,
+        };
+        self.link.execute(&id, &request).await.expect("it is sent");
+        let (mut replied, mut idle, mut result) = (false, false, Value::Null);
+        while !(replied && idle) {
+            let Some(KernelEvent::Message(message)) = self.events.recv().await else {
+                panic!("the line to the kernel was cut");
+            };
+            if message.parent_id.as_ref() != Some(&id) {
+                continue;
+            }
+            match message.msg_type.as_str() {
+                "execute_reply" => replied = true,
+                "status" => idle |= message.content["execution_state"] == "idle",
+                "execute_result" => {
+                    result = json!({ "output_type": "execute_result", "data": message.content["data"], "metadata": {}, "execution_count": 1 });
+                }
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+/// Waits until the cell has an output, or has none.
+async fn until_output(room: &Room, cell: &str, wanted: bool) {
+    let mut changes = room.changes();
+    loop {
+        let looked = room.cells(|order| Ok::<_, ()>(order.position_of(cell).into_iter().collect()));
+        let has = looked.is_ok_and(|looked| looked.cells.iter().any(|(_, cell)| !cell.outputs.is_empty()));
+        if has == wanted {
+            return;
+        }
+        changes.changed().await.expect("the room is open");
+    }
+}
+
+async fn until_stream(events: &mut Receiver<KernelEvent>) {
+    while let Some(event) = events.recv().await {
+        if matches!(&event, KernelEvent::Message(message) if message.channel == Channel::Iopub && message.msg_type == "stream")
+        {
+            return;
+        }
+    }
+}
+
+fn server() -> Arc<JupyterServer> {
+    let config = ServerConfig {
+        name: "lab".to_owned(),
+        url: lab().url().parse().expect("a URL"),
+        ..ServerConfig::default()
+    };
+    let server = JupyterServer::new(&config, &Secret::new(lab().token()), gateway::telemetry());
+    Arc::new(server.expect("a client"))
+}
