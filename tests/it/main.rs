@@ -12,6 +12,7 @@ mod edge;
 mod eras;
 mod executions;
 mod executions_clients;
+mod executions_restarts;
 mod files_tools;
 mod identity;
 mod inspector;
