@@ -125,7 +125,7 @@ async fn a_hundred_megabytes_of_output_leave_the_gateway_as_small_as_it_was() {
         "--ZMQChannelsWebsocketConnection.iopub_msg_rate_limit=1e12",
     ])
     .await;
-    let flood = "for n in range(100): print('x' * 999_999)\nprint('end')";
+    let flood = "for n in range(1_000_000): print('x' * 99)\nprint('end')";
     jupyter.write("f.ipynb", &notebook(&["1", flood]));
     let home = Home::new();
     let mut command = home.serve();
