@@ -90,6 +90,11 @@ impl Run {
         }
     }
 
+    /// The kernel is done with it but has not replied, which may come at once or never.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.idle && self.reply.is_none()
+    }
+
     /// How the kernel said that it ended, if it did.
     pub(super) fn reply(&self) -> Option<Outcome> {
         self.reply.clone()

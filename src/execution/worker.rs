@@ -44,7 +44,8 @@ pub(super) enum Command {
         value: String,
         done: oneshot::Sender<Result<(), ExecutionError>>,
     },
-    /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself.
+    /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself. One that the kernel has
+    /// not begun with is interrupted when it does.
     Interrupted,
     /// The notebook's kernel is to be replaced or restarted.
     Leave {
@@ -389,7 +390,11 @@ impl Worker {
         }
         let Some(parent) = &message.parent_id else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
-            match active.run.take(&message) {
+            let had_begun = active.run.begun;
+            let said = active.run.take(&message);
+            let is_unwanted = active.interrupted && active.run.begun && !had_begun;
+            let is_silent = active.interrupted && active.run.is_unanswered();
+            match said {
                 Said::Output => active.fold(&message),
                 Said::Counted(count) => {
                     active.with_step(|step| step.execution_count = Some(count));
@@ -401,6 +406,14 @@ impl Worker {
                 }
                 Said::Ended(outcome) => self.ended(outcome),
                 Said::Nothing => {}
+            }
+            if is_unwanted {
+                self.interrupt();
+            }
+            if is_silent {
+                // An interrupt at the very beginning can make a kernel forget to reply.
+                self.raise_barrier("it was interrupted and the kernel did not reply")
+                    .await;
             }
         } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
             if message.channel == Channel::Iopub && message.msg_type != "status" {
@@ -434,6 +447,9 @@ impl Worker {
                     self.active = Some(active);
                     self.ended(outcome);
                 }
+                None if active.interrupted && active.run.is_unanswered() => {
+                    self.end(active, Ending::cancelled("it was interrupted"));
+                }
                 None => self.end(active, Ending::lost(doubt.to_owned())),
             }
         }
@@ -443,7 +459,10 @@ impl Worker {
         match &mut self.active {
             Some(active) if Arc::ptr_eq(&active.execution, execution) => {
                 active.interrupted = true;
-                self.interrupt();
+                // A kernel that is at something else would drop that, or ignore it, and begin with this all the same.
+                if active.run.begun {
+                    self.interrupt();
+                }
             }
             _ => {
                 execution.end_rest(

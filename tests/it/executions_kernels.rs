@@ -135,6 +135,40 @@ async fn an_agent_interrupts_a_tight_loop() {
 }
 
 #[tokio::test]
+async fn cancelling_what_waits_behind_a_persons_cell_leaves_that_alone() {
+    let scene = Scene::new(&["import time", ENDLESS]).await;
+    scene.run(0, 1).await.ok();
+    let mut tab = scene.tab().await;
+    let theirs = tab.send("time.sleep(1.5); print('undisturbed')").await;
+    let unwanted = scene.start(1).await;
+    scene.shows_running(1).await;
+    let cancelled = scene
+        .agent
+        .call("cancel_execution", json!({ "execution_id": unwanted }))
+        .await
+        .ok();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(tab.printed(&theirs).await, "undisturbed\n");
+    assert_eq!(scene.code("6 * 7").await, "42");
+}
+
+#[tokio::test]
+async fn what_is_cancelled_at_any_moment_ends() {
+    let scene = Scene::new(&[ENDLESS]).await;
+    assert_eq!(scene.code("1").await, "1");
+    for pause in [0, 2, 5, 10, 20, 40] {
+        let unwanted = scene.start(0).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let cancelled = scene
+            .agent
+            .call("cancel_execution", json!({ "execution_id": unwanted }))
+            .await
+            .ok();
+        assert_eq!(cancelled["status"], "cancelled", "after {pause} ms");
+    }
+}
+
+#[tokio::test]
 async fn reading_starts_no_kernel_and_running_starts_one_where_the_notebook_is() {
     let scene = Scene::new(&["import os; print(os.path.basename(os.getcwd()))"]).await;
     let stat = scene.call("get_nb_stat", json!({})).await.ok();

@@ -97,7 +97,8 @@ async fn threads_that_print_after_their_cell_ended_print_there() {
 
 #[tokio::test]
 async fn a_cell_that_prints_without_end_can_be_interrupted() {
-    let scene = Scene::new(&["while True: print('x' * 100)"]).await;
+    let scene =
+        Scene::new(&["import time\nprint('xxx', flush=True)\ntime.sleep(0.3)\nwhile True: print('x' * 100)"]).await;
     let running = scene.start(0).await;
     scene.shows(0, "xxx").await;
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
