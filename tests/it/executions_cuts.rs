@@ -1,6 +1,6 @@
 //! Lines that are cut and servers that are gone while code runs: every execution ends in a true state.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, Human, eventually,
@@ -25,15 +25,20 @@ async fn begun() -> (Proxy, Scene, String) {
 
 /// The code runs to its end while nobody of the gateway can hear it.
 async fn ends_unheard(proxy: &Proxy, scene: &Scene) {
-    let kernel = scene.kernel().await;
+    let kernel = format!("api/kernels/{}", scene.kernel().await);
+    let state = async || -> Value { person().get(&kernel).await.json().await.unwrap() };
+    let connections = state().await["connections"].as_u64().unwrap();
     proxy.refuse(true);
     proxy.cut();
+    // What is said before Jupyter has noticed goes nowhere.
+    eventually("Jupyter notices", async || {
+        (state().await["connections"] == connections - 1).then_some(())
+    })
+    .await;
     scene.folder.write("go", "");
     eventually("the code has ended", async || scene.folder.has("done").then_some(())).await;
     eventually("the kernel is idle", async || {
-        let kernel = person().get(&format!("api/kernels/{kernel}")).await;
-        let kernel: serde_json::Value = kernel.json().await.unwrap();
-        (kernel["execution_state"] == "idle").then_some(())
+        (state().await["execution_state"] == "idle").then_some(())
     })
     .await;
     proxy.refuse(false);

@@ -1,3 +1,5 @@
+//! Folding what kernels say, and what of it is written to the document.
+
 use proptest::prelude::*;
 
 use super::*;
