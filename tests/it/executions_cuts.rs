@@ -25,23 +25,36 @@ async fn begun() -> (Proxy, Scene, String) {
 
 /// The code runs to its end while nobody of the gateway can hear it.
 async fn ends_unheard(proxy: &Proxy, scene: &Scene) {
-    let kernel = format!("api/kernels/{}", scene.kernel().await);
-    let state = async || -> Value { person().get(&kernel).await.json().await.unwrap() };
-    let connections = state().await["connections"].as_u64().unwrap();
-    proxy.refuse(true);
-    proxy.cut();
-    // What is said before Jupyter has noticed goes nowhere.
-    eventually("Jupyter notices", async || {
-        (state().await["connections"] == connections - 1).then_some(())
-    })
-    .await;
+    let kernel = cut(proxy, scene).await;
     scene.folder.write("go", "");
     eventually("the code has ended", async || scene.folder.has("done").then_some(())).await;
     eventually("the kernel is idle", async || {
-        (state().await["execution_state"] == "idle").then_some(())
+        (state_of(&kernel).await["execution_state"] == "idle").then_some(())
     })
     .await;
     proxy.refuse(false);
+}
+
+/// Cuts all lines of the gateway, and returns when Jupyter has noticed: what is said before goes nowhere.
+async fn cut(proxy: &Proxy, scene: &Scene) -> String {
+    let kernel = scene.kernel().await;
+    let connections = state_of(&kernel).await["connections"].as_u64().unwrap();
+    proxy.refuse(true);
+    proxy.cut();
+    has_connections(&kernel, connections - 1).await;
+    kernel
+}
+
+async fn has_connections(kernel: &str, count: u64) {
+    eventually("Jupyter notices", async || {
+        (state_of(kernel).await["connections"] == count).then_some(())
+    })
+    .await;
+}
+
+async fn state_of(kernel: &str) -> Value {
+    let kernel = person().get(&format!("api/kernels/{kernel}")).await;
+    kernel.json().await.unwrap()
 }
 
 #[tokio::test]
@@ -76,7 +89,9 @@ async fn what_jupyter_did_not_keep_is_lost_and_has_not_failed() {
 #[tokio::test]
 async fn a_cut_in_the_middle_loses_nothing_of_what_comes_after() {
     let (proxy, scene, id) = begun().await;
-    proxy.cut();
+    let kernel = cut(&proxy, &scene).await;
+    proxy.refuse(false);
+    has_connections(&kernel, 1).await;
     scene.folder.write("go", "");
     let ended = scene.ended(&id).await;
     assert_eq!(
