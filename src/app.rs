@@ -75,8 +75,7 @@ impl App {
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
         app.background.spawn(async move {
             let work = async {
-                engine.recover(&servers).await;
-                engine.follow_renames(&servers).await;
+                tokio::join!(engine.recover(&servers), engine.follow_renames(&servers));
             };
             stop.run_until_cancelled(work).await;
             stop.cancelled().await;

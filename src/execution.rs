@@ -16,8 +16,9 @@ use std::{
 };
 
 use dashmap::DashMap;
+use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use error::ExecutionError;
 pub use job::{CellSnapshot, Execution, Owner, Question, Snapshot};
@@ -28,8 +29,8 @@ use self::{
 };
 use crate::{
     jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
-    pool::{Lease, Pool, PoolEvent, Renamed},
-    store::{ExecutionFilter, ExecutionRecord, Store},
+    pool::{Lease, Pool, PoolEvent},
+    store::{ExecutionFilter, ExecutionRecord, OtherGateway, Store},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
@@ -63,6 +64,8 @@ struct Shared {
     store: Store,
     /// Executions that have not ended.
     live: DashMap<String, Arc<Execution>>,
+    /// The gateway leaves; what runs is left to the next process.
+    stopping: CancellationToken,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -79,6 +82,10 @@ enum Queue {
         principal: Arc<str>,
         kernel_name: Option<String>,
     },
+    /// The same, of an earlier process of the gateway.
+    Earlier {
+        execution_id: String,
+    },
 }
 
 /// Whose execution is wanted, and how many of the tenant's may go on at the same time.
@@ -91,6 +98,11 @@ pub struct Claim {
 impl Shared {
     fn note(&self, execution: &Execution) {
         self.store.note_execution(execution.record());
+    }
+
+    /// Also keeps what has been put out so far, for a process that comes after this one.
+    fn note_outputs(&self, execution: &Execution) {
+        self.store.note_execution(execution.record_with_outputs());
     }
 
     /// Ends an execution: its record is there before it is forgotten here.
@@ -110,6 +122,7 @@ impl Engine {
                 pool,
                 store,
                 live: DashMap::new(),
+                stopping: CancellationToken::new(),
             }),
             workers: DashMap::new(),
             tasks: TaskTracker::new(),
@@ -145,8 +158,7 @@ impl Engine {
             stop_on_error,
         );
         let execution = self.admit(claim, execution)?;
-        let key = Key::notebook(server, path);
-        self.send(key, server, Command::Submit(Arc::clone(&execution), Some(room)))
+        self.hand_over(Key::notebook(server, path), &execution, Command::Submit, Some(room))
             .await;
         Ok(execution)
     }
@@ -171,12 +183,8 @@ impl Engine {
         );
         execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
         let execution = self.admit(claim, execution)?;
-        self.send(
-            Key::of(&execution),
-            server,
-            Command::Submit(Arc::clone(&execution), None),
-        )
-        .await;
+        self.hand_over(Key::of(&execution), &execution, Command::Submit, None)
+            .await;
         Ok(execution)
     }
 
@@ -267,18 +275,23 @@ impl Engine {
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
-            self.renamed(&renamed).await;
-            if let Some(server) = servers.get(&renamed.server)
-                && let Err(error) = rename_sessions(server, &renamed).await
-            {
-                tracing::warn!(%error, "the kernel of a renamed notebook could not be told");
+            if let Some(server) = servers.get(&renamed.server) {
+                self.renamed(server, &renamed.from, &renamed.to).await;
             }
         }
     }
 
-    async fn renamed(&self, Renamed { server, from, to }: &Renamed) {
+    /// Follows a notebook, or all in a directory, to another name. Returns when the kernels are there too.
+    pub async fn renamed(&self, server: &JupyterServer, from: &DocPath, to: &DocPath) {
+        self.move_workers(server.name(), from, to).await;
+        if let Err(error) = rename_sessions(server, from, to).await {
+            tracing::warn!(%error, "the kernel of a renamed notebook could not be told");
+        }
+    }
+
+    async fn move_workers(&self, server: &str, from: &DocPath, to: &DocPath) {
         let new_key = |key: &Key| match &key.queue {
-            Queue::Notebook(path) if key.server == *server => path.moved(from, to),
+            Queue::Notebook(path) if &*key.server == server => path.moved(from, to),
             _ => None,
         };
         let moved: Vec<(Key, DocPath)> = self
@@ -289,7 +302,10 @@ impl Engine {
         for (old, path) in moved {
             if let Some((_, inbox)) = self.workers.remove(&old) {
                 let queue = Queue::Notebook(path.clone());
-                self.workers.insert(Key { queue, ..old }, inbox.clone());
+                // Somebody may have asked for something under the new name already, and has a worker there.
+                self.workers
+                    .entry(Key { queue, ..old })
+                    .or_insert_with(|| inbox.clone());
                 // A worker that has left needs no name.
                 let _ = inbox.send(Command::Renamed(path)).await;
             }
@@ -297,15 +313,26 @@ impl Engine {
         for execution in &self.shared.live {
             let mut state = execution.lock();
             let moved = state.path.as_ref().and_then(|path| path.moved(from, to));
-            if let Some(path) = moved.filter(|_| execution.server.name() == &**server) {
+            if let Some(path) = moved.filter(|_| execution.server.name() == server) {
                 state.path = Some(path);
+                drop(state);
+                self.shared.note(&execution);
             }
         }
     }
 
-    /// Takes up what an earlier process of the gateway did not see the end of.
+    /// Takes up what earlier processes of the gateway did not see the end of, and those that leave from now on.
     pub async fn recover(&self, servers: &Servers) {
-        let unfinished = match self.shared.store.unfinished().await {
+        let others = self.shared.store.other_gateways();
+        self.take_over(servers).await;
+        let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::has_left).collect();
+        while leaving.next().await.is_some() {
+            self.take_over(servers).await;
+        }
+    }
+
+    async fn take_over(&self, servers: &Servers) {
+        let unfinished = match self.shared.store.take_over().await {
             Ok(unfinished) => unfinished,
             Err(error) => {
                 tracing::error!(%error, "executions of an earlier run cannot be taken up");
@@ -328,7 +355,15 @@ impl Engine {
             "an execution of an earlier run is taken up"
         );
         self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
-        let key = Key::of(&execution);
+        let key = match execution.path() {
+            Some(path) => Key::notebook(server, path),
+            None => Key {
+                server: server.name().into(),
+                queue: Queue::Earlier {
+                    execution_id: execution.id.clone(),
+                },
+            },
+        };
         let room = match execution.path().filter(|_| execution.kind == ExecutionKind::Cells) {
             Some(path) => {
                 let account = execution.owner.account();
@@ -341,12 +376,12 @@ impl Engine {
             }
             None => None,
         };
-        self.send(key, server, Command::Resume(execution, room)).await;
+        self.hand_over(key, &execution, Command::Resume, room).await;
     }
 
     /// Stops the workers. What runs goes on in its kernel, and is taken up by the next process.
     pub async fn stop(&self) {
-        self.workers.clear();
+        self.shared.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         self.shared.store.flush().await;
@@ -373,9 +408,13 @@ impl Engine {
         Ok(execution)
     }
 
-    /// Tells the worker of an execution, if it has one.
+    /// Tells the worker of an execution.
     async fn tell(&self, execution: &Execution, command: Command) {
-        self.tell_worker(&Key::of(execution), command).await;
+        let worker = execution.lock().worker.clone();
+        if let Some(worker) = worker {
+            // A worker that has left has seen the end of it.
+            let _ = worker.send(command).await;
+        }
     }
 
     async fn tell_notebook(&self, server: &JupyterServer, path: &DocPath, command: Command) {
@@ -383,22 +422,25 @@ impl Engine {
             server: server.name().into(),
             queue: Queue::Notebook(path.clone()),
         };
-        self.tell_worker(&key, command).await;
-    }
-
-    async fn tell_worker(&self, key: &Key, command: Command) {
-        let inbox = self.workers.get(key).map(|inbox| inbox.clone());
+        let inbox = self.workers.get(&key).map(|inbox| inbox.clone());
         if let Some(inbox) = inbox {
             // A worker that has left has nothing to be told of.
             let _ = inbox.send(command).await;
         }
     }
 
-    /// Hands a command to a queue's worker, which is started if there is none.
-    async fn send(&self, key: Key, server: &Arc<JupyterServer>, command: Command) {
-        let mut command = command;
+    /// Hands an execution to a queue's worker, which is started if there is none.
+    async fn hand_over(
+        &self,
+        key: Key,
+        execution: &Arc<Execution>,
+        command: impl FnOnce(Arc<Execution>, Option<Lease>) -> Command,
+        room: Option<Lease>,
+    ) {
+        let mut command = command(Arc::clone(execution), room);
         loop {
-            let inbox = self.inbox(&key, server);
+            let inbox = self.inbox(&key, &execution.server);
+            execution.lock().worker = Some(inbox.clone());
             match inbox.send(command).await {
                 Ok(()) => return,
                 Err(mpsc::error::SendError(unsent)) => {
@@ -419,6 +461,7 @@ impl Engine {
                     Queue::Scratch { kernel_name, .. } => Place::Scratch {
                         kernel_name: kernel_name.clone(),
                     },
+                    Queue::Earlier { .. } => Place::Scratch { kernel_name: None },
                 };
                 let worker = Worker::new(Arc::clone(&self.shared), Arc::clone(server), place, commands);
                 self.tasks.spawn(worker.work());
@@ -452,11 +495,9 @@ impl Key {
 }
 
 /// Tells Jupyter where the notebooks of its sessions are now.
-async fn rename_sessions(server: &JupyterServer, renamed: &Renamed) -> Result<(), JupyterError> {
+async fn rename_sessions(server: &JupyterServer, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
     for session in server.sessions().await? {
-        let moved = session
-            .doc_path()
-            .and_then(|path| path.moved(&renamed.from, &renamed.to));
+        let moved = session.doc_path().and_then(|path| path.moved(from, to));
         if let Some(path) = moved {
             server.rename_session(&session.id, &path).await?;
         }

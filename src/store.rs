@@ -5,6 +5,7 @@ mod error;
 mod executions;
 mod journal;
 mod location;
+mod presence;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub use error::StoreError;
 pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord};
 pub use location::file_url;
+pub use presence::OtherGateway;
 pub use schema::Migrated;
 
-use self::{journal::Journal, location::Location};
+use self::{journal::Journal, location::Location, presence::Presence};
 
 /// How often old records are looked for.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -32,6 +34,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Store {
     pool: SqlitePool,
     journal: Arc<Journal>,
+    presence: Arc<Presence>,
     _writer: Arc<DropGuard>,
 }
 
@@ -41,13 +44,15 @@ impl Store {
         let location = Location::parse(url)?;
         let pool = location.connect().await?;
         schema::migrate(&pool, &location).await?;
+        let presence = Arc::new(Presence::begin(&location)?);
         let journal = Arc::new(Journal::default());
         let stop = CancellationToken::new();
-        let writing = journal::write(Arc::clone(&journal), pool.clone());
+        let writing = journal::write(Arc::clone(&journal), pool.clone(), presence.gateway.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(writing));
         Ok(Self {
             pool,
             journal,
+            presence,
             _writer: Arc::new(stop.drop_guard()),
         })
     }
@@ -103,5 +108,6 @@ impl Store {
             tracing::error!(records, "the store could not write everything before the gateway left");
         }
         self.pool.close().await;
+        self.presence.end();
     }
 }

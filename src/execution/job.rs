@@ -7,12 +7,15 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
 
-use super::outputs::Outputs;
+use super::{outputs::Outputs, worker::Command};
 use crate::{
     auth::Principal,
-    jupyter::{JupyterServer, kernel::KernelLink},
+    jupyter::{JupyterServer, kernel::KernelLink, room::Room},
     pool::Account,
     store::{CellRecord, ExecutionRecord},
     types::{DocPath, ExecutionKind, ExecutionStatus},
@@ -81,6 +84,8 @@ pub(super) struct State {
     /// How many questions there were.
     asked: usize,
     pub(super) steps: Vec<Step>,
+    /// Where its worker is told what becomes of it.
+    pub(super) worker: Option<mpsc::Sender<Command>>,
 }
 
 /// One piece of code of an execution: a cell, or code that is in no notebook.
@@ -93,6 +98,8 @@ pub(super) struct Step {
     pub(super) status: ExecutionStatus,
     pub(super) execution_count: Option<i64>,
     pub(super) outputs: Outputs,
+    /// How often the kernel dropped it.
+    dropped: u32,
 }
 
 /// What running code asks the person.
@@ -160,6 +167,7 @@ impl Execution {
                 question: None,
                 asked: 0,
                 steps,
+                worker: None,
             }),
             changes: watch::Sender::new(0),
         }
@@ -167,14 +175,14 @@ impl Execution {
 
     /// An execution that an earlier process of the gateway began and did not see the end of.
     pub(super) fn resumed(record: ExecutionRecord, server: Arc<JupyterServer>, limit: usize) -> Self {
-        let step = |cell: CellRecord| Step {
-            cell_id: cell.cell_id,
-            index: cell.index,
-            code: None,
-            msg_id: cell.msg_id,
-            status: cell.status,
-            execution_count: cell.execution_count,
-            outputs: Outputs::new(limit),
+        let kept = record.outputs.unwrap_or_default();
+        let step = |(position, cell): (usize, CellRecord)| {
+            let mut step = Step::cell(cell.cell_id, cell.index, limit);
+            (step.msg_id, step.status, step.execution_count) = (cell.msg_id, cell.status, cell.execution_count);
+            if let Some(outputs) = kept.get(position).and_then(Value::as_array) {
+                step.outputs.adopt(outputs);
+            }
+            step
         };
         Self {
             id: record.execution_id,
@@ -199,7 +207,8 @@ impl Execution {
                 reason: None,
                 question: None,
                 asked: 0,
-                steps: record.cells.into_iter().map(step).collect(),
+                steps: record.cells.into_iter().enumerate().map(step).collect(),
+                worker: None,
             }),
             changes: watch::Sender::new(0),
         }
@@ -322,10 +331,24 @@ impl Execution {
         }
     }
 
-    /// A step that the kernel dropped waits for another turn.
-    pub(super) fn requeue(&self, step: usize) {
-        if let Some(step) = self.lock().steps.get_mut(step) {
-            step.status = ExecutionStatus::Queued;
+    /// A step that the kernel dropped waits for another turn; tells how often that has happened.
+    pub(super) fn requeue(&self, step: usize) -> u32 {
+        let mut state = self.lock();
+        let Some(step) = state.steps.get_mut(step) else {
+            return u32::MAX;
+        };
+        step.status = ExecutionStatus::Queued;
+        step.dropped += 1;
+        step.dropped
+    }
+
+    /// Takes what an earlier process wrote into the notebook for its own.
+    pub(super) fn adopt_outputs(&self, room: &Room) {
+        let mut state = self.lock();
+        for step in state.steps.iter_mut().filter(|step| step.msg_id.is_some()) {
+            if let Some(outputs) = room.outputs_of(&step.cell_id) {
+                step.outputs.adopt(&outputs);
+            }
         }
     }
 
@@ -413,6 +436,14 @@ impl Execution {
     /// The record of the present state, with outputs once it has ended.
     pub(super) fn record(&self) -> ExecutionRecord {
         let state = self.lock();
+        self.record_of(&state, state.status.is_finished())
+    }
+
+    pub(super) fn record_with_outputs(&self) -> ExecutionRecord {
+        self.record_of(&self.lock(), true)
+    }
+
+    fn record_of(&self, state: &State, with_outputs: bool) -> ExecutionRecord {
         let cell = |step: &Step| CellRecord {
             cell_id: step.cell_id.clone(),
             index: step.index,
@@ -432,7 +463,7 @@ impl Execution {
             status: state.status,
             cells: state.steps.iter().map(cell).collect(),
             reason: state.reason.clone(),
-            outputs: state.status.is_finished().then(|| state.stored_outputs()),
+            outputs: with_outputs.then(|| state.stored_outputs()),
             created_at: self.created_at,
             started_at: state.started_at,
             ended_at: state.ended_at,
@@ -468,6 +499,7 @@ impl Step {
             status: ExecutionStatus::Queued,
             execution_count: None,
             outputs: Outputs::new(limit),
+            dropped: 0,
         }
     }
 

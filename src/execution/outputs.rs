@@ -64,6 +64,15 @@ impl Outputs {
         }
     }
 
+    /// Takes outputs that are in the document already for its own.
+    pub(super) fn adopt(&mut self, outputs: &[Value]) {
+        *self = Self::new(self.limit);
+        self.list.extend(outputs.iter().map(Output::from_json));
+        self.bytes = outputs.iter().map(size_of).sum();
+        (self.document.written, self.document.clean) = (self.list.len(), self.list.len());
+        self.settle_tail();
+    }
+
     pub(super) fn to_json(&self) -> Vec<Value> {
         self.list.iter().map(Output::to_json).collect()
     }
@@ -325,6 +334,24 @@ impl Document {
 }
 
 impl Output {
+    fn from_json(value: &Value) -> Self {
+        match text(value, "output_type") {
+            "stream" => {
+                let mut terminal = Terminal::default();
+                terminal.write(text(value, "text"));
+                Self::Stream {
+                    name: text(value, "name").to_owned(),
+                    terminal,
+                }
+            }
+            _ => Self::Other {
+                value: value.clone(),
+                size: size_of(value),
+                display_id: None,
+            },
+        }
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::Stream { name, terminal } => {

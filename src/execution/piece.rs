@@ -27,8 +27,10 @@ pub(super) struct Piece {
     pub(super) run: Run,
     /// Somebody asked for the kernel to be interrupted.
     pub(super) interrupted: bool,
-    /// How often the kernel dropped the request and it was sent again.
-    pub(super) repeated: u32,
+    /// An earlier process of the gateway began it.
+    pub(super) resumed: bool,
+    /// Its end is with the server, or will never be.
+    pub(super) settled: bool,
     /// What the code asks at this moment.
     pub(super) question: Option<Message>,
     cell: Option<Shown>,
@@ -55,7 +57,8 @@ impl Piece {
             step,
             run: Run::new(msg_id),
             interrupted: false,
-            repeated: 0,
+            resumed: false,
+            settled: true,
             question: None,
             cell: None,
             flush_at: None,
@@ -76,15 +79,23 @@ impl Piece {
         piece
     }
 
-    /// A cell whose run an earlier process of the gateway began: what it wrote stays.
-    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, cell: &str, room: &Room) -> Self {
+    /// A run that an earlier process of the gateway began. What that wrote into the notebook stays.
+    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, room: Option<&Room>) -> Self {
         let mut piece = Self::unseen(execution, step, msg_id);
-        piece.run.busy = true;
-        piece.cell = Some(Shown {
-            id: cell.to_owned(),
-            incarnation: room.incarnation(),
-        });
+        (piece.resumed, piece.run.busy, piece.run.begun) = (true, true, true);
+        if let Some(room) = room {
+            piece.execution.adopt_outputs(room);
+            piece.cell = Some(Shown {
+                id: piece.execution.code_of(step).0,
+                incarnation: room.incarnation(),
+            });
+        }
         piece
+    }
+
+    /// How much it has put out.
+    pub(super) fn bytes(&self) -> usize {
+        self.with_step(|step| step.outputs.bytes()).unwrap_or_default()
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -134,6 +145,7 @@ impl Piece {
     pub(super) fn finish(&mut self, room: Option<&Room>) -> Option<Acknowledgement> {
         let execution_count = self.with_step(|step| step.execution_count).flatten();
         self.end = Some(RunEnd { execution_count });
+        self.settled = !self.is_shown();
         self.flush_at = None;
         room.and_then(|room| self.write(room))
     }
@@ -180,8 +192,12 @@ impl Piece {
                 Some(written.acknowledgement)
             }
             Ok(None) => {
-                // The cell was deleted: the outputs are still told to whoever asks for the execution.
-                self.cell = None;
+                // The cell was deleted: the outputs are still told to whoever asks for the execution. Somebody may
+                // undo it while the code runs, and then it gets them all.
+                shown.incarnation = NOTHING_WRITTEN;
+                if self.end.is_some() {
+                    self.cell = None;
+                }
                 None
             }
             Err(error) => {

@@ -33,8 +33,10 @@ pub(super) struct Run {
     pub(super) msg_id: String,
     reply: Option<Outcome>,
     idle: bool,
-    /// The kernel has begun with it.
+    /// The kernel has taken it up, be it only to drop it.
     pub(super) busy: bool,
+    /// The code has begun to run.
+    pub(super) begun: bool,
 }
 
 impl Run {
@@ -44,6 +46,7 @@ impl Run {
             reply: None,
             idle: false,
             busy: false,
+            begun: false,
         }
     }
 
@@ -70,15 +73,26 @@ impl Run {
                 }
                 _ => Said::Nothing,
             },
-            (Channel::Iopub, "execute_input") => count(content).map_or(Said::Nothing, Said::Counted),
+            (Channel::Iopub, "execute_input") => {
+                self.begun = true;
+                count(content).map_or(Said::Nothing, Said::Counted)
+            }
             (Channel::Stdin, "input_request") => Said::Asks(Question {
                 prompt: text(content, "prompt"),
                 password: content.get("password").and_then(Value::as_bool).unwrap_or(false),
                 number: 0,
             }),
-            (Channel::Iopub, _) => Said::Output,
+            (Channel::Iopub, _) => {
+                self.begun = true;
+                Said::Output
+            }
             _ => Said::Nothing,
         }
+    }
+
+    /// The kernel is done with it but has not replied, which may come at once or never.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.idle && self.reply.is_none()
     }
 
     /// How the kernel said that it ended, if it did.

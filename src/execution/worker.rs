@@ -1,38 +1,35 @@
 //! The task behind one notebook's queue, or behind one kernel of its own: it runs one piece of code at a time,
 //! hears what the kernel says, and sees to it that every execution ends in a true state.
 
+mod endings;
+mod writing;
+
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
+use self::endings::Ending;
 use super::{
     ExecutionError, Shared,
     job::Execution,
     kernel::{Found, Kernel, Wanted},
     piece::Piece,
-    run::{Fate, Outcome, Said, fate},
+    run::{Said, fate},
 };
 use crate::{
     jupyter::{
         JupyterServer,
         kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, Message},
-        room::{Acknowledgement, Room, RoomKind},
+        room::Room,
     },
     pool::Lease,
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
-/// Cells that ran and may still be changed by the kernel: displays that are updated, threads that print.
-const MAX_RECENT: usize = 64;
-/// A request that the kernel drops because another client's failed is sent again, but not for ever.
-const MAX_REPEATS: u32 = 5;
-/// How long the end of a run may take to reach the server before it is written once more.
-const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long a kernel may take to shut down when the gateway leaves it.
 const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -47,7 +44,8 @@ pub(super) enum Command {
         value: String,
         done: oneshot::Sender<Result<(), ExecutionError>>,
     },
-    /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself.
+    /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself. One that the kernel has
+    /// not begun with is interrupted when it does.
     Interrupted,
     /// The notebook's kernel is to be replaced or restarted.
     Leave {
@@ -86,12 +84,15 @@ pub(super) struct Worker {
 struct Barrier {
     msg_id: String,
     behind: String,
+    /// Why it may be that nothing more comes of that run.
+    doubt: &'static str,
     replied: bool,
     idle: bool,
 }
 
 /// One thing that happened.
 enum Event {
+    Stopping,
     Command(Option<Command>),
     Kernel(Option<KernelEvent>),
     Found(Result<Found, ExecutionError>),
@@ -134,13 +135,27 @@ impl Worker {
                 Event::Found(found) => self.found(found).await,
                 Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
                 Event::FlushDue => self.flush(),
-                // The channel is closed first, so that nothing can be put in while the worker leaves.
-                Event::Idle => self.inbox.close(),
-                Event::Command(None) => break,
-                Event::Kernel(None) => self.kernel = None,
+                Event::Idle => {
+                    // Closed first, so that nothing can be put in while the worker leaves. What was asked just
+                    // before is still done.
+                    self.inbox.close();
+                    while let Some(command) = self.inbox.recv().await {
+                        self.obey(command).await;
+                    }
+                    if self.is_idle() {
+                        break;
+                    }
+                }
+                Event::Command(None) => {}
+                Event::Kernel(None) => self.kernel_is_gone("its connection was closed"),
+                Event::Stopping => break,
             }
         }
         self.leave().await;
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active.is_none() && self.queue.is_empty() && self.settling.is_empty()
     }
 
     async fn next_event(&mut self) -> Event {
@@ -159,17 +174,22 @@ impl Worker {
             }
         };
         let is_idle = self.active.is_none() && self.queue.is_empty() && self.settling.is_empty();
-        let gives_up = self.idle_since + self.shared.settings.idle_timeout;
+        let is_left = self.inbox.is_closed() && self.inbox.is_empty();
+        let gives_up = match is_left {
+            true => self.idle_since,
+            false => self.idle_since + self.shared.settings.idle_timeout,
+        };
         let due = self.active.iter().chain(&self.recent).filter_map(Piece::flush_at).min();
         tokio::select! {
             // In this order: what people do comes before what a chatty kernel says.
             biased;
-            command = self.inbox.recv() => Event::Command(command),
+            () = self.shared.stopping.cancelled() => Event::Stopping,
+            command = self.inbox.recv(), if !is_left => Event::Command(command),
             () = sleep_until(due.unwrap_or(gives_up)), if due.is_some() => Event::FlushDue,
             event = heard => Event::Kernel(event),
             found = found => Event::Found(found),
             Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
-            () = sleep_until(gives_up), if is_idle && !self.inbox.is_closed() => Event::Idle,
+            () = sleep_until(gives_up), if is_idle => Event::Idle,
         }
     }
 
@@ -257,9 +277,10 @@ impl Worker {
             }
             Ok(Found::Other(kernel)) => {
                 self.kernel = Some(kernel);
-                self.recent.clear();
+                self.forget_recent();
                 // A run that an earlier process began may have ended meanwhile.
-                self.raise_barrier().await;
+                self.raise_barrier("the gateway was restarted and the end of the run was not seen")
+                    .await;
             }
             Err(error) => {
                 self.kernel = None;
@@ -322,22 +343,32 @@ impl Worker {
         match event {
             KernelEvent::Message(message) => self.hear(message).await,
             KernelEvent::Disconnected => {}
-            KernelEvent::Reconnected => self.raise_barrier().await,
-            KernelEvent::Gone(error) => {
-                self.kernel = None;
-                self.end_all(Ending::lost(format!("the kernel is gone: {error}")));
+            KernelEvent::Reconnected => {
+                self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
+                    .await;
             }
+            KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
         }
     }
 
-    /// After a cut, asks something that the kernel answers only when it is done with the run before.
-    async fn raise_barrier(&mut self) {
+    /// What ran there is lost; what only waited for it can run in another.
+    fn kernel_is_gone(&mut self, why: &str) {
+        self.kernel = None;
+        if self.active.is_some() {
+            self.end_all(Ending::lost(format!("the kernel is gone: {why}")));
+        }
+    }
+
+    /// Asks something that the kernel answers only when it is done with the run before, of which it is doubtful
+    /// that more will be heard.
+    async fn raise_barrier(&mut self, doubt: &'static str) {
         let (Some(kernel), Some(active)) = (&self.kernel, &self.active) else {
             return;
         };
         let barrier = Barrier {
             msg_id: uuid::Uuid::new_v4().to_string(),
             behind: active.run.msg_id.clone(),
+            doubt,
             replied: false,
             idle: false,
         };
@@ -349,7 +380,7 @@ impl Worker {
 
     async fn hear(&mut self, message: Message) {
         if let Some(fate) = fate(&message) {
-            return self.befell(fate);
+            return self.befell(fate).await;
         }
         if message.msg_type == "update_display_data" {
             for piece in self.active.iter_mut().chain(&mut self.recent) {
@@ -359,7 +390,11 @@ impl Worker {
         }
         let Some(parent) = &message.parent_id else { return };
         if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
-            match active.run.take(&message) {
+            let had_begun = active.run.begun;
+            let said = active.run.take(&message);
+            let is_unwanted = active.interrupted && active.run.begun && !had_begun;
+            let is_silent = active.interrupted && active.run.is_unanswered();
+            match said {
                 Said::Output => active.fold(&message),
                 Said::Counted(count) => {
                     active.with_step(|step| step.execution_count = Some(count));
@@ -371,6 +406,14 @@ impl Worker {
                 }
                 Said::Ended(outcome) => self.ended(outcome),
                 Said::Nothing => {}
+            }
+            if is_unwanted {
+                self.interrupt();
+            }
+            if is_silent {
+                // An interrupt at the very beginning can make a kernel forget to reply.
+                self.raise_barrier("it was interrupted and the kernel did not reply")
+                    .await;
             }
         } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
             if message.channel == Channel::Iopub && message.msg_type != "status" {
@@ -396,7 +439,7 @@ impl Worker {
         if !(barrier.replied && barrier.idle) {
             return;
         }
-        let behind = std::mem::take(&mut barrier.behind);
+        let (behind, doubt) = (std::mem::take(&mut barrier.behind), barrier.doubt);
         self.barrier = None;
         if let Some(active) = self.active.take_if(|active| active.run.msg_id == behind) {
             match active.run.reply() {
@@ -404,120 +447,11 @@ impl Worker {
                     self.active = Some(active);
                     self.ended(outcome);
                 }
-                None => self.end(
-                    active,
-                    Ending::lost("the connection to the kernel was cut and the end of the run was not seen".to_owned()),
-                ),
+                None if active.interrupted && active.run.is_unanswered() => {
+                    self.end(active, Ending::cancelled("it was interrupted"));
+                }
+                None => self.end(active, Ending::lost(doubt.to_owned())),
             }
-        }
-    }
-
-    fn ended(&mut self, outcome: Outcome) {
-        let Some(mut active) = self.active.take() else { return };
-        if outcome == Outcome::Aborted && !active.interrupted && active.repeated < MAX_REPEATS {
-            active.repeated += 1;
-            active.execution.requeue(active.step);
-            return;
-        }
-        let ending = match outcome {
-            Outcome::Completed => Ending::completed(),
-            Outcome::Failed { ename, evalue } if active.interrupted && ename == "KeyboardInterrupt" => {
-                Ending::cancelled(&format!("it was interrupted: {ename} {evalue}"))
-            }
-            Outcome::Failed { ename, evalue } => Ending {
-                status: ExecutionStatus::Failed,
-                reason: Some(format!("{ename}: {evalue}")),
-                output: None,
-            },
-            Outcome::Aborted => Ending::cancelled("the kernel dropped it because something before it failed"),
-        };
-        self.end(active, ending);
-    }
-
-    fn befell(&mut self, fate: Fate) {
-        let ending = match fate {
-            Fate::Died => Ending::failed("KernelDied", "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables".to_owned()),
-            Fate::Restarted => Ending::cancelled("the kernel was restarted"),
-            Fate::ShutDown => Ending::cancelled("the kernel was shut down"),
-            // A kernel that was just started says so too.
-            Fate::Starting if self.active.as_ref().is_some_and(|active| active.run.busy) => {
-                Ending::cancelled("the kernel was restarted")
-            }
-            Fate::Starting => return,
-        };
-        self.recent.clear();
-        if fate == Fate::ShutDown {
-            self.kernel = None;
-        }
-        if self.active.is_some() {
-            self.end_all(ending);
-        }
-    }
-
-    /// Ends what runs, and with it what waits behind it and counted on the same kernel.
-    fn end_all(&mut self, ending: Ending) {
-        self.barrier = None;
-        let behind = format!(
-            "it did not run: {}",
-            ending.reason.as_deref().unwrap_or("the kernel is gone")
-        );
-        let nothing_ran = self.active.is_none();
-        if let Some(active) = self.active.take() {
-            self.end(active, ending.clone());
-        }
-        for execution in std::mem::take(&mut self.queue) {
-            let status = if nothing_ran {
-                ending.status
-            } else {
-                ExecutionStatus::Cancelled
-            };
-            let reason = if nothing_ran {
-                ending.reason.clone()
-            } else {
-                Some(behind.clone())
-            };
-            execution.end_rest(status, reason);
-            self.shared.finish(&execution);
-        }
-    }
-
-    /// Ends a piece: its outputs are written out, its record is kept, and what follows of its batch is decided.
-    fn end(&mut self, mut piece: Piece, ending: Ending) {
-        self.idle_since = Instant::now();
-        if let Some((ename, evalue)) = &ending.output {
-            piece.with_step(|step| step.outputs.push_end(ename, evalue));
-        }
-        let room = self.room();
-        let acknowledgement = piece.finish(room.as_ref());
-        if piece.is_shown() {
-            self.settling
-                .push(settle(piece.run.msg_id.clone(), acknowledgement).boxed());
-        }
-        let execution = Arc::clone(&piece.execution);
-        execution.end_step(piece.step, ending.status, ending.reason);
-        let stops = match ending.status {
-            ExecutionStatus::Completed => false,
-            ExecutionStatus::Failed => execution.stop_on_error,
-            _ => true,
-        };
-        self.recent.push_back(piece);
-        if self.recent.len() > MAX_RECENT {
-            self.recent.pop_front();
-        }
-        self.close_batch(&execution, stops);
-    }
-
-    /// Ends an execution whose steps have all ended, or are not to run.
-    fn close_batch(&mut self, execution: &Arc<Execution>, stops: bool) {
-        if stops {
-            execution.end_rest(ExecutionStatus::Cancelled, None);
-        }
-        if execution.next_step().is_none() {
-            self.queue.retain(|queued| !Arc::ptr_eq(queued, execution));
-            self.shared.finish(execution);
-        } else {
-            self.shared.note(execution);
-            execution.changed();
         }
     }
 
@@ -525,7 +459,10 @@ impl Worker {
         match &mut self.active {
             Some(active) if Arc::ptr_eq(&active.execution, execution) => {
                 active.interrupted = true;
-                self.interrupt();
+                // A kernel that is at something else would drop that, or ignore it, and begin with this all the same.
+                if active.run.begun {
+                    self.interrupt();
+                }
             }
             _ => {
                 execution.end_rest(
@@ -569,168 +506,49 @@ impl Worker {
         Ok(())
     }
 
-    fn flush(&mut self) {
-        let now = Instant::now();
-        let room = self.room();
-        let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
-        for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
-            piece.flush(room.as_ref());
-        }
-    }
-
-    /// The end of a run is with the server, or was lost with its document and is written again.
-    async fn settled(&mut self, msg_id: &str, arrived: bool) {
-        let Some(at) = self.recent.iter().position(|piece| piece.run.msg_id == msg_id) else {
-            return;
-        };
-        if arrived {
-            return;
-        }
-        let acknowledgement = match self.reopened(at).await {
-            Some(room) => self.recent[at].write_again(&room),
-            None => None,
-        };
-        if !self.recent[at].may_try_again() {
-            tracing::warn!(path = ?self.path(), "the outputs of a cell could not be written to its notebook");
-            return;
-        }
-        self.settling.push(settle(msg_id.to_owned(), acknowledgement).boxed());
-    }
-
-    /// The notebook's room, opened again if it was closed meanwhile.
-    async fn reopened(&mut self, at: usize) -> Option<Room> {
-        if let Some(room) = self.room() {
-            return Some(room);
-        }
-        let path = self.path()?;
-        let account = self.recent[at].execution.owner.account();
-        let lease = self
-            .shared
-            .pool
-            .lease(&self.server, &path, RoomKind::Notebook, &account)
-            .await
-            .ok()?;
-        lease.connected().await.ok()?;
-        let room = Room::clone(&lease);
-        self.lease = Some(lease);
-        Some(room)
-    }
-
-    /// The room to write to: the one that is held, or one that happens to be open.
-    fn room(&self) -> Option<Room> {
-        if let Some(lease) = self.lease.as_ref().filter(|lease| lease.is_open()) {
-            return Some(Room::clone(lease));
-        }
-        let path = self.path()?;
-        let lease = self
-            .shared
-            .pool
-            .lease_open(self.server.name(), &path, RoomKind::Notebook)?;
-        Some(Room::clone(&lease))
-    }
-
-    fn path(&self) -> Option<DocPath> {
-        match &self.place {
-            Place::Notebook(path) => Some(
-                self.lease
-                    .as_ref()
-                    .map_or_else(|| path.clone(), |room| room.info().path),
-            ),
-            Place::Scratch { .. } => None,
-        }
-    }
-
     /// Returns to the kernel of an earlier process and to the piece that ran there.
     fn resume(&mut self, execution: Arc<Execution>) {
         let Some((step, msg_id, kernel_id, session)) = execution.resumable() else {
             execution.end_rest(
                 ExecutionStatus::Cancelled,
-                Some("the gateway was restarted before it ran".to_owned()),
+                Some("the gateway was restarted before it was seen to run".to_owned()),
             );
             self.shared.finish(&execution);
             return;
         };
-        let (cell, _) = execution.code_of(step);
-        execution.end_rest(ExecutionStatus::Cancelled, None);
-        let piece = match self.room() {
-            Some(room) if execution.kind == ExecutionKind::Cells => {
-                Piece::resume(Arc::clone(&execution), step, msg_id, &cell, &room)
-            }
-            _ => Piece::unseen(Arc::clone(&execution), step, msg_id),
-        };
+        let room = self.room().filter(|_| execution.kind == ExecutionKind::Cells);
+        let piece = Piece::resume(Arc::clone(&execution), step, msg_id, room.as_ref());
         self.queue.push_front(execution);
         self.active = Some(piece);
         self.finding = Some(Kernel::return_to(Arc::clone(&self.server), kernel_id, session).boxed());
     }
 
-    /// Closes what the worker had open. A kernel that served only the gateway is shut down.
+    /// Closes what the worker had open. A kernel that served only the gateway is shut down, unless something runs in
+    /// it that the next process is to take up.
     async fn leave(mut self) {
-        let room = self.room();
-        if let Some(active) = &mut self.active {
-            active.flush(room.as_ref());
+        let Some(mut kernel) = self.kernel.take() else { return };
+        kernel.link.close();
+        // What the kernel said before it heard of the closing will not be said again.
+        while let Some(event) = kernel.events.recv().await {
+            if let KernelEvent::Message(message) = event {
+                self.hear(message).await;
+            }
         }
-        let Some(kernel) = self.kernel.take() else { return };
+        let room = self.room();
+        for piece in self.active.iter_mut().chain(&mut self.recent) {
+            if piece.flush_at().is_some() {
+                piece.flush(room.as_ref());
+            }
+        }
+        if let Some(active) = &self.active {
+            self.shared.note_outputs(&active.execution);
+            return;
+        }
         let ours = matches!(self.place, Place::Scratch { .. })
             || kernel.started && self.shared.settings.shutdown_started_kernels;
-        kernel.link.close();
-        if ours && self.active.is_none() {
+        if ours {
             let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
             let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
-        }
-    }
-}
-
-/// Waits until the server has the end of a run, or has had the time to say so.
-async fn settle(msg_id: String, acknowledgement: Option<Acknowledgement>) -> (String, bool) {
-    let arrived = match acknowledgement {
-        Some(acknowledgement) => timeout(ARRIVES_WITHIN, acknowledgement.arrived()).await == Ok(true),
-        None => {
-            sleep(TRY_AGAIN_AFTER).await;
-            false
-        }
-    };
-    (msg_id, arrived)
-}
-
-/// How a piece ends.
-#[derive(Debug, Clone)]
-struct Ending {
-    status: ExecutionStatus,
-    reason: Option<String>,
-    /// What the notebook says of it, where the kernel could not.
-    output: Option<(&'static str, String)>,
-}
-
-impl Ending {
-    fn completed() -> Self {
-        Self {
-            status: ExecutionStatus::Completed,
-            reason: None,
-            output: None,
-        }
-    }
-
-    fn failed(ename: &'static str, reason: String) -> Self {
-        Self {
-            status: ExecutionStatus::Failed,
-            reason: Some(reason.clone()),
-            output: Some((ename, reason)),
-        }
-    }
-
-    fn cancelled(reason: &str) -> Self {
-        Self {
-            status: ExecutionStatus::Cancelled,
-            reason: Some(reason.to_owned()),
-            output: None,
-        }
-    }
-
-    fn lost(reason: String) -> Self {
-        Self {
-            status: ExecutionStatus::Lost,
-            reason: Some(reason.clone()),
-            output: Some(("ExecutionLost", reason)),
         }
     }
 }

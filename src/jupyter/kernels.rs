@@ -1,11 +1,17 @@
 //! Kernels as processes: started, interrupted, restarted, shut down.
 
-use reqwest::Method;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{JupyterError, JupyterServer};
 use crate::types::DocPath;
+
+/// Jupyter answers only when a kernel has started, which takes its time where many do at once. To give up earlier
+/// would leave behind a kernel that nobody asked for any more.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunningKernel {
@@ -27,7 +33,7 @@ impl JupyterServer {
         if let Some(name) = name {
             body["name"] = name.into();
         }
-        let request = self.request(Method::POST, "api/kernels").json(&body);
+        let request = self.patient(self.request(Method::POST, "api/kernels").json(&body));
         match self.json(request, "api/kernels").await {
             Err(error) => Err(self.explain_start(error, name).await),
             started => started,
@@ -52,7 +58,7 @@ impl JupyterServer {
 
     /// Restarts a kernel, which keeps its id, and waits until it answers.
     pub async fn restart_kernel(&self, id: &str) -> Result<RunningKernel, JupyterError> {
-        let request = self.request(Method::POST, &format!("api/kernels/{id}/restart"));
+        let request = self.patient(self.request(Method::POST, &format!("api/kernels/{id}/restart")));
         let answer = self.json(request, id).await;
         answer.map_err(|error| self.name_kernel(error, id))
     }
@@ -64,6 +70,11 @@ impl JupyterServer {
             Ok(_) | Err(JupyterError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// A request that starts a kernel.
+    pub(super) fn patient(&self, request: RequestBuilder) -> RequestBuilder {
+        request.timeout(STARTS_WITHIN.max(self.request_timeout()))
     }
 
     pub(super) fn no_kernel(&self, id: &str) -> JupyterError {

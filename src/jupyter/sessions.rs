@@ -61,7 +61,7 @@ impl JupyterServer {
         }
         let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
         let body = json!({ "path": path.as_str(), "name": path.name(), "type": "notebook", "kernel": kernel });
-        let request = self.request(Method::POST, SESSIONS).json(&body);
+        let request = self.patient(self.request(Method::POST, SESSIONS).json(&body));
         match self.json(request, path.as_str()).await {
             Err(error) => Err(self.explain_start(error, kernel_name).await),
             started => started,
@@ -85,6 +85,6 @@ impl JupyterServer {
 
     async fn change_session(&self, session_id: &str, body: &Value) -> Result<NotebookSession, JupyterError> {
         let request = self.request(Method::PATCH, &format!("{SESSIONS}/{session_id}"));
-        self.json(request.json(body), session_id).await
+        self.json(self.patient(request.json(body)), session_id).await
     }
 }

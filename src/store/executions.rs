@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteRow};
 
-use super::{Store, StoreError};
+use super::{OtherGateway, Store, StoreError};
 use crate::types::{ExecutionKind, ExecutionStatus};
 
 /// One execution as it stands. Times are kept to the microsecond.
@@ -113,14 +113,38 @@ impl Store {
         Ok(found)
     }
 
-    /// Everybody's executions that have not ended, the newest first: what a restarted gateway looks after.
-    pub async fn unfinished(&self) -> Result<Vec<ExecutionRecord>, StoreError> {
-        let noted = self.noted(|_| true);
-        let mut query = QueryBuilder::new("SELECT * FROM executions WHERE status IN (");
+    /// Takes over everybody's executions that have not ended and whose gateway has left. Each is given to one
+    /// gateway only, whoever asks at the same time.
+    pub async fn take_over(&self) -> Result<Vec<ExecutionRecord>, StoreError> {
+        let mut query = QueryBuilder::new("SELECT DISTINCT gateway FROM executions WHERE status IN (");
         push_statuses(&mut query, |status| !status.is_finished());
         query.push(")");
-        let stored = query.build_query_as().fetch_all(&self.pool).await?;
-        Ok(overlay(stored, noted, |record| !record.status.is_finished()))
+        let gateways: Vec<Option<String>> = query.build_query_scalar().fetch_all(&self.pool).await?;
+        let mut taken = Vec::new();
+        for gateway in gateways {
+            if gateway
+                .as_deref()
+                .is_some_and(|gateway| self.presence.is_present(gateway))
+            {
+                continue;
+            }
+            let mut query = QueryBuilder::new("UPDATE executions SET gateway = ");
+            query.push_bind(&self.presence.gateway);
+            query.push(" WHERE gateway IS ").push_bind(&gateway);
+            query.push(" AND status IN (");
+            push_statuses(&mut query, |status| !status.is_finished());
+            query.push(") RETURNING *");
+            taken.extend(query.build_query_as::<ExecutionRecord>().fetch_all(&self.pool).await?);
+            if let Some(gateway) = gateway {
+                self.presence.forget(&gateway);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The other gateways that use the same database.
+    pub fn other_gateways(&self) -> Vec<OtherGateway> {
+        self.presence.others()
     }
 
     /// Forgets the executions that ended longer ago than this, and says how many.
@@ -180,15 +204,19 @@ fn push_statuses(query: &mut QueryBuilder<Sqlite>, wanted: impl Fn(ExecutionStat
     }
 }
 
-pub(super) async fn upsert(connection: &mut SqliteConnection, record: &ExecutionRecord) -> Result<(), sqlx::Error> {
+pub(super) async fn upsert(
+    connection: &mut SqliteConnection,
+    record: &ExecutionRecord,
+    gateway: &str,
+) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO executions (execution_id, tenant, principal, server, path, kernel_id, kernel_session, kind, \
-         status, cells, reason, outputs, created_at, started_at, ended_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
+         status, cells, reason, outputs, created_at, started_at, ended_at, gateway) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
          ON CONFLICT (execution_id) DO UPDATE SET server = excluded.server, path = excluded.path, \
          kernel_id = excluded.kernel_id, kernel_session = excluded.kernel_session, status = excluded.status, \
          cells = excluded.cells, reason = excluded.reason, outputs = excluded.outputs, \
-         started_at = excluded.started_at, ended_at = excluded.ended_at",
+         started_at = excluded.started_at, ended_at = excluded.ended_at, gateway = excluded.gateway",
     )
     .bind(&record.execution_id)
     .bind(&record.tenant)
@@ -205,6 +233,7 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, record: &Execution
     .bind(micros(record.created_at))
     .bind(record.started_at.map(micros))
     .bind(record.ended_at.map(micros))
+    .bind(gateway)
     .execute(connection)
     .await?;
     Ok(())

@@ -149,11 +149,11 @@ impl Pending {
 }
 
 /// Writes what is noted, for ever.
-pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool) {
+pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: String) {
     let mut pause = FIRST_PAUSE;
     loop {
         let batch = journal.next_batch().await;
-        match write_batch(&pool, &batch).await {
+        match write_batch(&pool, &batch, &gateway).await {
             Ok(()) => {
                 journal.written(&batch);
                 pause = FIRST_PAUSE;
@@ -168,10 +168,10 @@ pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool) {
     }
 }
 
-async fn write_batch(pool: &SqlitePool, batch: &Batch) -> Result<(), sqlx::Error> {
+async fn write_batch(pool: &SqlitePool, batch: &Batch, gateway: &str) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
     for (record, _) in batch {
-        upsert(&mut transaction, record).await?;
+        upsert(&mut transaction, record, gateway).await?;
     }
     transaction.commit().await
 }

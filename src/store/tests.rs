@@ -214,9 +214,33 @@ async fn a_restarted_gateway_finds_what_has_not_ended() {
     }
     store.close().await;
     let store = folder.open().await;
-    let unfinished = store.unfinished().await.unwrap();
-    let statuses: Vec<_> = unfinished.iter().map(|record| record.status.as_str()).collect();
-    assert_eq!(statuses, ["input_required", "running", "queued"]);
+    let mut left = store.take_over().await.unwrap();
+    left.sort_by(|a, b| a.execution_id.cmp(&b.execution_id));
+    let statuses: Vec<_> = left.iter().map(|record| record.status.as_str()).collect();
+    assert_eq!(statuses, ["queued", "running", "input_required"]);
+    assert_eq!(store.take_over().await.unwrap(), [], "they are its own now");
+}
+
+#[tokio::test]
+async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
+    let folder = Folder::new();
+    let (first, second) = (folder.open().await, folder.open().await);
+    first.note_execution(record(1, ExecutionStatus::Running));
+    first.flush().await;
+    assert_eq!(second.take_over().await.unwrap(), []);
+    let [other] = <[_; 1]>::try_from(second.other_gateways()).unwrap();
+    let leaving = tokio::spawn(other.has_left());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!leaving.is_finished());
+    first.close().await;
+    leaving.await.unwrap();
+    let taken = second.take_over().await.unwrap();
+    assert_eq!(taken, [record(1, ExecutionStatus::Running)]);
+    drop(first);
+    second.close().await;
+    let locks = fs::read_dir(folder.0.path()).unwrap().flatten();
+    let locks = locks.filter(|file| file.path().extension().is_some_and(|kind| kind == "lock"));
+    assert_eq!(locks.count(), 0, "nothing is left of them");
 }
 
 #[tokio::test]

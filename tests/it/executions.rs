@@ -5,61 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually, lab,
-    lab::Folder,
-    notebook::{notebook, whole_cells_on_disk},
+    eventually,
+    notebook::whole_cells_on_disk,
+    scene::{Scene, texts},
 };
-
-/// A notebook with these cells, a person in it, and an agent.
-struct Scene {
-    agent: Agent,
-    human: Human,
-    folder: Folder,
-    path: String,
-    _gateway: Gateway,
-}
-
-async fn scene(cells: &[&str]) -> Scene {
-    let gateway = Gateway::start().await;
-    let folder = lab().folder();
-    let path = folder.write("run.ipynb", &notebook(cells));
-    let human = Human::join(&path).await;
-    let agent = Agent::executing(&gateway, Era::Modern).await;
-    Scene {
-        agent,
-        human,
-        folder,
-        path,
-        _gateway: gateway,
-    }
-}
-
-impl Scene {
-    async fn call(&self, tool: &str, mut arguments: Value) -> crate::support::agent::ToolAnswer {
-        arguments["path"] = self.path.clone().into();
-        self.agent.call(tool, arguments).await
-    }
-
-    async fn run(&self, start: usize, end: usize) -> crate::support::agent::ToolAnswer {
-        let ranges = json!([{ "start": start, "end": end }]);
-        self.call("execute_nb_cells", json!({ "ranges": ranges })).await
-    }
-}
-
-fn texts(result: &Value) -> Vec<&str> {
-    let outputs = result["outputs"].as_array().expect("outputs");
-    outputs
-        .iter()
-        .map(|output| {
-            let text = output["text"].as_str().or(output["data"]["text/plain"].as_str());
-            text.or(output["ename"].as_str()).unwrap_or_default()
-        })
-        .collect()
-}
 
 #[tokio::test]
 async fn cells_run_in_order_and_everybody_sees_the_outputs() {
-    let scene = scene(&["x = 20", "print('hello')\nx + 22", "# Title"]).await;
+    let scene = Scene::new(&["x = 20", "print('hello')\nx + 22", "# Title"]).await;
     let ran = scene.run(0, 2).await.ok();
     assert_eq!(
         (&ran["status"], &ran["executed_cells"], &ran["executed_ranges"]),
@@ -97,7 +50,7 @@ async fn cells_run_in_order_and_everybody_sees_the_outputs() {
 
 #[tokio::test]
 async fn an_error_stops_the_batch_and_is_told_in_both_conventions() {
-    let scene = scene(&["1/0", "print('not reached')"]).await;
+    let scene = Scene::new(&["1/0", "print('not reached')"]).await;
     let failed = scene.run(0, 2).await;
     assert!(failed.is_error);
     let ran = failed.structured;
@@ -125,7 +78,7 @@ async fn an_error_stops_the_batch_and_is_told_in_both_conventions() {
 
 #[tokio::test]
 async fn edits_are_executed_unless_said_otherwise() {
-    let scene = scene(&["1"]).await;
+    let scene = Scene::new(&["1"]).await;
     let insert = json!({ "position": 1, "cells": [{ "content": "6 * 7" }, { "type": "markdown", "content": "# T" }] });
     let inserted = scene.call("insert_nb_cells", insert).await.ok();
     assert_eq!(
@@ -149,7 +102,7 @@ async fn edits_are_executed_unless_said_otherwise() {
 #[tokio::test]
 async fn a_call_that_waited_long_enough_leaves_its_execution_running() {
     let scene =
-        scene(&["import time\nfor n in range(4):\n    print(n, flush=True)\n    time.sleep(0.5)\n'done'"]).await;
+        Scene::new(&["import time\nfor n in range(4):\n    print(n, flush=True)\n    time.sleep(0.5)\n'done'"]).await;
     let run = json!({ "ranges": [{ "start": 0 }], "timeout": 0.3 });
     let running = scene.call("execute_nb_cells", run).await.ok();
     assert_eq!(running["status"], "running");
@@ -173,7 +126,7 @@ async fn a_call_that_waited_long_enough_leaves_its_execution_running() {
 
 #[tokio::test]
 async fn code_runs_beside_the_notebook_or_in_a_kernel_of_its_own() {
-    let scene = scene(&["secret = 7"]).await;
+    let scene = Scene::new(&["secret = 7"]).await;
     scene.run(0, 1).await.ok();
     let ran = scene.call("run_code", json!({ "code": "secret * 6" })).await.ok();
     assert_eq!((texts(&ran), &ran["status"]), (vec!["42"], &json!("completed")));
@@ -191,7 +144,7 @@ async fn code_runs_beside_the_notebook_or_in_a_kernel_of_its_own() {
 
 #[tokio::test]
 async fn cancelling_interrupts_what_runs_and_removes_what_waits() {
-    let scene = scene(&["while True: pass", "print('waits')"]).await;
+    let scene = Scene::new(&["while True: pass", "print('waits')"]).await;
     let start = async |cell: usize| {
         let run = json!({ "ranges": [{ "start": cell }], "timeout": 0 });
         scene.call("execute_nb_cells", run).await.ok()["execution_id"].clone()

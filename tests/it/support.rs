@@ -12,6 +12,7 @@ pub mod own_lab;
 pub mod process;
 pub mod proxy;
 pub mod running;
+pub mod scene;
 pub mod watcher;
 pub mod wire;
 

@@ -101,15 +101,16 @@ impl Line {
     ) -> End {
         let (mut sink, mut stream) = self.socket.split();
         let heard = Notify::new();
-        tokio::select! {
+        let end = tokio::select! {
             end = listen(&mut stream, self.framing, greeting, events, &heard) => end,
-            end = speak(&mut sink, self.framing, outbox) => end,
+            end = speak(&mut sink, self.framing, outbox, closing) => end,
             gone = watch_over(kernel, &heard) => End::Gone(gone),
-            () = closing.cancelled() => {
-                hang_up(sink, stream).await;
-                End::Left
-            }
+        };
+        if closing.is_cancelled() || matches!(end, End::Left) {
+            hang_up(sink, stream).await;
+            return End::Left;
         }
+        end
     }
 }
 
@@ -171,8 +172,14 @@ async fn decode(
     parsed.unwrap_or(Err(WireError::Json))
 }
 
-/// Sends what is to be sent, and a ping from time to time.
-async fn speak(sink: &mut Sink, framing: Framing, outbox: &mut mpsc::Receiver<Request>) -> End {
+/// Sends what is to be sent, and a ping from time to time. When the link is closed it says so, and the listener hears
+/// what the kernel said before the server took notice.
+async fn speak(
+    sink: &mut Sink,
+    framing: Framing,
+    outbox: &mut mpsc::Receiver<Request>,
+    closing: &CancellationToken,
+) -> End {
     let mut pings = interval(PING);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -183,6 +190,11 @@ async fn speak(sink: &mut Sink, framing: Framing, outbox: &mut mpsc::Receiver<Re
                 None => return End::Left,
             },
             _ = pings.tick() => (Frame::Ping(Bytes::new()), None),
+            () = closing.cancelled() => {
+                let _ = sink.send(Frame::Close(None)).await;
+                tokio::time::sleep(CLOSE_PATIENCE).await;
+                return End::Left;
+            }
         };
         if let Err(error) = sink.send(frame).await {
             return End::Cut(error.to_string());

@@ -260,6 +260,13 @@ impl Room {
         self.0.read().document.source(cell)
     }
 
+    /// The outputs of a cell as nbformat has them.
+    pub fn outputs_of(&self, cell: &str) -> Option<Vec<Value>> {
+        let document = &self.0.read().document;
+        let (_, cell) = document.cells(document.position_of(cell)).pop()?;
+        Some(cell.outputs)
+    }
+
     pub fn is_code(&self, cell: &str) -> bool {
         self.0.read().document.is_code(cell)
     }

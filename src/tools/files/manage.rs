@@ -61,6 +61,8 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
     if old != new {
         server.rename(&old, &new).await?;
         call.pool().renamed(server.name(), &old, &new);
+        // What is run next under the new name must find the kernel there.
+        call.engine().renamed(server, &old, &new).await;
     } else {
         server.document(&old).await?;
     }

@@ -210,6 +210,15 @@ impl Human {
         });
     }
 
+    pub fn clear_outputs(&self, at: u32) {
+        self.change(|page, txn| {
+            let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");
+            let outputs: ArrayRef = cell.get(txn, "outputs").expect("outputs").cast().expect("a list");
+            let length = outputs.len(txn);
+            outputs.remove_range(txn, 0, length);
+        });
+    }
+
     pub fn delete_cell(&self, at: u32) {
         self.change(|page, txn| page.cells.remove(txn, at));
     }

@@ -41,3 +41,9 @@ fn ps(arguments: &[&str]) -> String {
     let output = Command::new("ps").args(arguments).output().expect("ps runs");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
+
+/// How much memory a process takes.
+pub fn resident_bytes(pid: u32) -> usize {
+    let kilobytes = ps(&["-o", "rss=", "-p", &pid.to_string()]);
+    kilobytes.parse::<usize>().expect("a number") * 1024
+}

@@ -1,0 +1,201 @@
+//! How what runs comes to its end, and what that means for what waits behind it.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::time::Instant;
+
+use super::{Worker, writing::settle};
+use crate::{
+    execution::{
+        job::Execution,
+        piece::Piece,
+        run::{Fate, Outcome},
+    },
+    types::ExecutionStatus,
+};
+
+/// Cells that ran and may still be changed by the kernel: displays that are updated, threads that print.
+const MAX_RECENT: usize = 64;
+const MAX_RECENT_BYTES: usize = 32 * 1024 * 1024;
+/// A request that the kernel drops because another client's failed is sent again, but not for ever.
+const MAX_REPEATS: u32 = 5;
+
+impl Worker {
+    pub(super) fn ended(&mut self, outcome: Outcome) {
+        let Some(active) = self.active.take() else { return };
+        // What has begun must not run twice.
+        let did_not_run = outcome == Outcome::Aborted && !active.run.begun;
+        if did_not_run && !active.interrupted && active.execution.requeue(active.step) <= MAX_REPEATS {
+            return;
+        }
+        let ending = match outcome {
+            Outcome::Completed => Ending::completed(),
+            Outcome::Failed { ename, evalue } if active.interrupted && ename == "KeyboardInterrupt" => {
+                Ending::cancelled(&format!("it was interrupted: {ename} {evalue}"))
+            }
+            Outcome::Failed { ename, evalue } => Ending {
+                status: ExecutionStatus::Failed,
+                reason: Some(format!("{ename}: {evalue}")),
+                output: None,
+            },
+            Outcome::Aborted if did_not_run => {
+                Ending::cancelled("the kernel dropped it because something before it failed")
+            }
+            Outcome::Aborted => Ending::cancelled("it was interrupted"),
+        };
+        self.end(active, ending);
+    }
+
+    pub(super) async fn befell(&mut self, fate: Fate) {
+        let ending = match fate {
+            Fate::Died => Ending::failed("KernelDied", "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables".to_owned()),
+            Fate::Restarted => Ending::cancelled("the kernel was restarted"),
+            Fate::ShutDown => Ending::cancelled("the kernel was shut down"),
+            // A kernel that was just started says so too.
+            Fate::Starting if self.active.as_ref().is_some_and(|active| active.run.busy) => {
+                Ending::cancelled("the kernel was restarted")
+            }
+            // One that was sent just before may have gone to the process that has ended.
+            Fate::Starting => {
+                let doubt = "the kernel was started anew before the run was seen to begin";
+                return self.raise_barrier(doubt).await;
+            }
+        };
+        self.forget_recent();
+        if fate == Fate::ShutDown {
+            self.kernel = None;
+        }
+        if self.active.is_some() {
+            self.end_all(ending);
+        }
+    }
+
+    /// Ends what runs, and with it what waits behind it and counted on the same kernel.
+    pub(super) fn end_all(&mut self, ending: Ending) {
+        self.barrier = None;
+        let behind = format!(
+            "it did not run: {}",
+            ending.reason.as_deref().unwrap_or("the kernel is gone")
+        );
+        let nothing_ran = self.active.is_none();
+        if let Some(active) = self.active.take() {
+            self.end(active, ending.clone());
+        }
+        for execution in std::mem::take(&mut self.queue) {
+            let status = if nothing_ran {
+                ending.status
+            } else {
+                ExecutionStatus::Cancelled
+            };
+            let reason = if nothing_ran {
+                ending.reason.clone()
+            } else {
+                Some(behind.clone())
+            };
+            execution.end_rest(status, reason);
+            self.shared.finish(&execution);
+        }
+    }
+
+    /// Ends a piece: its outputs are written out, its record is kept, and what follows of its batch is decided.
+    pub(super) fn end(&mut self, mut piece: Piece, ending: Ending) {
+        self.idle_since = Instant::now();
+        if let Some((ename, evalue)) = &ending.output {
+            piece.with_step(|step| step.outputs.push_end(ename, evalue));
+        }
+        let room = self.room();
+        let acknowledgement = piece.finish(room.as_ref());
+        if piece.is_shown() {
+            self.settling
+                .push(settle(piece.run.msg_id.clone(), acknowledgement).boxed());
+        }
+        let execution = Arc::clone(&piece.execution);
+        execution.end_step(piece.step, ending.status, ending.reason);
+        let stops = match ending.status {
+            // What an earlier process queued behind it is not begun by this one.
+            ExecutionStatus::Completed if piece.resumed => {
+                let why = "the gateway was restarted before the cells after it ran";
+                execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
+                true
+            }
+            ExecutionStatus::Completed => false,
+            ExecutionStatus::Failed => execution.stop_on_error,
+            _ => true,
+        };
+        self.remember(piece);
+        self.close_batch(&execution, stops);
+    }
+
+    /// Keeps a piece that has ended, and forgets the oldest where there are too many.
+    fn remember(&mut self, piece: Piece) {
+        self.recent.push_back(piece);
+        let mut bytes: usize = self.recent.iter().map(Piece::bytes).sum();
+        while self.recent.len() > MAX_RECENT || bytes > MAX_RECENT_BYTES && self.recent.len() > 1 {
+            bytes -= self.recent.pop_front().as_ref().map_or(0, Piece::bytes);
+        }
+    }
+
+    /// The kernel's process has ended and will say nothing more of them. Those whose end is not yet with the server
+    /// stay until it is.
+    pub(super) fn forget_recent(&mut self) {
+        self.recent.retain(|piece| !piece.settled);
+    }
+
+    /// Ends an execution whose steps have all ended, or are not to run.
+    pub(super) fn close_batch(&mut self, execution: &Arc<Execution>, stops: bool) {
+        if stops {
+            execution.end_rest(ExecutionStatus::Cancelled, None);
+        }
+        if execution.next_step().is_none() {
+            self.queue.retain(|queued| !Arc::ptr_eq(queued, execution));
+            self.shared.finish(execution);
+        } else {
+            self.shared.note(execution);
+            execution.changed();
+        }
+    }
+}
+
+/// How a piece ends.
+#[derive(Debug, Clone)]
+pub(super) struct Ending {
+    status: ExecutionStatus,
+    reason: Option<String>,
+    /// What the notebook says of it, where the kernel could not.
+    output: Option<(&'static str, String)>,
+}
+
+impl Ending {
+    pub(super) fn completed() -> Self {
+        Self {
+            status: ExecutionStatus::Completed,
+            reason: None,
+            output: None,
+        }
+    }
+
+    pub(super) fn failed(ename: &'static str, reason: String) -> Self {
+        Self {
+            status: ExecutionStatus::Failed,
+            reason: Some(reason.clone()),
+            output: Some((ename, reason)),
+        }
+    }
+
+    pub(super) fn cancelled(reason: &str) -> Self {
+        Self {
+            status: ExecutionStatus::Cancelled,
+            reason: Some(reason.to_owned()),
+            output: None,
+        }
+    }
+
+    pub(super) fn lost(reason: String) -> Self {
+        Self {
+            status: ExecutionStatus::Lost,
+            reason: Some(reason.clone()),
+            output: Some(("ExecutionLost", reason)),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How outputs get into the notebook that people look at, also when its room was closed or lost meanwhile.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Place, Worker};
+use crate::{
+    execution::piece::Piece,
+    jupyter::room::{Acknowledgement, Room, RoomKind},
+    types::DocPath,
+};
+
+/// How long the end of a run may take to reach the server before it is written once more.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Worker {
+    pub(super) fn flush(&mut self) {
+        let now = Instant::now();
+        let room = self.room();
+        let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
+        for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
+            piece.flush(room.as_ref());
+        }
+    }
+
+    /// The end of a run is with the server, or was lost with its document and is written again.
+    pub(super) async fn settled(&mut self, msg_id: &str, arrived: bool) {
+        let Some(at) = self.recent.iter().position(|piece| piece.run.msg_id == msg_id) else {
+            return;
+        };
+        if arrived {
+            self.recent[at].settled = true;
+            return;
+        }
+        let acknowledgement = match self.reopened(at).await {
+            Some(room) => self.recent[at].write_again(&room),
+            None => None,
+        };
+        if !self.recent[at].may_try_again() {
+            self.recent[at].settled = true;
+            tracing::warn!(path = ?self.path(), "the outputs of a cell could not be written to its notebook");
+            return;
+        }
+        self.settling.push(settle(msg_id.to_owned(), acknowledgement).boxed());
+    }
+
+    /// The notebook's room, opened again if it was closed meanwhile.
+    async fn reopened(&mut self, at: usize) -> Option<Room> {
+        if let Some(room) = self.room() {
+            return Some(room);
+        }
+        let path = self.path()?;
+        let account = self.recent[at].execution.owner.account();
+        let lease = self
+            .shared
+            .pool
+            .lease(&self.server, &path, RoomKind::Notebook, &account)
+            .await
+            .ok()?;
+        lease.connected().await.ok()?;
+        let room = Room::clone(&lease);
+        self.lease = Some(lease);
+        Some(room)
+    }
+
+    /// The room to write to: the one that is held, or one that happens to be open.
+    pub(super) fn room(&self) -> Option<Room> {
+        if let Some(lease) = self.lease.as_ref().filter(|lease| lease.is_open()) {
+            return Some(Room::clone(lease));
+        }
+        let path = self.path()?;
+        let lease = self
+            .shared
+            .pool
+            .lease_open(self.server.name(), &path, RoomKind::Notebook)?;
+        Some(Room::clone(&lease))
+    }
+
+    pub(super) fn path(&self) -> Option<DocPath> {
+        match &self.place {
+            Place::Notebook(path) => Some(
+                self.lease
+                    .as_ref()
+                    .map_or_else(|| path.clone(), |room| room.info().path),
+            ),
+            Place::Scratch { .. } => None,
+        }
+    }
+}
+
+/// Waits until the server has the end of a run, or has had the time to say so.
+pub(super) async fn settle(msg_id: String, acknowledgement: Option<Acknowledgement>) -> (String, bool) {
+    let arrived = match acknowledgement {
+        Some(acknowledgement) => timeout(ARRIVES_WITHIN, acknowledgement.arrived()).await == Ok(true),
+        None => {
+            sleep(TRY_AGAIN_AFTER).await;
+            false
+        }
+    };
+    (msg_id, arrived)
+}

@@ -1,0 +1,94 @@
+//! Executions outlive the calls that asked for them, and belong to nobody but their principal.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{
+    Agent, Era,
+    agent::ERAS,
+    gateway::{everything, lab_server},
+    scene::{Scene, ended, id, texts},
+};
+
+const COUNT: &str = "import time\nfor n in range(6):\n    print(n, flush=True)\n    time.sleep(0.5)";
+const COUNTED: &str = "0\n1\n2\n3\n4\n5\n";
+
+#[tokio::test]
+async fn a_cell_that_runs_longer_than_rooms_stay_open_keeps_its_room() {
+    let scene = Scene::with("[sessions]\nidle_timeout = \"1s\"\n", &[COUNT]).await;
+    let id = scene.start(0).await;
+    // Nobody asks for anything meanwhile.
+    scene.shows(0, "5\n").await;
+    assert_eq!(scene.rests(0).await, COUNTED);
+    let ended = scene.ended(&id).await;
+    assert_eq!(ended["status"], "completed");
+    assert_eq!(texts(&ended["cells"][0]), [COUNTED]);
+    scene.saved("run.ipynb", 0, COUNTED).await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_killed_loses_nothing() {
+    let stranger = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"test-token-of-ben\"\npermissions = [\"read\", \"write\", \"execute\"]\n";
+    let config = format!("{}{}{stranger}", lab_server("lab"), everything());
+    for era in ERAS {
+        let scene = Scene::configured(&config, &[COUNT]).await;
+        let killed = Agent::connect(&scene.gateway, era).await;
+        let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }] });
+        let call = async {
+            killed
+                .start(1, "tools/call", json!({ "name": "execute_nb_cells", "arguments": run }))
+                .await
+        };
+        // A response may begin at once or with the answer; either way the connection goes at a third of the cell.
+        let watch = scene.shows(0, "1\n");
+        tokio::select! {
+            () = watch => {}
+            response = call => {
+                scene.shows(0, "1\n").await;
+                drop(response);
+            }
+        }
+        drop(killed);
+        let again = Agent::connect(&scene.gateway, Era::Modern).await;
+        let listed = again.call("list_executions", json!({ "path": scene.path })).await.ok();
+        let id = id(&listed["executions"][0]);
+        let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", era).await;
+        for tool in ["get_execution", "cancel_execution"] {
+            let refused = ben.call(tool, json!({ "execution_id": id })).await.error();
+            assert!(refused.contains("there is no execution"), "{refused}");
+        }
+        let result = ended(&again, &id).await;
+        assert_eq!(
+            (&result["status"], texts(&result["cells"][0])),
+            (&json!("completed"), vec![COUNTED]),
+            "{era:?}"
+        );
+        assert_eq!(scene.rests(0).await, COUNTED);
+        let refused = ben.call("get_execution", json!({ "execution_id": id })).await.error();
+        assert!(refused.contains("there is no execution"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn beyond_the_limit_it_is_said_what_runs() {
+    let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
+    let scene = Scene::configured(
+        &format!("{}{tenant}", lab_server("lab")),
+        &["import time; time.sleep(60)", "1"],
+    )
+    .await;
+    let running = scene.start(0).await;
+    let refused = scene.run(1, 2).await.error();
+    for part in ["1 executions", &running, &scene.path, "cancel_execution"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    scene.shows_running(0).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene
+        .agent
+        .call("cancel_execution", json!({ "execution_id": running }))
+        .await
+        .ok();
+    assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["1"]);
+}

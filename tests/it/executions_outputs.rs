@@ -1,0 +1,170 @@
+//! Outputs of every kind and size, as the kernel sends them and as JupyterLab would show them.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, eventually,
+    notebook::{notebook, whole_cells_on_disk},
+    own_lab::OwnLab,
+    process::resident_bytes,
+    running::{Home, Running},
+    scene::{Scene, ended, id, texts},
+};
+
+/// Runs the first cell, and returns its outputs as the file has them.
+async fn saved_outputs(scene: &Scene, cell: usize, wanted: usize) -> Vec<Value> {
+    let file = scene.folder.disk.join("run.ipynb");
+    eventually("the file has the outputs", async || {
+        let cells = whole_cells_on_disk(&file)?;
+        let outputs = cells[cell]["outputs"].as_array()?.clone();
+        (outputs.len() == wanted).then_some(outputs)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn rich_outputs_arrive_whole() {
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let code = format!(
+        "from IPython.display import display, HTML, Image\nimport base64\n\
+         display(HTML('<table class=\"dataframe\"><tr><td>1</td></tr></table>'))\n\
+         display(Image(base64.b64decode('{pixel}')))\n\
+         display({{'application/vnd.jupyter.widget-view+json': {{'model_id': 'abc', 'version_major': 2, 'version_minor': 0}}, 'text/plain': 'IntSlider(value=0)'}}, raw=True)\n\
+         print('\\x1b[31mred\\x1b[0m 漢字 🎉 e\\u0301')\n\
+         import sys; print('warned', file=sys.stderr)\n\
+         {{'a': 1}}"
+    );
+    let scene = Scene::new(&[&code]).await;
+    let answer = scene.run(0, 1).await;
+    let ran = answer.ok();
+    assert_eq!(ran["status"], "completed", "{ran}");
+    let saved = saved_outputs(&scene, 0, 6).await;
+    let text = |value: &Value| match value {
+        Value::Array(lines) => lines.iter().map(|line| line.as_str().unwrap()).collect::<String>(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    assert!(text(&saved[0]["data"]["text/html"]).contains("dataframe"));
+    assert_eq!(text(&saved[1]["data"]["image/png"]).trim_end(), pixel);
+    assert_eq!(
+        saved[2]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"],
+        "abc"
+    );
+    assert_eq!(text(&saved[3]["text"]), "\u{1b}[31mred\u{1b}[0m 漢字 🎉 e\u{301}\n");
+    assert_eq!(
+        (&saved[4]["name"], text(&saved[4]["text"])),
+        (&json!("stderr"), "warned\n".to_owned())
+    );
+    assert_eq!(text(&saved[5]["data"]["text/plain"]), "{'a': 1}");
+    assert!(
+        saved.iter().all(|output| output.get("transient").is_none()),
+        "nbformat knows no such member"
+    );
+}
+
+#[tokio::test]
+async fn progress_bars_and_cleared_outputs_end_as_people_see_them() {
+    let bar = "import time, sys\nfor n in range(101):\n    print(f'\\r{n:3}% ' + '█' * (n // 10), end='', file=sys.stderr, flush=True)\n    time.sleep(0.005)\nprint(' 完', file=sys.stderr)";
+    let cleared = "from IPython.display import clear_output\nfor n in range(30):\n    clear_output(wait=True)\n    print('round', n)";
+    let scene = Scene::new(&[bar, cleared]).await;
+    let ran = scene.run(0, 2).await.ok();
+    let full = "100% ██████████ 完\n";
+    assert_eq!(texts(&ran["execution_results"][0]), [full]);
+    assert_eq!(texts(&ran["execution_results"][1]), ["round 29\n"]);
+    scene.saved("run.ipynb", 0, full).await;
+    scene.saved("run.ipynb", 1, "round 29\n").await;
+}
+
+#[tokio::test]
+async fn a_display_is_updated_from_a_later_cell() {
+    let make = "from IPython.display import display\nprint('before')\nhandle = display('first', display_id=True)\nprint('after')";
+    let scene = Scene::new(&[make, "handle.update('second')"]).await;
+    scene.run(0, 2).await.ok();
+    scene.saved("run.ipynb", 0, "before\n'second'after\n").await;
+    scene.shows(0, "'second'").await;
+    assert_eq!(scene.human.cell(1)["outputs"], json!([]));
+}
+
+#[tokio::test]
+async fn threads_that_print_after_their_cell_ended_print_there() {
+    let late = "import threading, time\ndef late():\n    time.sleep(0.7)\n    print('late')\nthreading.Thread(target=late).start()\nprint('in time')";
+    let scene = Scene::new(&["print('another')", late]).await;
+    let ran = scene.run(0, 2).await.ok();
+    assert_eq!(texts(&ran["execution_results"][1]), ["in time\n"]);
+    scene.shows(1, "late").await;
+    assert_eq!(scene.rests(1).await, "in time\nlate\n");
+    scene.saved("run.ipynb", 1, "in time\nlate\n").await;
+}
+
+#[tokio::test]
+async fn a_cell_that_prints_without_end_can_be_interrupted() {
+    let scene =
+        Scene::new(&["import time\nprint('xxx', flush=True)\ntime.sleep(0.3)\nwhile True: print('x' * 100)"]).await;
+    let running = scene.start(0).await;
+    scene.shows(0, "xxx").await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    scene.call("interrupt_nb_kernel", json!({})).await.ok();
+    let ended = scene.ended(&running).await;
+    assert_eq!(ended["status"], "cancelled", "{}", ended["reason"]);
+    // What Jupyter itself thins out may include the last words.
+    assert!(scene.rests(0).await.starts_with("xxx\n"));
+    assert_eq!(scene.code("1").await, "1");
+}
+
+#[tokio::test]
+async fn an_output_that_is_too_large_is_left_out_and_that_is_said() {
+    let large = "from IPython.display import display\nprint('small')\ndisplay({'text/plain': 'y' * 20_000_000}, raw=True)\nprint('after')";
+    let scene = Scene::new(&[large]).await;
+    let ran = scene.run(0, 1).await.ok();
+    assert_eq!(ran["status"], "completed");
+    let shown = scene.rests(0).await;
+    assert_eq!(shown, "small\n\n[output beyond 10485760 bytes was not kept]\nafter\n");
+}
+
+#[tokio::test]
+async fn a_hundred_megabytes_of_output_leave_the_gateway_as_small_as_it_was() {
+    let jupyter = OwnLab::start(&[
+        "--ZMQChannelsWebsocketConnection.iopub_data_rate_limit=1e12",
+        "--ZMQChannelsWebsocketConnection.iopub_msg_rate_limit=1e12",
+    ])
+    .await;
+    let flood = "for n in range(1_000_000): print('x' * 99)\nprint('end')";
+    jupyter.write("f.ipynb", &notebook(&["1", flood]));
+    let home = Home::new();
+    let mut command = home.serve();
+    command
+        .env("JUPYTERLAB_URL", jupyter.url())
+        .env("JUPYTERLAB_TOKEN", jupyter.token())
+        .env("JMG__EXECUTION__MAX_OUTPUT_BYTES", "2000000")
+        .env("JMG__STORE__URL", "sqlite::memory:");
+    let gateway = Running::start(command).await;
+    let agent = Agent::connect_to(gateway.url(), gateway.token(), Era::Modern).await;
+    agent
+        .call(
+            "execute_nb_cells",
+            json!({ "path": "f.ipynb", "ranges": [{ "start": 0 }] }),
+        )
+        .await
+        .ok();
+    let before = resident_bytes(gateway.pid());
+    let run = json!({ "path": "f.ipynb", "ranges": [{ "start": 1 }], "timeout": 0 });
+    let running = id(&agent.call("execute_nb_cells", run).await.ok());
+    let mut most = before;
+    let measuring = async {
+        loop {
+            most = most.max(resident_bytes(gateway.pid()));
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = ended(&agent, &running) => ended,
+        () = measuring => unreachable!(),
+    };
+    assert_eq!(ended["status"], "completed");
+    let [kept, mark] = texts(&ended["cells"][0])[..] else {
+        panic!("two outputs");
+    };
+    assert_eq!(kept.len(), 2_000_000);
+    assert_eq!(mark, "\n[output beyond 2000000 bytes was not kept]\n");
+    println!("{} MB before, at most {} MB", before >> 20, most >> 20);
+    assert!(most < before + (60 << 20), "{} MB more", (most - before) >> 20);
+}

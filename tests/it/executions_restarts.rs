@@ -1,0 +1,195 @@
+//! A gateway that leaves or is killed while code runs, and the one that comes after it.
+
+use std::{process::Command, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, Human, eventually,
+    gateway::{everything, lab_server},
+    lab,
+    lab::Folder,
+    notebook::notebook,
+    running::{Home, Running},
+    scene::{Tab, ended, id, person, shown, texts},
+};
+
+/// Tells how often it ran, and waits in the middle.
+const WAITS: &str = "import os, time\nopen('runs', 'a').write('once ')\nprint('begin', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('middle', flush=True)\n'end'";
+
+/// The binary with a database that outlives it, and a notebook.
+struct Stage {
+    home: Home,
+    folder: Folder,
+    path: String,
+    human: Human,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let folder = lab().folder();
+        let path = folder.write("r.ipynb", &notebook(&["'first'", WAITS, "print('never')"]));
+        Self {
+            home: Home::new(),
+            human: Human::join(&path).await,
+            folder,
+            path,
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.home.serve();
+        command
+            .env("JUPYTERLAB_URL", lab().url())
+            .env("JUPYTERLAB_TOKEN", lab().token());
+        command
+    }
+
+    async fn gateway(&self) -> (Running, Agent) {
+        let running = Running::start(self.command()).await;
+        let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
+        (running, agent)
+    }
+
+    /// All cells, of which the second waits, and one more execution behind them.
+    async fn begin(&self, agent: &Agent) -> (String, String) {
+        let run = |start: usize, end: usize| json!({ "path": self.path, "ranges": [{ "start": start, "end": end }], "timeout": 0 });
+        let running = id(&agent.call("execute_nb_cells", run(0, 3)).await.ok());
+        let waiting = id(&agent.call("execute_nb_cells", run(0, 1)).await.ok());
+        self.human
+            .wait_for("it has begun", |human| shown(&human.cell(1)).contains("begin"))
+            .await;
+        (running, waiting)
+    }
+
+    async fn kernel(&self) -> String {
+        let sessions: Value = person().get("api/sessions").await.json().await.unwrap();
+        let mut sessions = sessions.as_array().unwrap().iter();
+        let session = sessions
+            .find(|session| session["path"] == self.path.as_str())
+            .expect("a session");
+        session["kernel"]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What the next gateway must find, if the code ended while it could be heard or was kept for it.
+    async fn is_completed(&self, agent: &Agent, running: &str, waiting: &str) {
+        let result = ended(agent, running).await;
+        let statuses: Vec<&Value> = result["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| &cell["status"])
+            .collect();
+        assert_eq!(statuses, ["completed", "completed", "cancelled"], "{result}");
+        assert_eq!(texts(&result["cells"][0]), ["'first'"]);
+        assert_eq!(texts(&result["cells"][1]), ["begin\nmiddle\n", "'end'"]);
+        assert!(result["reason"].as_str().unwrap().contains("restarted"), "{result}");
+        self.rests("begin\nmiddle\n'end'").await;
+        assert_eq!(ended(agent, waiting).await["status"], "cancelled");
+        assert_eq!(self.folder.read("runs"), "once ", "nothing runs twice");
+    }
+
+    async fn rests(&self, text: &str) {
+        self.human
+            .wait_for("the cell rests", |human| {
+                let cell = human.cell(1);
+                cell["execution_state"] == "idle" && shown(&cell).contains(text)
+            })
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn what_runs_when_the_gateway_leaves_is_taken_up_by_the_next() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let (running, waiting) = stage.begin(&agent).await;
+    gateway.signal("-TERM");
+    assert_eq!(gateway.ended().await.code, Some(0));
+    stage.folder.write("go", "");
+    let (_gateway, agent) = stage.gateway().await;
+    stage.is_completed(&agent, &running, &waiting).await;
+}
+
+#[tokio::test]
+async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let (running, waiting) = stage.begin(&agent).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    let (_gateway, agent) = stage.gateway().await;
+    stage.folder.write("go", "");
+    stage.is_completed(&agent, &running, &waiting).await;
+}
+
+#[tokio::test]
+async fn what_nobody_kept_for_the_next_gateway_is_lost() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let (running, waiting) = stage.begin(&agent).await;
+    let kernel = stage.kernel().await;
+    let _tab = Tab::open(&kernel).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    stage.folder.write("go", "");
+    eventually("the kernel is idle", async || {
+        let kernel: Value = person()
+            .get(&format!("api/kernels/{kernel}"))
+            .await
+            .json()
+            .await
+            .unwrap();
+        (kernel["execution_state"] == "idle").then_some(())
+    })
+    .await;
+    let (_gateway, agent) = stage.gateway().await;
+    let result = ended(&agent, &running).await;
+    assert_eq!(result["status"], "lost", "{result}");
+    assert_eq!(texts(&result["cells"][1]), ["begin\n", "ExecutionLost"]);
+    stage.rests("ExecutionLost").await;
+    assert_eq!(ended(&agent, &waiting).await["status"], "cancelled");
+    assert_eq!(stage.folder.read("runs"), "once ");
+}
+
+#[tokio::test]
+async fn two_gateways_on_one_database_leave_each_other_their_executions() {
+    let stage = Stage::new().await;
+    let store = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[store]\nurl = \"sqlite://{}/gateway.db\"\n{}{}",
+        store.path().display(),
+        lab_server("lab"),
+        everything()
+    );
+    let first = Gateway::configured(&config).await;
+    let agent = Agent::connect(&first, Era::Modern).await;
+    let (running, waiting) = stage.begin(&agent).await;
+    let second = Gateway::configured(&config).await;
+    let other = Agent::connect(&second, Era::Modern).await;
+    // Time enough to take what it should not.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let seen = other
+        .call("get_execution", json!({ "execution_id": running }))
+        .await
+        .ok();
+    assert_eq!(seen["status"], "running");
+    let seen = other
+        .call("get_execution", json!({ "execution_id": waiting }))
+        .await
+        .ok();
+    assert_eq!(seen["status"], "queued");
+    // When the first leaves, the second takes up what it leaves behind.
+    first.drain().start();
+    first.gone().await;
+    stage.folder.write("go", "");
+    eventually("it is taken up and ends", async || {
+        let seen = other
+            .call("get_execution", json!({ "execution_id": running }))
+            .await
+            .structured;
+        (seen["status"] != "running").then_some(())
+    })
+    .await;
+    stage.is_completed(&other, &running, &waiting).await;
+}

@@ -1,0 +1,239 @@
+//! A notebook whose cells are run: a person who has it open, an agent, and the gateway between them.
+
+use std::sync::Arc;
+
+use jupyter_mcp_gateway::{
+    config::{Secret, ServerConfig},
+    jupyter::{
+        JupyterServer,
+        kernel::{ExecuteRequest, KernelEvent, KernelLink},
+    },
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+
+use super::{
+    Agent, Era, Gateway, Human,
+    agent::ToolAnswer,
+    eventually,
+    gateway::{everything, metrics, server},
+    jupyter::{JupyterApi, install_tls},
+    lab,
+    lab::Folder,
+    notebook::{notebook, whole_cells_on_disk},
+};
+
+pub struct Scene {
+    pub agent: Agent,
+    pub human: Human,
+    pub folder: Folder,
+    pub path: String,
+    pub gateway: Gateway,
+}
+
+impl Scene {
+    pub async fn new(cells: &[&str]) -> Self {
+        Self::with("", cells).await
+    }
+
+    /// With more settings.
+    pub async fn with(more: &str, cells: &[&str]) -> Self {
+        Self::through(lab().url(), more, cells).await
+    }
+
+    /// The gateway reaches JupyterLab by another way.
+    pub async fn through(url: &str, more: &str, cells: &[&str]) -> Self {
+        let config = format!("{more}\n{}{}", server("lab", url, lab().token()), everything());
+        Self::configured(&config, cells).await
+    }
+
+    pub async fn configured(config: &str, cells: &[&str]) -> Self {
+        let gateway = Gateway::configured(config).await;
+        let folder = lab().folder();
+        let path = folder.write("run.ipynb", &notebook(cells));
+        Self {
+            human: Human::join(&path).await,
+            agent: Agent::executing(&gateway, Era::Modern).await,
+            folder,
+            path,
+            gateway,
+        }
+    }
+
+    /// Calls a tool on the notebook.
+    pub async fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
+        arguments["path"] = self.path.clone().into();
+        self.agent.call(tool, arguments).await
+    }
+
+    /// Runs cells and waits for them.
+    pub async fn run(&self, start: usize, end: usize) -> ToolAnswer {
+        let ranges = json!([{ "start": start, "end": end }]);
+        self.call("execute_nb_cells", json!({ "ranges": ranges })).await
+    }
+
+    /// Runs one cell without waiting for it; its execution's id.
+    pub async fn start(&self, cell: usize) -> String {
+        let run = json!({ "ranges": [{ "start": cell }], "timeout": 0 });
+        id(&self.call("execute_nb_cells", run).await.structured)
+    }
+
+    /// What running code in the notebook's kernel prints or results in.
+    pub async fn code(&self, code: &str) -> String {
+        let ran = self.call("run_code", json!({ "code": code })).await.ok();
+        texts(&ran).concat()
+    }
+
+    /// An execution as it is when it has ended.
+    pub async fn ended(&self, id: &str) -> Value {
+        ended(&self.agent, id).await
+    }
+
+    /// Waits until the person sees this in a cell's outputs.
+    pub async fn shows(&self, cell: u32, text: &str) {
+        let what = format!("the person sees {text:?}");
+        self.human
+            .wait_for(&what, |human| shown(&human.cell(cell)).contains(text))
+            .await;
+    }
+
+    /// Waits until a cell looks as if it ran.
+    pub async fn shows_running(&self, cell: u32) {
+        self.human
+            .wait_for("the cell runs", |human| {
+                human.cell(cell)["execution_state"] == "running"
+            })
+            .await;
+    }
+
+    /// Waits until a cell does not look as if it ran, and returns what the person sees of its outputs then.
+    pub async fn rests(&self, cell: u32) -> String {
+        self.human
+            .wait_for("the cell rests", |human| human.cell(cell)["execution_state"] == "idle")
+            .await;
+        shown(&self.human.cell(cell))
+    }
+
+    /// Waits until the file has these outputs in a cell.
+    pub async fn saved(&self, file: &str, cell: usize, outputs: &str) {
+        let file = self.folder.disk.join(file);
+        eventually("the file has the outputs", async || {
+            let cells = whole_cells_on_disk(&file)?;
+            (shown(&cells[cell]) == outputs).then_some(())
+        })
+        .await;
+    }
+
+    /// The kernels that Jupyter has for documents of this scene's folder.
+    pub async fn kernels(&self) -> Vec<(String, String)> {
+        let sessions: Value = person().get("api/sessions").await.json().await.expect("sessions");
+        let sessions = sessions.as_array().expect("a list").iter().map(|session| {
+            let text = |pointer: &str| session.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            (text("/path").to_owned(), text("/kernel/id").to_owned())
+        });
+        let prefix = self.folder.path("");
+        sessions.filter(|(path, _)| path.starts_with(&prefix)).collect()
+    }
+
+    /// The one kernel that there is.
+    pub async fn kernel(&self) -> String {
+        let kernels = self.kernels().await;
+        assert_eq!(kernels.len(), 1, "{kernels:?}");
+        kernels[0].1.clone()
+    }
+
+    /// The person sends code to the notebook's kernel, from a browser tab of their own.
+    pub async fn tab(&self) -> Tab {
+        Tab::open(&self.kernel().await).await
+    }
+}
+
+/// A person's own connection to a kernel.
+pub struct Tab {
+    link: KernelLink,
+    events: Receiver<KernelEvent>,
+}
+
+impl Tab {
+    pub async fn open(kernel: &str) -> Self {
+        install_tls();
+        let config = ServerConfig {
+            name: "lab".to_owned(),
+            url: lab().url().parse().expect("a url"),
+            ..ServerConfig::default()
+        };
+        let server = JupyterServer::new(&config, &Secret::new(lab().token()), metrics()).expect("a server");
+        let session = uuid::Uuid::new_v4().to_string();
+        let (link, events) = KernelLink::connect(Arc::new(server), kernel, &session)
+            .await
+            .expect("a connection");
+        Self { link, events }
+    }
+
+    pub async fn send(&self, code: &str) -> String {
+        let id = uuid::Uuid::new_v4().to_string();
+        let request = ExecuteRequest {
+            code: code.to_owned(),
+            silent: false,
+            store_history: true,
+            allow_stdin: false,
+            stop_on_error: true,
+        };
+        self.link.execute(&id, &request).await.expect("sent");
+        id
+    }
+
+    /// What a request printed, once it was replied to and the kernel is idle again.
+    pub async fn printed(&mut self, id: &str) -> String {
+        let (mut printed, mut replied, mut idle) = (String::new(), false, false);
+        while !(replied && idle) {
+            let event = self.events.recv().await.expect("a connection");
+            let KernelEvent::Message(message) = event else { continue };
+            if message.parent_id.as_deref() != Some(id) {
+                continue;
+            }
+            replied |= message.msg_type == "execute_reply";
+            idle |= message.content["execution_state"] == "idle";
+            printed += message.content["text"].as_str().unwrap_or_default();
+        }
+        printed
+    }
+}
+
+/// The shared JupyterLab as a person's browser uses it.
+pub fn person() -> JupyterApi {
+    JupyterApi::new(lab().url(), lab().token())
+}
+
+pub async fn ended(agent: &Agent, id: &str) -> Value {
+    let get = json!({ "execution_id": id, "wait": 60, "max_cell_output_size": 200_000_000 });
+    agent.call("get_execution", get).await.structured
+}
+
+pub fn id(result: &Value) -> String {
+    let id = result["execution_id"].as_str();
+    id.unwrap_or_else(|| panic!("no execution: {result}")).to_owned()
+}
+
+/// The text of each output of a result.
+pub fn texts(result: &Value) -> Vec<&str> {
+    let outputs = result["outputs"].as_array().expect("outputs");
+    outputs.iter().map(text).collect()
+}
+
+fn text(output: &Value) -> &str {
+    let text = output["text"].as_str().or(output["data"]["text/plain"].as_str());
+    text.or(output["ename"].as_str()).unwrap_or_default()
+}
+
+/// All text of a cell's outputs, of a live one or of one in a file.
+pub fn shown(cell: &Value) -> String {
+    let lines = |output: &Value| match (&output["text"], &output["data"]["text/plain"]) {
+        (Value::Array(lines), _) | (_, Value::Array(lines)) => lines.iter().filter_map(Value::as_str).collect(),
+        _ => text(output).to_owned(),
+    };
+    cell["outputs"]
+        .as_array()
+        .map(|all| all.iter().map(lines).collect())
+        .unwrap_or_default()
+}
