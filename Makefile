@@ -26,5 +26,5 @@ lint: ## Check formatting, lints and docs
 fmt: ## Format the code
 	cargo fmt
 
-bench: ## Measure the gateway beside a bare rmcp server and a bare client of Jupyter
+bench: ## Measure the gateway beside bare servers and clients and a bare client of Jupyter
 	cargo bench --locked

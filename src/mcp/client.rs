@@ -31,8 +31,8 @@ use crate::{
 const FIELD: &str = "input";
 /// Begins the names of questions.
 const KEY: &str = "input-";
-/// How long the notice that takes a call back may trail behind the end of the call.
-const NOTICE_TRAILS: Duration = Duration::from_millis(200);
+/// How long the notice that takes a call back may trail behind the end of the call, in the era that has such notices.
+const NOTICE_TRAILS: Duration = Duration::from_secs(5);
 
 /// The calls of one session that are under way, so that those that the client takes back can be told from those
 /// whose connection is lost.
@@ -55,6 +55,7 @@ pub(super) struct McpClient {
     /// Whether questions can be asked in the middle of a call.
     asks: bool,
     knows_tasks: bool,
+    is_modern: bool,
     ended: CancellationToken,
     taken_back: CancellationToken,
     id: RequestId,
@@ -71,6 +72,7 @@ impl McpClient {
             progress: AtomicU64::new(0),
             asks: !is_modern(context) && can_elicit(context),
             knows_tasks: knows_tasks(context),
+            is_modern: is_modern(context),
             ended: context.ct.clone(),
             taken_back,
             id: context.id.clone(),
@@ -129,7 +131,9 @@ impl Client for McpClient {
         tokio::select! {
             () = self.taken_back.cancelled() => {}
             () = self.ended.cancelled() => {
-                let _ = timeout(NOTICE_TRAILS, self.taken_back.cancelled()).await;
+                if !self.is_modern {
+                    let _ = timeout(NOTICE_TRAILS, self.taken_back.cancelled()).await;
+                }
             }
         }
     }

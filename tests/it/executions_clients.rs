@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::support::{
     Agent, Era, Gateway, eventually, gateway, lab,
@@ -280,29 +280,25 @@ async fn a_lost_connection_leaves_the_execution_running_unless_told_otherwise() 
                 .ok();
             listed["executions"].as_array().expect("a list").clone()
         };
-        let mut arguments = first_cell(&path);
-        let call = json!({ "name": "execute_nb_cells", "arguments": arguments });
-        let waits = timeout(Duration::from_millis(600), async {
-            agent.start(7, "tools/call", call).await.text().await
-        });
-        assert!(waits.await.is_err(), "the client leaves in the middle");
-        let id = list("running").await[0]["execution_id"].clone();
+        // Starts a call and leaves as soon as it is seen to run.
+        let leave = async |id: i64, arguments: Value| {
+            let call = json!({ "name": "execute_nb_cells", "arguments": arguments });
+            let running = async || list("running").await.first().map(|seen| seen["execution_id"].clone());
+            tokio::select! {
+                answer = async { agent.start(id, "tools/call", call).await.text().await } => panic!("{answer:?}"),
+                running = eventually("it runs", running) => running,
+            }
+        };
+        let id = leave(7, first_cell(&path)).await;
         let get = json!({ "execution_id": id, "wait": 20 });
         let ended = agent.call("get_execution", get).await.ok();
         assert_eq!(ended["status"], "completed");
         assert!(text_of(&ended["cells"][0]).ends_with("38\n39\n"));
 
         if era == Era::Modern {
-            arguments = json!({ "path": path, "ranges": [{ "start": 1 }], "on_disconnect": "interrupt" });
-            let call = json!({ "name": "execute_nb_cells", "arguments": arguments });
-            let waits = timeout(Duration::from_millis(600), async {
-                agent.start(8, "tools/call", call).await.text().await
-            });
-            assert!(waits.await.is_err());
-            eventually("it was interrupted", async || {
-                (!list("cancelled").await.is_empty()).then_some(())
-            })
-            .await;
+            let arguments = json!({ "path": path, "ranges": [{ "start": 1 }], "on_disconnect": "interrupt" });
+            let id = leave(8, arguments).await;
+            until_status(&agent, &id, "cancelled").await;
         }
     }
 }
