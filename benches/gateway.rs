@@ -48,6 +48,6 @@ fn config(url: &str, token: &str) -> String {
     format!(
         "[http]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"sqlite::memory:\"\n\
          [[servers]]\nname = \"lab\"\nurl = \"{url}\"\ntoken = \"{token}\"\n\
-         [[tenants]]\nname = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000\n{tokens}"
+         [[tenants]]\nname = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000\nmax_concurrent_executions = 64\n{tokens}"
     )
 }

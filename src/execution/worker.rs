@@ -159,6 +159,7 @@ impl Worker {
     }
 
     async fn next_event(&mut self) -> Event {
+        let is_idle = self.is_idle();
         let kernel = self.kernel.as_mut();
         let heard = async {
             match kernel {
@@ -173,7 +174,6 @@ impl Worker {
                 None => std::future::pending().await,
             }
         };
-        let is_idle = self.active.is_none() && self.queue.is_empty() && self.settling.is_empty();
         let is_left = self.inbox.is_closed() && self.inbox.is_empty();
         let gives_up = match is_left {
             true => self.idle_since,
