@@ -11,11 +11,11 @@ use std::{
 use async_trait::async_trait;
 use dashmap::DashMap;
 use rmcp::{
-    Peer, RoleServer,
+    RoleServer,
     model::{
         ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
-        InputRequiredResult, InputResponses, PrimitiveSchemaDefinition, ProgressNotificationParam, ProgressToken,
-        ProtocolVersion, RequestId, StringSchema,
+        InputRequiredResult, InputResponses, PrimitiveSchemaDefinition, ProgressNotificationParam, ProtocolVersion,
+        RequestId, StringSchema,
     },
     service::RequestContext,
 };
@@ -49,70 +49,67 @@ impl Calls {
 }
 
 pub(super) struct McpClient {
-    peer: Peer<RoleServer>,
-    progress_token: Option<ProgressToken>,
+    context: Arc<RequestContext<RoleServer>>,
     progress: AtomicU64,
-    /// Whether questions can be asked in the middle of a call.
-    asks: bool,
-    knows_tasks: bool,
-    is_modern: bool,
-    ended: CancellationToken,
-    taken_back: CancellationToken,
-    id: RequestId,
-    calls: Calls,
+    taken_back: Option<(CancellationToken, Calls)>,
 }
 
 impl McpClient {
-    pub(super) fn new(context: &RequestContext<RoleServer>, calls: &Calls) -> Self {
-        let taken_back = CancellationToken::new();
-        calls.0.insert(context.id.clone(), taken_back.clone());
+    /// The client of a call that runs nothing, which therefore need not be told from one that was taken back.
+    pub(super) fn passive(context: &Arc<RequestContext<RoleServer>>) -> Self {
         Self {
-            peer: context.peer.clone(),
-            progress_token: context.meta.get_progress_token(),
+            context: Arc::clone(context),
             progress: AtomicU64::new(0),
-            asks: !is_modern(context) && can_elicit(context),
-            knows_tasks: knows_tasks(context),
-            is_modern: is_modern(context),
-            ended: context.ct.clone(),
-            taken_back,
-            id: context.id.clone(),
-            calls: calls.clone(),
+            taken_back: None,
         }
+    }
+
+    pub(super) fn new(context: &Arc<RequestContext<RoleServer>>, calls: &Calls) -> Self {
+        let token = CancellationToken::new();
+        calls.0.insert(context.id.clone(), token.clone());
+        let mut client = Self::passive(context);
+        client.taken_back = Some((token, calls.clone()));
+        client
     }
 }
 
 impl Drop for McpClient {
     fn drop(&mut self) {
-        self.calls.0.remove(&self.id);
+        if let Some((_, calls)) = &self.taken_back {
+            calls.0.remove(&self.context.id);
+        }
     }
 }
 
 #[async_trait]
 impl Client for McpClient {
     fn knows_tasks(&self) -> bool {
-        self.knows_tasks
+        knows_tasks(&self.context)
     }
 
     fn follows(&self) -> bool {
-        self.progress_token.is_some()
+        self.context.meta.get_progress_token().is_some()
     }
 
     async fn progress(&self, message: &str) {
-        let Some(token) = &self.progress_token else { return };
+        let Some(token) = self.context.meta.get_progress_token() else {
+            return;
+        };
         #[expect(clippy::cast_precision_loss, reason = "nobody is told 2^52 times")]
         let progress = (self.progress.fetch_add(1, Ordering::Relaxed) + 1) as f64;
-        let notice = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
+        let notice = ProgressNotificationParam::new(token, progress).with_message(message);
         // A client that cannot be told will see the result.
-        let _ = self.peer.notify_progress(notice).await;
+        let _ = self.context.peer.notify_progress(notice).await;
     }
 
     async fn ask(&self, question: &Question) -> ClientReply {
-        if !self.asks {
+        // The newer era asks by answering the call with the question.
+        if is_modern(&self.context) || !can_elicit(&self.context) {
             return ClientReply::Unable;
         }
         let asked = tokio::select! {
-            asked = self.peer.create_elicitation(form(question)) => asked,
-            () = self.ended.cancelled() => return ClientReply::Unable,
+            asked = self.context.peer.create_elicitation(form(question)) => asked,
+            () = self.context.ct.cancelled() => return ClientReply::Unable,
         };
         match asked {
             Ok(answer) if answer.action == ElicitationAction::Accept => {
@@ -128,18 +125,21 @@ impl Client for McpClient {
     }
 
     async fn cancelled(&self) {
+        let Some((taken_back, _)) = &self.taken_back else {
+            return self.context.ct.cancelled().await;
+        };
         tokio::select! {
-            () = self.taken_back.cancelled() => {}
-            () = self.ended.cancelled() => {
-                if !self.is_modern {
-                    let _ = timeout(NOTICE_TRAILS, self.taken_back.cancelled()).await;
+            () = taken_back.cancelled() => {}
+            () = self.context.ct.cancelled() => {
+                if !is_modern(&self.context) {
+                    let _ = timeout(NOTICE_TRAILS, taken_back.cancelled()).await;
                 }
             }
         }
     }
 
     fn takes_back(&self) -> bool {
-        self.taken_back.is_cancelled()
+        self.taken_back.as_ref().is_some_and(|(token, _)| token.is_cancelled())
     }
 }
 

@@ -31,7 +31,7 @@ use crate::{
     error::ClientError,
     resources::View,
     telemetry::Metrics,
-    tools::{Block, Call, Input, Output, Resumption, Services, ToolError, answer_execution, cancel_execution},
+    tools::{Block, Call, Effect, Input, Output, Resumption, Services, ToolError, answer_execution, cancel_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -86,7 +86,7 @@ impl GatewayHandler {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &Arc<RequestContext<RoleServer>>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = caller(&context.extensions)?;
         let definition = match self.catalogue.find(&request.name, caller) {
@@ -94,12 +94,17 @@ impl GatewayHandler {
             Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
             Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
         };
-        let mut call = self.tool_call(context)?;
+        let runs = definition.effect != Effect::Read;
+        let client = match runs {
+            true => McpClient::new(context, &self.calls),
+            false => McpClient::passive(context),
+        };
+        let mut call = caller.call(&self.services, Arc::new(client));
         if let Some(state) = request.request_state {
             call = call.resuming(client::resumption(state, request.input_responses.as_ref()));
         }
         let arguments = request.arguments.unwrap_or_default();
-        let made_by = knows_tasks(context).then(|| TaskCall {
+        let made_by = (runs && knows_tasks(context)).then(|| TaskCall {
             tool: definition.name,
             arguments: arguments.clone(),
         });
@@ -119,9 +124,9 @@ impl GatewayHandler {
         Ok(render(definition.name, request_id(context), result).into())
     }
 
-    /// What a call of this request works with.
-    fn tool_call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
-        let client = McpClient::new(context, &self.calls);
+    /// What a request about a task works with.
+    fn task_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
+        let client = McpClient::passive(context);
         Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
 
@@ -199,6 +204,7 @@ impl ServerHandler for GatewayHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let context = Arc::new(context);
         // A name that is no tool's would make a new time series for every guess.
         let known = self.catalogue.known_name(&request.name);
         observe(
@@ -222,8 +228,9 @@ impl ServerHandler for GatewayHandler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
+        let context = Arc::new(context);
         observe(&self.metrics, "tasks/get", None, &context, async {
-            let call = self.tool_call(&context)?;
+            let call = self.task_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, id, request_id(&context));
             Ok(GetTaskResult::new(tasks::detailed(&call, id, result).await?))
@@ -236,8 +243,9 @@ impl ServerHandler for GatewayHandler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Arc::new(context);
         observe(&self.metrics, "tasks/update", None, &context, async {
-            let call = self.tool_call(&context)?;
+            let call = self.task_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
             answered.map_err(|error| tasks::not_found(&error))
@@ -250,8 +258,9 @@ impl ServerHandler for GatewayHandler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let context = Arc::new(context);
         observe(&self.metrics, "tasks/cancel", None, &context, async {
-            let cancelled = cancel_execution(&self.tool_call(&context)?, &request.task_id).await;
+            let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
             cancelled.map(drop).map_err(|error| tasks::not_found(&error))
         })
         .await

@@ -1,6 +1,6 @@
 //! One span and one measurement for every MCP operation, whatever it is.
 
-use std::{borrow::Cow, time::Instant};
+use std::{borrow::Cow, pin::Pin, time::Instant};
 
 use rmcp::{ErrorData, RoleServer, model::CallToolResponse, service::RequestContext};
 use tracing::{Instrument, Span, field};
@@ -32,42 +32,45 @@ impl Observed for rmcp::model::GetPromptResponse {}
 impl Observed for rmcp::model::CompleteResult {}
 impl Observed for () {}
 
-/// Runs an operation in its span and records how it ended.
-pub(super) async fn observe<T: Observed>(
-    metrics: &Metrics,
+/// Runs an operation in its span and records how it ended. The operation is put on the heap at once: rmcp moves the
+/// future of a request several times before it runs, and that is as large as the largest operation there is.
+pub(super) fn observe<'a, T: Observed + 'a>(
+    metrics: &'a Metrics,
     method: &'static str,
     tool: Option<&'static str>,
-    context: &RequestContext<RoleServer>,
-    operation: impl Future<Output = Result<T, ErrorData>>,
-) -> Result<T, ErrorData> {
-    let started = Instant::now();
-    let version = context.protocol_version();
-    let protocol_version = version.as_ref().map_or("unknown", |version| version.as_str());
-    let span = span(method, tool, context, protocol_version);
-    let result = operation.instrument(span.clone()).await;
-    let code;
-    let outcome = match &result {
-        Ok(answer) if answer.tool_failed() => Err("tool_error"),
-        Ok(_) => Ok(()),
-        Err(error) => {
-            code = error.code.0.to_string();
-            span.record("rpc.response.status_code", code.as_str());
-            Err(code.as_str())
+    context: &'a RequestContext<RoleServer>,
+    operation: impl Future<Output = Result<T, ErrorData>> + Send + 'a,
+) -> Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>> {
+    Box::pin(async move {
+        let started = Instant::now();
+        let version = context.protocol_version();
+        let protocol_version = version.as_ref().map_or("unknown", |version| version.as_str());
+        let span = span(method, tool, context, protocol_version);
+        let result = operation.instrument(span.clone()).await;
+        let code;
+        let outcome = match &result {
+            Ok(answer) if answer.tool_failed() => Err("tool_error"),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                code = error.code.0.to_string();
+                span.record("rpc.response.status_code", code.as_str());
+                Err(code.as_str())
+            }
+        };
+        if let Err(error_type) = outcome {
+            span.record("error.type", error_type);
         }
-    };
-    if let Err(error_type) = outcome {
-        span.record("error.type", error_type);
-    }
-    metrics.operation(
-        Operation {
-            method,
-            tool,
-            protocol_version,
-        },
-        outcome,
-        started.elapsed(),
-    );
-    result
+        metrics.operation(
+            Operation {
+                method,
+                tool,
+                protocol_version,
+            },
+            outcome,
+            started.elapsed(),
+        );
+        result
+    })
 }
 
 fn span(

@@ -14,13 +14,13 @@ use crate::{
 /// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
 #[derive(Debug, Clone)]
 pub struct Scope {
-    servers: Vec<Arc<JupyterServer>>,
+    servers: Arc<[Arc<JupyterServer>]>,
 }
 
 impl Scope {
     /// Narrows a tenant's servers to those the client selected; no selection means all of them.
     pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
-        let tenant: Vec<Arc<JupyterServer>> = principal
+        let tenant: Arc<[Arc<JupyterServer>]> = principal
             .tenant
             .servers
             .iter()
@@ -31,7 +31,7 @@ impl Scope {
             return Ok(Self { servers: tenant });
         }
         let whole = Self { servers: tenant };
-        let servers: Result<_, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
+        let servers: Result<Arc<[_]>, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
         Ok(Self { servers: servers? })
     }
 
