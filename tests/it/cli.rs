@@ -214,6 +214,17 @@ fn the_catalogue_is_shown_to_people_and_programs() {
     );
 }
 
+#[test]
+fn the_page_of_tools_is_current() {
+    let made = run(&["tools", "--toolsets", "all", "--markdown"]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tools/README.md");
+    let page = std::fs::read_to_string(page).unwrap_or_default();
+    assert!(
+        page == made.stdout,
+        "src/tools/README.md is not current; run `make docs`"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn health_tells_whether_a_gateway_lives() {
     let gateway = Gateway::start().await;
