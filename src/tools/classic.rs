@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use connections::Connections;
 
-use super::{Block, Effect, ToolDefinition};
+use super::{Block, Effect, ToolDefinition, images::is_image};
 use crate::types::{Toolset, without_ansi};
 
 /// Characters of a source or an output, more than elsewhere since these tools have no argument to ask for more.
@@ -76,7 +76,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             classic,
             "insert_cell",
-            "Inserts a cell below (default) or above a cell.",
+            "Inserts a cell below or above a cell.",
             Add,
             edit::insert_cell,
         ),
@@ -131,7 +131,7 @@ fn output_text(output: &Value) -> String {
         }
         _ => {
             let data = output.get("data").and_then(Value::as_object);
-            let shown = |mime: &str| mime == "text/plain" || mime.starts_with("image/") && mime != "image/svg+xml";
+            let shown = |mime: &str| is_image(mime) || ["text/markdown", "text/plain"].contains(&mime);
             let texts = data.into_iter().flatten().filter(|(mime, _)| shown(mime));
             let texts: Vec<String> = texts.map(|(_, value)| text(value)).collect();
             if texts.is_empty() {

@@ -113,8 +113,21 @@ async fn the_kernel_layer() {
     let again = scene.connect("again", &["y = 2"]).await.ok();
     assert_ne!(again["kernel"]["id"], kernel, "each notebook has its own");
     let arguments = json!({ "notebook_name": "b", "notebook_path": path });
-    let adopted = scene.agent.call("connect_notebook", arguments.clone()).await.ok();
+    let adopted = scene.agent.call("connect_notebook", arguments).await.ok();
     assert_eq!(adopted["kernel"]["id"], kernel, "the one it has is used");
+
+    let shared = scene.folder.notebook("shared.ipynb");
+    let bob = agent(&scene.gateway, "", OTHER, Era::Modern).await;
+    let arguments = json!({ "notebook_name": "shared", "notebook_path": shared });
+    let (ours, theirs) = tokio::join!(
+        scene.agent.call("connect_notebook", arguments.clone()),
+        bob.call("connect_notebook", arguments)
+    );
+    assert_eq!(
+        ours.ok()["kernel"]["id"],
+        theirs.ok()["kernel"]["id"],
+        "two who connect at once have one kernel"
+    );
 
     let unread = scene.folder.notebook("unread.ipynb");
     let reader = agent(&scene.gateway, "&readonly=true", TOKEN, Era::Legacy).await;

@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// What the other tools call it
     notebook_name: String,
     notebook_path: String,
-    /// `create` makes the notebook first
+    /// Default connect; create makes the notebook first
     #[serde(default)]
     mode: Mode,
 }

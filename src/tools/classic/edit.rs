@@ -59,6 +59,7 @@ pub(super) struct InsertArguments {
     cell_index: CellIndex,
     cell_type: CellType,
     cell_content: String,
+    /// Default below
     #[serde(default)]
     location: Location,
     if_revision: Option<String>,
