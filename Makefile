@@ -4,7 +4,7 @@ NOTEBOOKS ?= notebooks
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
 
-.PHONY: help run test test-compat lint fmt bench
+.PHONY: help run test test-compat lint fmt docs bench
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,5 +26,9 @@ lint: ## Check formatting, lints and docs
 fmt: ## Format the code
 	cargo fmt
 
-bench: ## Measure the gateway beside bare servers and clients and a bare client of Jupyter
+docs: ## Write the page with every tool, src/tools/README.md
+	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp
+	mv src/tools/README.tmp src/tools/README.md
+
+bench: ## Measure the gateway beside bare servers and clients
 	cargo bench --locked

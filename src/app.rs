@@ -64,6 +64,7 @@ impl App {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
+            connections: Arc::default(),
         };
         let drain = Drain::new(config.http.drain_timeout);
         let leaving = drain.leaving_token().clone();

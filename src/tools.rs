@@ -3,6 +3,7 @@
 
 mod call;
 mod cells;
+mod classic;
 mod client;
 mod definition;
 mod document;
@@ -18,6 +19,7 @@ mod session;
 mod url;
 
 pub use call::{Call, Scope, Services};
+pub use classic::Connections;
 pub use client::{Client, Input, Reply as ClientReply, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
@@ -37,6 +39,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        classic::tools(),
     ]
     .into_iter()
     .flatten()

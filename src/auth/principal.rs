@@ -56,6 +56,17 @@ impl Principal {
         }
     }
 
+    /// The same principal with no more than these permissions.
+    pub fn narrowed(&self, to: PermissionSet) -> Self {
+        Self {
+            id: Arc::clone(&self.id),
+            name: self.name.clone(),
+            tenant: Arc::clone(&self.tenant),
+            permissions: self.permissions.intersection(to),
+            paths: self.paths.clone(),
+        }
+    }
+
     pub fn permissions(&self) -> PermissionSet {
         self.permissions
     }

@@ -1,5 +1,7 @@
 //! `tools`: the catalogue, for people and for programs.
 
+mod markdown;
+
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -14,6 +16,9 @@ pub(super) struct Arguments {
     /// As JSON, with schemas
     #[arg(long)]
     json: bool,
+    /// As a page in Markdown, with arguments and results
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
@@ -33,6 +38,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             })
             .collect();
         println!("{:#}", Value::from(tools));
+        return Ok(());
+    }
+    if arguments.markdown {
+        print!("{}", markdown::page(tools.map(|(definition, _)| definition)));
         return Ok(());
     }
     let mut toolset = None;

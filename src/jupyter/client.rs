@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::JupyterError;
+use super::{JupyterError, sessions::Starting};
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
@@ -33,6 +33,8 @@ pub struct JupyterServer {
     metrics: Metrics,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,
+    /// Notebooks whose kernels are being started.
+    pub(super) starting: Starting,
 }
 
 impl JupyterServer {
@@ -62,6 +64,7 @@ impl JupyterServer {
             request_timeout: config.request_timeout,
             metrics,
             loads_progressively: AtomicBool::new(false),
+            starting: Starting::default(),
         })
     }
 

@@ -1,13 +1,21 @@
 //! Which kernel a notebook has, by Jupyter's sessions. People in JupyterLab and the gateway share it.
 
+use std::sync::Arc;
+
+use dashmap::DashMap;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::types::DocPath;
 
 const SESSIONS: &str = "api/sessions";
+
+/// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
+/// start a kernel for each that asks while the first one starts.
+pub(super) type Starting = DashMap<DocPath, Arc<OnceCell<NotebookSession>>>;
 
 /// A notebook, or another document, with its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -50,12 +58,22 @@ impl JupyterServer {
     }
 
     /// Adopts the session that a notebook has, or starts one with this kernel, or with the server's
-    /// default one, in the notebook's directory. Two calls for one notebook at the same time may start two.
+    /// default one, in the notebook's directory.
     pub async fn start_session(
         &self,
         path: &DocPath,
         kernel_name: Option<&str>,
     ) -> Result<NotebookSession, JupyterError> {
+        let starting = Arc::clone(&self.starting.entry(path.clone()).or_default());
+        let session = starting
+            .get_or_try_init(|| self.adopt_or_start(path, kernel_name))
+            .await;
+        // What is started from now on must be looked up anew.
+        self.starting.remove_if(path, |_, other| Arc::ptr_eq(other, &starting));
+        session.cloned()
+    }
+
+    async fn adopt_or_start(&self, path: &DocPath, kernel_name: Option<&str>) -> Result<NotebookSession, JupyterError> {
         if let Some(session) = self.session_of(path).await? {
             return Ok(session);
         }

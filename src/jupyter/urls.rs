@@ -48,25 +48,9 @@ pub fn locate_notebook<'a>(
     raw: &str,
     servers: impl IntoIterator<Item = &'a JupyterServer>,
 ) -> Result<NotebookUrl<'a>, UrlError> {
-    let shown: String = raw.chars().take(500).collect();
-    let url = Url::parse(raw.trim())
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| UrlError::NotAUrl(shown.clone()))?;
-    let mut best: Option<(&JupyterServer, &str)> = None;
-    let mut configured = Vec::new();
-    for server in servers {
-        configured.push(format!("{} ({})", server.name(), server.base_url()));
-        let longest = best.map_or(0, |(server, _)| server.url().path().len());
-        if let Some(rest) = path_below(&url, server.url()).filter(|_| server.url().path().len() > longest) {
-            best = Some((server, rest));
-        }
-    }
-    let (server, rest) = best.ok_or_else(|| UrlError::Foreign {
-        url: shown.clone(),
-        configured: configured.join(", "),
-    })?;
-    let path = document_path(rest).ok_or(UrlError::NoDocument(shown))??;
+    let url = parse(raw)?;
+    let (server, rest) = owner(&url, servers)?;
+    let path = document_path(rest).ok_or_else(|| UrlError::NoDocument(shown(raw)))??;
     if !path.is_notebook() {
         return Err(UrlError::NotANotebook(path.to_string()));
     }
@@ -74,6 +58,49 @@ pub fn locate_notebook<'a>(
         server: server.name(),
         base_url: server.base_url(),
         path,
+    })
+}
+
+/// Finds the server that a URL belongs to, be it the server's own or that of something on it.
+pub fn locate_server<'a>(raw: &str, servers: impl IntoIterator<Item = &'a JupyterServer>) -> Result<&'a str, UrlError> {
+    let mut url = parse(raw)?;
+    if !url.path().ends_with('/') {
+        // The base of a server ends with a slash; people leave it out.
+        url.set_path(&format!("{}/", url.path()));
+    }
+    owner(&url, servers).map(|(server, _)| server.name())
+}
+
+fn parse(raw: &str) -> Result<Url, UrlError> {
+    Url::parse(raw.trim())
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or_else(|| UrlError::NotAUrl(shown(raw)))
+}
+
+/// A query may carry a token, which nobody should read again.
+fn shown(raw: &str) -> String {
+    let end = raw.find(['?', '#']).unwrap_or(raw.len());
+    raw[..end].chars().take(500).collect()
+}
+
+/// The server with the longest base that a URL is below, and what follows that base.
+fn owner<'a, 'b>(
+    url: &'b Url,
+    servers: impl IntoIterator<Item = &'a JupyterServer>,
+) -> Result<(&'a JupyterServer, &'b str), UrlError> {
+    let mut best: Option<(&'a JupyterServer, &'b str)> = None;
+    let mut configured = Vec::new();
+    for server in servers {
+        configured.push(format!("{} ({})", server.name(), server.base_url()));
+        let longest = best.map_or(0, |(server, _)| server.url().path().len());
+        if let Some(rest) = path_below(url, server.url()).filter(|_| server.url().path().len() > longest) {
+            best = Some((server, rest));
+        }
+    }
+    best.ok_or_else(|| UrlError::Foreign {
+        url: shown(url.as_str()),
+        configured: configured.join(", "),
     })
 }
 

@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use rmcp::model::{Tool, ToolAnnotations};
 
 use super::Caller;
-use crate::tools::{Effect, ToolDefinition, catalogue};
+use crate::{
+    tools::{Effect, ToolDefinition, catalogue},
+    types::Permission,
+};
 
 pub struct Catalogue {
     entries: Vec<Entry>,
@@ -46,7 +49,11 @@ impl Catalogue {
         let by_name = entries
             .iter()
             .enumerate()
-            .map(|(index, entry)| (entry.definition.name, index))
+            .flat_map(|(index, entry)| {
+                let definition = &entry.definition;
+                let names = std::iter::once(&definition.name).chain(definition.aliases);
+                names.map(move |name| (*name, index))
+            })
             .collect();
         Self { entries, by_name }
     }
@@ -72,7 +79,7 @@ impl Catalogue {
                 selected: caller.toolset_names(),
             });
         }
-        if caller.is_readonly() && definition.effect != Effect::Read {
+        if caller.is_readonly() && definition.permission != Permission::Read {
             return Err(Refusal::ReadOnly { tool: name.to_owned() });
         }
         Ok(definition)
@@ -118,7 +125,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
     let closed_world = ToolAnnotations::new().open_world(false);
     match effect {
         Effect::Read => closed_world.read_only(true),
-        Effect::Add => closed_world.destructive(false),
+        Effect::Open | Effect::Add => closed_world.destructive(false),
         Effect::Change => closed_world,
         Effect::Set => closed_world.idempotent(true),
         Effect::Execute => ToolAnnotations::new(),

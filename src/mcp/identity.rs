@@ -79,11 +79,11 @@ impl Caller {
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {
-        Call::new(
-            Arc::clone(&self.principal),
-            self.scope.clone(),
-            services.clone(),
-            client,
-        )
+        // A tool that does more for those who may must not do so on a connection that only reads.
+        let principal = match self.readonly {
+            true => Arc::new(self.principal.narrowed([Permission::Read].into_iter().collect())),
+            false => Arc::clone(&self.principal),
+        };
+        Call::new(principal, self.scope.clone(), services.clone(), client)
     }
 }

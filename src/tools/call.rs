@@ -7,7 +7,7 @@ use crate::{
     execution::{Claim, Engine, Owner},
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
-    tools::{Client, ImageLimits, Input, Resumption, ToolError},
+    tools::{Client, Connections, ImageLimits, Input, Resumption, ToolError},
     types::DocPath,
 };
 
@@ -66,6 +66,7 @@ pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
+    pub connections: Arc<Connections>,
 }
 
 #[derive(Clone)]
@@ -119,6 +120,11 @@ impl Call {
 
     pub(super) fn images(&self) -> ImageLimits {
         self.services.images
+    }
+
+    /// The notebooks that principals have given names.
+    pub(super) fn connections(&self) -> &Connections {
+        &self.services.connections
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {

@@ -11,8 +11,10 @@ mod stat;
 
 use std::sync::Arc;
 
-pub(super) use execute::{Run, RunCells, ran, run_cells};
-pub(super) use render::{ShownOutputs, show_outputs};
+pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, ran, run_cells};
+pub(super) use render::{ShownCell, ShownOutputs, show_all, show_outputs};
+pub(super) use select::{Range, check_positions};
+pub(super) use stat::Kernel;
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
 use crate::{

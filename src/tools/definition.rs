@@ -14,6 +14,8 @@ use crate::types::{Permission, Toolset};
 pub enum Effect {
     /// Changes nothing.
     Read,
+    /// Opens what is there, and adds to it only what the caller may add.
+    Open,
     /// Only adds.
     Add,
     /// May change or remove what exists.
@@ -31,6 +33,8 @@ type Run = Arc<
 #[derive(Clone)]
 pub struct ToolDefinition {
     pub name: &'static str,
+    /// Older names under which it can be called; nobody is told of them but people.
+    pub aliases: &'static [&'static str],
     pub description: &'static str,
     pub toolset: Toolset,
     pub permission: Permission,
@@ -56,7 +60,7 @@ impl ToolDefinition {
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         let permission = match effect {
-            Effect::Read => Permission::Read,
+            Effect::Read | Effect::Open => Permission::Read,
             Effect::Add | Effect::Change | Effect::Set => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
@@ -70,6 +74,7 @@ impl ToolDefinition {
         });
         Self {
             name,
+            aliases: &[],
             description,
             toolset,
             permission,
@@ -78,6 +83,11 @@ impl ToolDefinition {
             output_schema: output_schema::<R::Schema>(),
             run,
         }
+    }
+
+    pub(super) fn also_called(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
     }
 
     /// Checks the permission, then the arguments, then runs.

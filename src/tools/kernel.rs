@@ -3,6 +3,8 @@
 mod assign;
 mod restart;
 
+pub(super) use restart::{restart_kernel, start_kernel};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

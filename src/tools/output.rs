@@ -98,6 +98,32 @@ impl<T: Serialize + JsonSchema> Reply for Ran<T> {
     }
 }
 
+/// The result of running something, told in blocks of its own rather than as JSON.
+pub(super) struct RanWithBlocks<T> {
+    pub(super) ran: Ran<T>,
+    /// Before the images.
+    pub(super) blocks: Vec<Block>,
+}
+
+impl<T: Serialize + JsonSchema> Reply for RanWithBlocks<T> {
+    type Schema = T;
+
+    fn into_output(self) -> Output {
+        let Ran {
+            value,
+            images,
+            is_failure,
+            open,
+        } = self.ran;
+        Output {
+            structured: to_json(&value),
+            blocks: self.blocks.into_iter().chain(images).collect(),
+            is_failure,
+            open,
+        }
+    }
+}
+
 /// A result whose images follow its JSON.
 pub(super) struct Illustrated<T> {
     pub(super) value: T,

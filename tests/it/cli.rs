@@ -100,7 +100,9 @@ fn what_this_version_cannot_honour_is_refused() {
 
 #[test]
 fn a_store_that_this_version_cannot_use_is_refused() {
-    let postgres = file("store.url = \"postgres://ana:hunter2@db/gateway\"");
+    let postgres = file(
+        "servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nstore.url = \"postgres://ana:hunter2@db/gateway\"",
+    );
     for command in ["check-config", "migrate", "serve"] {
         let ended = run(&[command, "--config", &postgres.path().display().to_string()]);
         assert_eq!(ended.code, Some(64), "{command}");
@@ -211,6 +213,17 @@ fn the_catalogue_is_shown_to_people_and_programs() {
         unknown.code != Some(0) && unknown.stderr.contains("allowed: gateway"),
         "{}",
         unknown.stderr
+    );
+}
+
+#[test]
+fn the_page_of_tools_is_current() {
+    let made = run(&["tools", "--toolsets", "all", "--markdown"]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tools/README.md");
+    let page = std::fs::read_to_string(page).unwrap_or_default();
+    assert!(
+        page == made.stdout,
+        "src/tools/README.md is not current; run `make docs`"
     );
 }
 

@@ -41,6 +41,7 @@ mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod seed_classic;
 mod seed_resources;
 mod serve;
 mod sessions;

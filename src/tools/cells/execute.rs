@@ -61,6 +61,16 @@ pub(in crate::tools) struct Run {
     input_request: Option<Asked>,
 }
 
+impl Run {
+    pub(in crate::tools) fn execution_id(&self) -> &str {
+        &self.execution_id
+    }
+
+    pub(in crate::tools) fn results(&self) -> &[CellResult] {
+        &self.execution_results
+    }
+}
+
 /// Which cells to run, and how.
 pub(in crate::tools) struct RunCells {
     pub(in crate::tools) cells: Vec<String>,
@@ -103,36 +113,42 @@ async fn start(call: &Call, arguments: &Arguments) -> Result<Arc<Execution>, Too
 }
 
 /// What a tool changed before it runs anything.
-pub(super) struct Change {
-    pub(super) cell_ids: Vec<String>,
+pub(in crate::tools) struct Change {
+    pub(in crate::tools) cell_ids: Vec<String>,
     /// Of the first cell, where there is one.
-    pub(super) position: Option<usize>,
-    pub(super) edited: Edited,
+    pub(in crate::tools) position: Option<usize>,
+    pub(in crate::tools) edited: Edited,
 }
 
 /// The members by which every tool that edits tells of it.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Edited {
+pub(in crate::tools) struct Edited {
     revision: String,
     acknowledged: bool,
 }
 
+impl From<room::Edited> for Edited {
+    fn from(edited: room::Edited) -> Self {
+        Self {
+            revision: edited.revision,
+            acknowledged: edited.acknowledged,
+        }
+    }
+}
+
 impl Change {
-    pub(super) fn new(cell_ids: Vec<String>, edited: room::Edited) -> Self {
+    pub(in crate::tools) fn new(cell_ids: Vec<String>, edited: room::Edited) -> Self {
         Self {
             cell_ids,
             position: None,
-            edited: Edited {
-                revision: edited.revision,
-                acknowledged: edited.acknowledged,
-            },
+            edited: edited.into(),
         }
     }
 }
 
 /// Changes a notebook and runs what was changed, if that is wanted. A call that repeats an earlier one
 /// changes nothing again.
-pub(super) async fn change_and_run<T>(
+pub(in crate::tools) async fn change_and_run<T>(
     call: &Call,
     wanted: bool,
     options: RunOptions,

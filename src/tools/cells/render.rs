@@ -18,16 +18,16 @@ use crate::{
 static SCALING: Semaphore = Semaphore::const_new(2);
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct ShownCell {
+pub(in crate::tools) struct ShownCell {
     index: usize,
     id: String,
     cell_type: String,
-    source: String,
+    pub(in crate::tools) source: String,
     metadata: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    execution_count: Option<Value>,
+    pub(in crate::tools) execution_count: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outputs: Option<Vec<Value>>,
+    pub(in crate::tools) outputs: Option<Vec<Value>>,
     truncated: CellTruncation,
 }
 
@@ -44,7 +44,7 @@ impl ShownCell {
 }
 
 /// Cells cut to `max` characters for their sources and each output, and their images.
-pub(super) async fn show_all(
+pub(in crate::tools) async fn show_all(
     cells: Vec<(usize, Cell)>,
     max: usize,
     limits: ImageLimits,

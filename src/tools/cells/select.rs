@@ -12,7 +12,7 @@ use crate::{
 // A range of positions, or one cell by its id. Not a doc comment, which would be repeated in every schema.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(in crate::tools) struct Range {
     start: Option<usize>,
     /// Exclusive; default start + 1
     end: Option<usize>,
@@ -36,7 +36,7 @@ pub(super) fn positions(
 }
 
 /// Refuses positions that a caller learned at a revision after which others moved cells.
-pub(super) fn check_positions(
+pub(in crate::tools) fn check_positions(
     room: &Room,
     ranges: &[Range],
     revision: Option<&str>,
@@ -53,13 +53,32 @@ pub(super) fn check_positions(
 }
 
 impl Range {
-    fn resolve(&self, cells: &(impl CellOrder + ?Sized)) -> Result<std::ops::Range<usize>, String> {
+    pub(in crate::tools) fn one(index: usize) -> Self {
+        Self {
+            start: Some(index),
+            end: None,
+            cell_id: None,
+        }
+    }
+
+    pub(in crate::tools) fn cell(id: String) -> Self {
+        Self {
+            start: None,
+            end: None,
+            cell_id: Some(id),
+        }
+    }
+
+    pub(in crate::tools) fn resolve(
+        &self,
+        cells: &(impl CellOrder + ?Sized),
+    ) -> Result<std::ops::Range<usize>, String> {
         let count = cells.count();
         match (self.start, self.end, &self.cell_id) {
             (None, None, Some(id)) => match cells.position_of(id) {
                 Some(position) => Ok(position..position + 1),
                 None => Err(format!(
-                    "no cell {id:?}; the notebook has {count} cells, read_nb_cells shows their ids"
+                    "no cell {id:?}; the notebook has {count} cells, read it again for their ids"
                 )),
             },
             (Some(start), end, None) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    jupyter::{Content, room::RoomKind},
+    jupyter::{Content, RunningKernel, room::RoomKind},
     tools::{Call, ToolError, notebook::require_notebook_name},
 };
 
@@ -27,11 +27,21 @@ pub(super) struct Stat {
     revision: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Kernel {
-    name: String,
-    id: String,
-    state: String,
+#[derive(Clone, Serialize, JsonSchema)]
+pub(in crate::tools) struct Kernel {
+    pub(in crate::tools) name: String,
+    pub(in crate::tools) id: String,
+    pub(in crate::tools) state: String,
+}
+
+impl From<RunningKernel> for Kernel {
+    fn from(kernel: RunningKernel) -> Self {
+        Self {
+            name: kernel.name,
+            id: kernel.id,
+            state: kernel.execution_state,
+        }
+    }
 }
 
 pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat, ToolError> {
@@ -53,11 +63,7 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
         path: path.to_string(),
         cell_count,
         last_modified,
-        kernel: kernel.map(|kernel| Kernel {
-            name: kernel.name,
-            id: kernel.id,
-            state: kernel.execution_state,
-        }),
+        kernel: kernel.map(Kernel::from),
         revision,
     })
 }

@@ -59,10 +59,10 @@ pub(in crate::tools) struct RunResult {
 pub(in crate::tools) struct CellResult {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(in crate::tools) cell_id: String,
-    index: usize,
+    pub(in crate::tools) index: usize,
     status: &'static str,
     execution_count: Option<i64>,
-    outputs: Vec<Value>,
+    pub(in crate::tools) outputs: Vec<Value>,
     truncated: bool,
     original_size: usize,
 }

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::assign::give_kernel;
 use crate::{
-    jupyter::room::RoomKind,
+    jupyter::{
+        JupyterServer, RunningKernel,
+        room::{Room, RoomKind},
+    },
     tools::{
         Call, ToolError,
         cells::{Run, RunCells, ran, run_cells},
@@ -15,6 +18,7 @@ use crate::{
         notebook::require_notebook_name,
         output::Ran,
     },
+    types::DocPath,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -86,27 +90,7 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate:
     require_notebook_name("path", &path)?;
     // Opened first: a notebook that cannot be opened must not lose its kernel's state.
     let room = call.room(&server, &path, RoomKind::Notebook).await?;
-    let running = server.session_of(&path).await?;
-    let other = arguments
-        .kernel_name
-        .as_deref()
-        .filter(|name| running.as_ref().is_none_or(|session| session.kernel.name != *name));
-    let session = match (other, running) {
-        (Some(name), _) => give_kernel(call, &server, &path, name).await?,
-        (None, Some(session)) => session,
-        (None, None) => {
-            let metadata = room.metadata();
-            let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
-            server
-                .start_session(&path, name.filter(|name| !name.is_empty()))
-                .await?
-        }
-    };
-    // A new connection hears nothing of the process that ends now.
-    call.engine()
-        .leave_kernel(&server, &path, "the kernel was restarted")
-        .await;
-    server.restart_kernel(&session.kernel.id).await?;
+    restart_kernel(call, &server, &path, &room, arguments.kernel_name.as_deref()).await?;
     let principal = call.principal();
     if arguments.clear_outputs {
         room.clear_outputs(&principal.id, &principal.name)?;
@@ -120,4 +104,38 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate:
         stop_on_error: true,
     };
     run_cells(call, &server, room, &wanted).await.map(Some)
+}
+
+/// Restarts the kernel of a notebook, or starts the one it is written for, or gives it the one of another name.
+pub(in crate::tools) async fn restart_kernel(
+    call: &Call,
+    server: &Arc<JupyterServer>,
+    path: &DocPath,
+    room: &Room,
+    name: Option<&str>,
+) -> Result<RunningKernel, ToolError> {
+    let running = server.kernel_of(path).await?;
+    let other = name.filter(|name| running.as_ref().is_none_or(|kernel| kernel.name != *name));
+    let kernel = match (other, running) {
+        (Some(name), _) => give_kernel(call, server, path, name).await?.kernel,
+        (None, Some(kernel)) => kernel,
+        (None, None) => start_kernel(server, path, room).await?,
+    };
+    // A new connection hears nothing of the process that ends now.
+    call.engine()
+        .leave_kernel(server, path, "the kernel was restarted")
+        .await;
+    Ok(server.restart_kernel(&kernel.id).await?)
+}
+
+/// Starts the kernel that a notebook says it is written for, unless it has one.
+pub(in crate::tools) async fn start_kernel(
+    server: &JupyterServer,
+    path: &DocPath,
+    room: &Room,
+) -> Result<RunningKernel, ToolError> {
+    let metadata = room.metadata();
+    let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
+    let name = name.filter(|name| !name.is_empty());
+    Ok(server.start_session(path, name).await?.kernel)
 }

@@ -1,0 +1,252 @@
+//! `connect_notebook`, `list_notebook`.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blocks,
+    table::{CellTable, tsv},
+    target::{Notebook, current_path},
+};
+use crate::{
+    jupyter::{JupyterServer, NewDocument, locate_server},
+    tools::{
+        Call, ToolError,
+        cells::Kernel,
+        kernel::start_kernel,
+        notebook::{empty_notebook, require_notebook_name},
+        output::WithBlocks,
+    },
+    types::{DocPath, Permission},
+};
+
+const MAX_NAME: usize = 200;
+/// How many cells are shown of a notebook that was connected.
+const SHOWN_CELLS: usize = 20;
+
+#[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    #[default]
+    Connect,
+    Create,
+    Reconnect,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Name or URL of a server the gateway knows (default: the first)
+    server_url: Option<String>,
+    /// Not needed; the gateway has it
+    #[serde(rename = "token")]
+    _token: Option<String>,
+    /// What the other tools call it
+    notebook_name: String,
+    notebook_path: String,
+    /// Default connect; create makes the notebook first
+    #[serde(default)]
+    mode: Mode,
+}
+
+/// A connected notebook: the server, the kernel on it and the notebook that runs there.
+#[derive(Serialize, JsonSchema)]
+struct Layers {
+    notebook_name: String,
+    server: Server,
+    /// Null if none runs.
+    kernel: Option<Kernel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_error: Option<String>,
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Server {
+    name: String,
+    url: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Connected {
+    message: String,
+    #[serde(flatten)]
+    layers: Layers,
+    #[serde(flatten)]
+    table: CellTable,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoArguments {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Notebooks {
+    notebooks: Vec<Layers>,
+}
+
+pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result<WithBlocks<Connected>, ToolError> {
+    let name = arguments.notebook_name.as_str();
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME {
+        let why = format!("a name has 1 to {MAX_NAME} characters");
+        return Err(ToolError::argument("notebook_name", why));
+    }
+    let server = Arc::clone(find_server(&call, arguments.server_url.as_deref())?);
+    let path = call.file(&arguments.notebook_path)?;
+    require_notebook_name("notebook_path", &path)?;
+    let known = is_connected(&call, name, &server, &path, arguments.mode)?;
+    if arguments.mode == Mode::Create {
+        call.principal().require(Permission::Write)?;
+        let notebook = empty_notebook(&server, None).await?;
+        server.create(&path, NewDocument::Notebook(notebook)).await?;
+    }
+    let notebook = Notebook::open(&call, name, server.name(), path.as_str()).await?;
+    let message = match known && arguments.mode == Mode::Connect {
+        true => format!("{name} is already connected"),
+        false => format!("{name} connection successful!"),
+    };
+    let layers = Layers::of(&call, name, &notebook).await?;
+    let table = CellTable::page(&notebook.room, 0, SHOWN_CELLS)?;
+    let text = format!("{message}\n{layers}, {} cells\n\n{table}", table.cell_count());
+    Ok(WithBlocks {
+        value: Connected { message, layers, table },
+        blocks: blocks([text]),
+    })
+}
+
+/// Agents name a server as the operator does, or by the URL that they were given for it. One that the gateway does
+/// not know is refused: an agent must not choose where the gateway connects to.
+fn find_server<'a>(call: &'a Call, named: Option<&str>) -> Result<&'a Arc<JupyterServer>, ToolError> {
+    match named.filter(|named| named.contains("://")) {
+        Some(url) => call.server(Some(locate_server(url, call.servers().iter().map(AsRef::as_ref))?)),
+        None => call.server(named),
+    }
+}
+
+/// Whether the name stands for this notebook already. It must not stand for another.
+fn is_connected(
+    call: &Call,
+    name: &str,
+    server: &JupyterServer,
+    path: &DocPath,
+    mode: Mode,
+) -> Result<bool, ToolError> {
+    let Some(connection) = call.connections().get(&call.principal().id, name) else {
+        return Ok(false);
+    };
+    let now = current_path(call, &connection);
+    if connection.server == server.name() && now == *path {
+        return Ok(true);
+    }
+    let advice = match mode {
+        Mode::Reconnect => "reconnect it with that path",
+        Mode::Connect | Mode::Create => "choose another name",
+    };
+    let why = format!("{name:?} is connected to '{now}' on `{}`; {advice}", connection.server);
+    Err(ToolError::argument("notebook_name", why))
+}
+
+impl Layers {
+    /// Those of a notebook that is being connected, its kernel started if it has none and the caller may do so. A
+    /// notebook whose kernel cannot be started can still be read.
+    async fn of(call: &Call, name: &str, notebook: &Notebook) -> Result<Self, ToolError> {
+        let Notebook { server, path, room } = notebook;
+        let (kernel, kernel_error) = match server.kernel_of(path).await? {
+            Some(kernel) => (Some(kernel), None),
+            None if call.principal().require(Permission::Execute).is_err() => (None, None),
+            None => match start_kernel(server, path, room).await {
+                Ok(kernel) => (Some(kernel), None),
+                Err(error) => (None, Some(error.to_string())),
+            },
+        };
+        Ok(Self {
+            kernel: kernel.map(Kernel::from),
+            kernel_error,
+            ..Self::without_kernel(name, server, path)
+        })
+    }
+
+    fn without_kernel(name: &str, server: &JupyterServer, path: &DocPath) -> Self {
+        Self {
+            notebook_name: name.to_owned(),
+            server: Server {
+                name: server.name().to_owned(),
+                url: server.base_url().to_owned(),
+            },
+            kernel: None,
+            kernel_error: None,
+            path: path.to_string(),
+        }
+    }
+
+    fn kernel_text(&self) -> String {
+        match (&self.kernel, &self.kernel_error) {
+            (Some(kernel), _) => format!("{} ({}, {})", kernel.name, kernel.state, kernel.id),
+            (None, Some(error)) => format!("none: {error}"),
+            (None, None) => "none".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, path, .. } = self;
+        writeln!(f, "Server: {} ({})", server.name, server.url)?;
+        writeln!(f, "Kernel: {}", self.kernel_text())?;
+        write!(f, "Notebook: {path}")
+    }
+}
+
+pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<WithBlocks<Notebooks>, ToolError> {
+    let connections = call.connections().of(&call.principal().id);
+    let listed = connections.iter().filter_map(|(name, connection)| {
+        let server = call.server(Some(&connection.server)).ok()?;
+        let path = current_path(&call, connection);
+        call.principal().may_touch(&path).then_some((name, server, path))
+    });
+    let listed: Vec<_> = listed.collect();
+    let asked = call.servers().iter().filter(|server| {
+        let mut of_server = listed.iter().filter(|(_, other, _)| other.name() == server.name());
+        of_server.next().is_some()
+    });
+    // One request for each server, however many notebooks it has.
+    let sessions = join_all(asked.map(async |server| (server.name(), server.sessions().await))).await;
+    let layers = |(name, server, path): &(&String, &Arc<JupyterServer>, DocPath)| {
+        let mut layers = Layers::without_kernel(name, server, path);
+        match sessions.iter().find(|(name, _)| *name == server.name()) {
+            Some((_, Ok(sessions))) => {
+                let session = sessions.iter().find(|session| session.is_of(path));
+                layers.kernel = session.map(|session| session.kernel.clone().into());
+            }
+            Some((_, Err(error))) => layers.kernel_error = Some(error.to_string()),
+            None => {}
+        }
+        layers
+    };
+    let notebooks: Vec<Layers> = listed.iter().map(layers).collect();
+    Ok(WithBlocks {
+        blocks: blocks([notebook_table(&notebooks)]),
+        value: Notebooks { notebooks },
+    })
+}
+
+fn notebook_table(notebooks: &[Layers]) -> String {
+    if notebooks.is_empty() {
+        return "No notebook is currently connected".to_owned();
+    }
+    let rows = notebooks.iter().map(|notebook| {
+        let Layers {
+            notebook_name,
+            server,
+            path,
+            ..
+        } = notebook;
+        let (name, path) = (notebook_name.clone(), path.clone());
+        let (server, url) = (server.name.clone(), server.url.clone());
+        vec![name, url, path, server, notebook.kernel_text()]
+    });
+    tsv(&["Name", "Jupyter URL", "Path", "Server", "Kernel"], rows)
+}

@@ -1,0 +1,252 @@
+//! `insert_cell`, `delete_cell`, `overwrite_cell`.
+
+use std::{slice, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use similar::TextDiff;
+
+use super::{
+    blocks,
+    table::CellTable,
+    target::{CellIndex, Notebook},
+};
+use crate::{
+    jupyter::room::{CellKind, Edit, NewCell, Room},
+    tools::{
+        Call, ToolError,
+        cells::{Edited, check_positions},
+        output::WithBlocks,
+    },
+};
+
+/// Comparing two long texts that have nothing in common could take forever; a coarser diff does as well.
+const DIFF_PATIENCE: Duration = Duration::from_millis(200);
+
+#[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Location {
+    Above,
+    #[default]
+    Below,
+}
+
+// Raw cells, which JupyterLab has too, were not among the original's.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CellType {
+    Code,
+    Markdown,
+    Raw,
+}
+
+impl CellType {
+    pub(super) fn new_cell(self, source: String) -> NewCell {
+        let kind = match self {
+            Self::Code => CellKind::Code,
+            Self::Markdown => CellKind::Markdown,
+            Self::Raw => CellKind::Raw,
+        };
+        NewCell::new(kind, source)
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InsertArguments {
+    notebook_name: String,
+    /// The cell count means the end
+    cell_index: CellIndex,
+    cell_type: CellType,
+    cell_content: String,
+    /// Default below
+    #[serde(default)]
+    location: Location,
+    if_revision: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Inserted {
+    cell_id: String,
+    cell_index: Option<usize>,
+    acknowledged: bool,
+    #[serde(flatten)]
+    table: CellTable,
+}
+
+pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Result<WithBlocks<Inserted>, ToolError> {
+    let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+    let cell = arguments.cell_type.new_cell(arguments.cell_content);
+    let cell_id = cell.id.clone();
+    let edit = insertion(&room, &arguments.cell_index, arguments.location, cell)?;
+    let edited = apply(
+        &call,
+        &room,
+        &arguments.cell_index,
+        edit,
+        arguments.if_revision.as_deref(),
+    )
+    .await?;
+    let cell_index = room.position_of(&cell_id);
+    let table = CellTable::around(&room, cell_index.unwrap_or_default())?;
+    let text = format!("Insert successful!\nSurrounding cells information:\n{table}");
+    Ok(WithBlocks {
+        blocks: blocks([text]),
+        value: Inserted {
+            cell_id,
+            cell_index,
+            acknowledged: edited.acknowledged,
+            table,
+        },
+    })
+}
+
+/// Puts a cell beside another, wherever that is by then.
+fn insertion(room: &Room, anchor: &CellIndex, location: Location, cell: NewCell) -> Result<Edit, ToolError> {
+    let mut end = 0;
+    let mut next = room.ids(|order| {
+        end = order.count();
+        Ok::<_, ToolError>(vec![match anchor {
+            CellIndex::Index(index) if *index == end => end,
+            anchor => anchor.position(order)? + usize::from(location == Location::Below),
+        }])
+    })?;
+    let cells = vec![cell];
+    Ok(match next.pop() {
+        Some(cell) => Edit::InsertBefore { cell, cells },
+        None => Edit::InsertCells { at: end, cells },
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeleteArguments {
+    notebook_name: String,
+    cell_index: CellIndex,
+    if_revision: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Deleted {
+    cell_id: String,
+    deleted_content: String,
+    acknowledged: bool,
+    #[serde(flatten)]
+    table: CellTable,
+}
+
+pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Result<WithBlocks<Deleted>, ToolError> {
+    let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+    let cell_id = arguments.cell_index.id(&room)?;
+    let position = room.position_of(&cell_id).unwrap_or_default();
+    let deleted_content = room.source_of(&cell_id).unwrap_or_default();
+    let edit = Edit::DeleteCells {
+        cells: vec![cell_id.clone()],
+    };
+    let edited = apply(
+        &call,
+        &room,
+        &arguments.cell_index,
+        edit,
+        arguments.if_revision.as_deref(),
+    )
+    .await?;
+    let table = CellTable::around(&room, position)?;
+    let text = format!(
+        "Delete successful!\nDeleted cell content:\n{deleted_content}\nSurrounding cells information:\n{table}"
+    );
+    Ok(WithBlocks {
+        blocks: blocks([text]),
+        value: Deleted {
+            cell_id,
+            deleted_content,
+            acknowledged: edited.acknowledged,
+            table,
+        },
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OverwriteArguments {
+    notebook_name: String,
+    cell_index: CellIndex,
+    cell_content: String,
+    if_revision: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Overwritten {
+    cell_id: String,
+    diff: String,
+    #[serde(flatten)]
+    edited: Edited,
+}
+
+pub(super) async fn overwrite_cell(
+    call: Call,
+    arguments: OverwriteArguments,
+) -> Result<WithBlocks<Overwritten>, ToolError> {
+    let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+    let cell_id = arguments.cell_index.id(&room)?;
+    let before = room.source_of(&cell_id).unwrap_or_default();
+    let edit = Edit::SetSource {
+        cell: cell_id.clone(),
+        source: arguments.cell_content.clone(),
+    };
+    let edited = apply(
+        &call,
+        &room,
+        &arguments.cell_index,
+        edit,
+        arguments.if_revision.as_deref(),
+    )
+    .await?;
+    let diff = diff(before, arguments.cell_content);
+    Ok(WithBlocks {
+        blocks: blocks([format!("Overwrite successful!\n\n```diff\n{diff}\n```")]),
+        value: Overwritten {
+            cell_id,
+            diff,
+            edited: edited.into(),
+        },
+    })
+}
+
+/// Makes one change, unless the index was learned before others moved cells.
+async fn apply(
+    call: &Call,
+    room: &Room,
+    index: &CellIndex,
+    edit: Edit,
+    if_revision: Option<&str>,
+) -> Result<crate::jupyter::room::Edited, ToolError> {
+    let principal = call.principal();
+    check_positions(room, slice::from_ref(&index.range()), if_revision, principal)?;
+    Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
+}
+
+/// The lines that differ, with three around them.
+fn diff(mut before: String, mut after: String) -> String {
+    // The last line of a cell has no line break, which is no difference.
+    for text in [&mut before, &mut after] {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    let compared = TextDiff::configure().timeout(DIFF_PATIENCE).diff_lines(&before, &after);
+    compared.unified_diff().to_string().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_has_the_lines_that_differ() {
+        let diff = |before: &str, after: &str| diff(before.to_owned(), after.to_owned());
+        assert_eq!(diff("a\nb\nc", "a\nB\nc\nd"), "@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d");
+        assert_eq!(diff("", "a"), "@@ -0,0 +1 @@\n+a");
+        assert_eq!(diff("a", "a"), "");
+    }
+}

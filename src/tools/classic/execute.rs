@@ -1,0 +1,190 @@
+//! `execute_cell`, `append_execute_code_cell`, `execute_temporary_code`.
+
+use std::{slice, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    MAX_SHOWN, blocks,
+    edit::CellType,
+    output_text,
+    target::{CellIndex, Notebook},
+};
+use crate::{
+    execution::Execution,
+    jupyter::room::Edit,
+    tools::{
+        Call, ToolError,
+        cells::{Change, Run, RunCells, change_and_run, check_positions, ran, run_cells},
+        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
+        output::{Ran, RanWithBlocks},
+    },
+    types::Permission,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecuteArguments {
+    notebook_name: String,
+    cell_index: CellIndex,
+    /// Seconds, default 60
+    timeout: Option<f64>,
+    if_revision: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AppendArguments {
+    notebook_name: String,
+    cell_content: String,
+    /// Default code
+    cell_type: Option<CellType>,
+    /// Seconds, default 60
+    timeout: Option<f64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TemporaryArguments {
+    notebook_name: String,
+    cell_content: String,
+    /// Seconds, default 60
+    timeout: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Executed {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell_index: Option<usize>,
+    #[serde(flatten)]
+    run: Option<Run>,
+}
+
+pub(super) async fn execute_cell(
+    call: Call,
+    arguments: ExecuteArguments,
+) -> Result<RanWithBlocks<Executed>, ToolError> {
+    let options = options(&call, arguments.timeout)?;
+    let taken = match resumed(&call).await? {
+        Some(taken) => taken,
+        None => Taken::Live(start(&call, &arguments).await?),
+    };
+    let result = RunResult::of(&call, taken, options).await?;
+    Ok(in_words(ran(result, |run, message| {
+        let cell_index = run.results().first().map(|result| result.index);
+        let index = cell_index.unwrap_or_default();
+        Executed {
+            message: message(&format!("Cell index {index} was executed")),
+            cell_index,
+            run: Some(run),
+        }
+    })))
+}
+
+async fn start(call: &Call, arguments: &ExecuteArguments) -> Result<Arc<Execution>, ToolError> {
+    let Notebook { server, room, .. } = Notebook::find(call, &arguments.notebook_name).await?;
+    let index = &arguments.cell_index;
+    let cells = vec![index.id(&room)?];
+    if let Some(revision) = arguments.if_revision.as_deref() {
+        check_positions(&room, slice::from_ref(&index.range()), Some(revision), call.principal())?;
+        room.check_unchanged(&call.principal().id, &cells, revision)?;
+    }
+    if !cells.iter().all(|cell| room.is_code(cell)) {
+        let why = "the cell is not code; only code cells can be executed, and list_cell shows which are";
+        return Err(ToolError::argument("cell_index", why));
+    }
+    let wanted = RunCells {
+        cells,
+        stop_on_error: true,
+    };
+    run_cells(call, &server, room, &wanted).await
+}
+
+pub(super) async fn append_execute_code_cell(
+    call: Call,
+    arguments: AppendArguments,
+) -> Result<RanWithBlocks<Executed>, ToolError> {
+    call.principal().require(Permission::Write)?;
+    let options = options(&call, arguments.timeout)?;
+    let changes = async {
+        let Notebook { server, room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+        let kind = arguments.cell_type.unwrap_or(CellType::Code);
+        let cell = kind.new_cell(arguments.cell_content);
+        let cell_id = cell.id.clone();
+        let edit = Edit::InsertCells {
+            at: room.cell_count(),
+            cells: vec![cell],
+        };
+        let principal = call.principal();
+        let edited = room.edit(&principal.id, &principal.name, &[edit], None).await?;
+        let position = room.position_of(&cell_id);
+        let mut change = Change::new(vec![cell_id], edited);
+        change.position = position;
+        Ok((server, room, change))
+    };
+    let answered = |(done, change, run): (String, Option<Change>, Option<Run>)| {
+        let of_run = |run: &Run| run.results().first().map(|result| result.index);
+        let of_change = |change: Change| change.position;
+        let cell_index = run.as_ref().and_then(of_run).or_else(|| change.and_then(of_change));
+        let message = format!("Cell index {}: {done}", cell_index.unwrap_or_default());
+        Executed {
+            message,
+            cell_index,
+            run,
+        }
+    };
+    let ran = change_and_run(&call, true, options, "Successfully appended 1 cell", changes, answered).await?;
+    Ok(in_words(ran))
+}
+
+pub(super) async fn execute_temporary_code(
+    call: Call,
+    arguments: TemporaryArguments,
+) -> Result<RanWithBlocks<Executed>, ToolError> {
+    let options = options(&call, arguments.timeout)?;
+    let taken = match resumed(&call).await? {
+        Some(taken) => taken,
+        None => {
+            let Notebook { server, path, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+            let code = arguments.cell_content;
+            let (engine, claim) = (call.engine(), call.claim());
+            Taken::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
+        }
+    };
+    let result = RunResult::of(&call, taken, options).await?;
+    Ok(in_words(ran(result, |run, message| Executed {
+        message: message("Temporary code was executed"),
+        cell_index: None,
+        run: Some(run),
+    })))
+}
+
+fn options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
+    RunOptions::new(call, timeout, Disconnect::Continue, Some(MAX_SHOWN))
+}
+
+/// How it went, what came out, and what to do about an execution that goes on.
+fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
+    let Executed { message, run, .. } = &ran.value;
+    let mut texts = vec![message.clone()];
+    if let Some(run) = run {
+        texts.extend(run.results().iter().flat_map(|result| &result.outputs).map(output_text));
+        texts.extend(ran.open.as_ref().map(|open| match &open.question {
+            Some(question) => format!(
+                "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...) of the toolset `execution`]",
+                question.prompt,
+                run.execution_id()
+            ),
+            None => format!(
+                "[TIMEOUT: the output so far; the execution goes on as {:?}. read_cell shows what it puts into the notebook, get_execution of the toolset `execution` waits for its end]",
+                run.execution_id()
+            ),
+        }));
+    }
+    RanWithBlocks {
+        blocks: blocks(texts),
+        ran,
+    }
+}

@@ -1,0 +1,178 @@
+//! `list_cell`, `read_cell`, `read_notebook`.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    MAX_SHOWN, blocks, output_text,
+    table::{CellTable, page},
+    target::{CellIndex, Notebook},
+};
+use crate::{
+    jupyter::room::{Cell, Looked},
+    tools::{
+        Call, ToolError,
+        cells::{ShownCell, show_all},
+        output::WithBlocks,
+    },
+};
+
+const LISTED_CELLS: usize = 50;
+const READ_CELLS: usize = 20;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {
+    notebook_name: String,
+    #[serde(default)]
+    start_index: usize,
+    /// Default 50; 0 means all
+    limit: Option<usize>,
+}
+
+pub(super) async fn list_cell(call: Call, arguments: ListArguments) -> Result<WithBlocks<CellTable>, ToolError> {
+    let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
+    let limit = arguments.limit.unwrap_or(LISTED_CELLS);
+    let value = CellTable::page(&notebook.room, arguments.start_index, limit)?;
+    let text = format!("{}\n\n{value}", value.span());
+    Ok(WithBlocks {
+        blocks: blocks([text.trim_start().to_owned()]),
+        value,
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadNotebookArguments {
+    notebook_name: String,
+    #[serde(default)]
+    start_index: usize,
+    /// Default 20; 0 means all
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Sources {
+    cell_count: usize,
+    revision: String,
+    cells: Vec<Source>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Source {
+    index: usize,
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    source: String,
+}
+
+pub(super) async fn read_notebook(
+    call: Call,
+    arguments: ReadNotebookArguments,
+) -> Result<WithBlocks<Sources>, ToolError> {
+    let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
+    let limit = arguments.limit.unwrap_or(READ_CELLS);
+    let Looked {
+        revision,
+        cells,
+        cell_count,
+    } = notebook
+        .room
+        .cells(|order| Ok::<_, ToolError>(page(order, arguments.start_index, limit)?.collect()))?;
+    let mut text = match (cells.first(), cells.last()) {
+        (Some((first, _)), Some((last, _))) => {
+            format!("=====Showing cells {first}-{last} of {cell_count} total cells=====\n\n")
+        }
+        _ => "Notebook is empty, no Cell".to_owned(),
+    };
+    for (index, cell) in &cells {
+        text.push_str(&told(*index, cell));
+    }
+    let source = |(index, cell): (usize, Cell)| Source {
+        index,
+        id: cell.id,
+        kind: cell.cell_type,
+        source: cell.source,
+    };
+    Ok(WithBlocks {
+        blocks: blocks([text]),
+        value: Sources {
+            cell_count,
+            revision,
+            cells: cells.into_iter().map(source).collect(),
+        },
+    })
+}
+
+/// A cell under a line that says which it is.
+fn told(index: usize, cell: &Cell) -> String {
+    let mut text = format!("=====Index: {index}, Type: {}", cell.cell_type);
+    if cell.cell_type == "code" {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", Execution Count: {}", count_text(&cell.execution_count));
+    }
+    let _ = write!(text, "=====\n{}\n\n", cell.source);
+    text
+}
+
+fn count_text(count: &serde_json::Value) -> String {
+    match count.as_i64() {
+        Some(count) => count.to_string(),
+        None => "None".to_owned(),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadCellArguments {
+    notebook_name: String,
+    cell_index: CellIndex,
+    /// Default true
+    return_output: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ReadCell {
+    cell: Option<ShownCell>,
+    cell_count: usize,
+    revision: String,
+}
+
+pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<WithBlocks<ReadCell>, ToolError> {
+    let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
+    let Looked {
+        revision,
+        mut cells,
+        cell_count,
+    } = notebook
+        .room
+        .cells(|order| Ok::<_, ToolError>(vec![arguments.cell_index.position(order)?]))?;
+    if !arguments.return_output.unwrap_or(true) {
+        for (_, cell) in &mut cells {
+            cell.outputs.clear();
+        }
+    }
+    let (shown, images) = show_all(cells, MAX_SHOWN, call.images()).await?;
+    let cell = shown.into_iter().next();
+    let mut texts = Vec::new();
+    if let Some(cell) = &cell {
+        texts.push(match cell.source.is_empty() {
+            true => "(the cell is empty)".to_owned(),
+            false => cell.source.clone(),
+        });
+        let count = cell.execution_count.as_ref();
+        texts.extend(count.map(|count| format!("Current execution count: {}", count_text(count))));
+        texts.extend(cell.outputs.iter().flatten().map(output_text));
+    }
+    Ok(WithBlocks {
+        blocks: blocks(texts).into_iter().chain(images).collect(),
+        value: ReadCell {
+            cell,
+            cell_count,
+            revision,
+        },
+    })
+}

@@ -1,0 +1,111 @@
+//! What a call is about: a notebook by the name under which it was connected, and a cell by its index.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::connections::Connection;
+use crate::{
+    jupyter::{
+        JupyterServer,
+        room::{CellOrder, Room, RoomKind},
+    },
+    pool::Lease,
+    tools::{Call, ToolError, cells::Range},
+    types::DocPath,
+};
+
+/// A connected notebook, open.
+pub(super) struct Notebook {
+    pub(super) server: Arc<JupyterServer>,
+    pub(super) path: DocPath,
+    pub(super) room: Lease,
+}
+
+impl Notebook {
+    /// The notebook that a caller has connected under a name.
+    pub(super) async fn find(call: &Call, name: &str) -> Result<Self, ToolError> {
+        let connections = call.connections();
+        let connection = connections
+            .get(&call.principal().id, name)
+            .ok_or_else(|| unknown(call, name))?;
+        let path = current_path(call, &connection);
+        Self::open(call, name, &connection.server, path.as_str()).await
+    }
+
+    /// Opens a notebook and has it known by a name from then on.
+    pub(super) async fn open(call: &Call, name: &str, server: &str, path: &str) -> Result<Self, ToolError> {
+        let server = Arc::clone(call.server(Some(server))?);
+        let path = call.file(path)?;
+        let room = call.room(&server, &path, RoomKind::Notebook).await?;
+        let connection = Connection {
+            server: server.name().to_owned(),
+            path: path.clone(),
+            session_id: room.session_id().to_owned(),
+        };
+        call.connections().put(&call.principal().id, name, connection);
+        Ok(Self { server, path, room })
+    }
+}
+
+/// Where a connected notebook is now, as far as that is known: people rename files while agents work in them.
+pub(super) fn current_path(call: &Call, connection: &Connection) -> DocPath {
+    match call.pool().lease_session(&connection.session_id) {
+        // One that was moved to where the caller may not go is gone as far as they can tell.
+        Some((open, _)) if call.principal().may_touch(&open.info.path) => open.info.path,
+        _ => connection.path.clone(),
+    }
+}
+
+fn unknown(call: &Call, name: &str) -> ToolError {
+    let shown: String = name.chars().take(100).collect();
+    let names: Vec<String> = call
+        .connections()
+        .of(&call.principal().id)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let connected = match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    };
+    let why =
+        format!("no notebook is connected as {shown:?}; connected: {connected}; connect it with connect_notebook");
+    ToolError::argument("notebook_name", why)
+}
+
+// A cell by index or id. Not a doc comment, which would be repeated in every schema.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected an index from 0, or an id as in {\"cell_id\": \"...\"}"
+)]
+pub(super) enum CellIndex {
+    Index(usize),
+    Id { cell_id: String },
+}
+
+impl CellIndex {
+    pub(super) fn range(&self) -> Range {
+        match self {
+            Self::Index(index) => Range::one(*index),
+            Self::Id { cell_id } => Range::cell(cell_id.clone()),
+        }
+    }
+
+    /// The position that is meant among the cells of one moment.
+    pub(super) fn position(&self, cells: &(impl CellOrder + ?Sized)) -> Result<usize, ToolError> {
+        match self.range().resolve(cells) {
+            Ok(range) => Ok(range.start),
+            Err(why) => Err(ToolError::argument("cell_index", why)),
+        }
+    }
+
+    /// The id of the cell that is meant.
+    pub(super) fn id(&self, room: &Room) -> Result<String, ToolError> {
+        let mut ids = room.ids(|order| Ok::<_, ToolError>(vec![self.position(order)?]))?;
+        ids.pop()
+            .ok_or_else(|| ToolError::argument("cell_index", "the cell was removed meanwhile"))
+    }
+}
