@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Gateway, TOKEN,
+    jupyter::install_tls,
     wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_with},
 };
 
@@ -76,6 +77,7 @@ impl Agent {
     }
 
     async fn connect_with(url: &str, token: &str, era: Era, capabilities: Value) -> Self {
+        install_tls();
         let mut agent = Self {
             http: Client::new(),
             url: url.to_owned(),

@@ -57,6 +57,7 @@ impl Human {
         };
         let (format, file_type) = kind.split_once(':').expect("a kind");
         let authorization = format!("token {token}");
+        super::jupyter::install_tls();
         let session: Value = reqwest::Client::new()
             .put(format!("{url}api/collaboration/session/{path}"))
             .header("authorization", &authorization)
