@@ -1,6 +1,6 @@
 //! `insert_cell`, `delete_cell`, `overwrite_cell`.
 
-use std::{slice, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ fn insertion(room: &Room, anchor: &CellIndex, location: Location, cell: NewCell)
     let cells = vec![cell];
     Ok(match next.pop() {
         Some(cell) => Edit::InsertBefore { cell, cells },
-        None => Edit::InsertCells { at: end, cells },
+        None => Edit::AppendCells { cells },
     })
 }
 
@@ -222,7 +222,7 @@ async fn apply(
     if_revision: Option<&str>,
 ) -> Result<crate::jupyter::room::Edited, ToolError> {
     let principal = call.principal();
-    check_positions(room, slice::from_ref(&index.range()), if_revision, principal)?;
+    check_positions(room, index.range().is_by_position(), if_revision, principal)?;
     Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
 }
 
