@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "list_documents",
-            "Lists the documents in a directory; with `path_filter`, `file_type` or `max_results` (50) all files below.",
+            "Lists the documents in a directory or, with one of the filters, all files below it.",
             Read,
             listing::list_documents,
         )

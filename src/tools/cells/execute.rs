@@ -29,7 +29,7 @@ use crate::{
 pub(super) struct Arguments {
     path: String,
     ranges: Vec<Range>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
     /// Seconds to wait before it answers `running`
     timeout: Option<f64>,

@@ -25,9 +25,9 @@ pub(super) struct Arguments {
     position: Position,
     cells: Vec<CellToInsert>,
     if_revision: Option<String>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
-    /// Seconds to wait for the execution
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,

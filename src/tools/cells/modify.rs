@@ -25,11 +25,11 @@ use crate::{
 pub(super) struct Arguments {
     path: String,
     modifications: Vec<Modification>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
-    /// Seconds to wait for the execution
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,

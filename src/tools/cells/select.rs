@@ -16,7 +16,7 @@ pub(in crate::tools) struct Range {
     start: Option<usize>,
     /// Exclusive; default start + 1
     end: Option<usize>,
-    /// Instead of start and end
+    /// Instead of both
     cell_id: Option<String>,
 }
 

@@ -69,9 +69,9 @@ pub(super) struct UpdateArguments {
     /// Inclusive; default start_index
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
     server: Option<String>,
 }
@@ -168,7 +168,7 @@ pub(super) struct InsertArguments {
     start_position: Option<i64>,
     /// One for each cell
     positions: Option<Vec<i64>>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
     if_revision: Option<String>,
     server: Option<String>,

@@ -22,9 +22,9 @@ pub(super) struct Arguments {
     /// Inclusive; default start_index
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Execute them before, default true
+    /// Default true
     exec: Option<bool>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
     server: Option<String>,
 }

@@ -71,7 +71,8 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
     let is_shared = arguments.include_collaboration_state.unwrap_or(true);
     let mut description = describe("Notebook", content_length, truncated.then_some(max));
     if truncated {
-        description += &format!(" It shows {} of {cell_count} cells.", cells.len());
+        let shown = format!(" It shows {} of {cell_count} cells.", cells.len());
+        description += &shown;
     }
     if is_shared {
         description += NOTEBOOK_REMINDER;

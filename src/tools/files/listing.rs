@@ -19,8 +19,9 @@ pub(super) struct Arguments {
     /// Directory (default: root)
     path: Option<String>,
     path_filter: Option<String>,
-    /// file, text, markdown or an extension
+    /// e.g. markdown
     file_type: Option<String>,
+    /// Default 50
     max_results: Option<usize>,
     server: Option<String>,
 }
