@@ -103,11 +103,9 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
 
 /// Puts a cell beside another, wherever that is by then.
 fn insertion(room: &Room, anchor: &CellIndex, location: Location, cell: NewCell) -> Result<Edit, ToolError> {
-    let mut end = 0;
     let mut next = room.ids(|order| {
-        end = order.count();
         Ok::<_, ToolError>(vec![match anchor {
-            CellIndex::Index(index) if *index == end => end,
+            CellIndex::Index(index) if *index == order.count() => *index,
             anchor => anchor.position(order)? + usize::from(location == Location::Below),
         }])
     })?;
