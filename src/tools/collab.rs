@@ -10,7 +10,10 @@ mod read;
 mod select;
 mod session;
 
-use super::{Effect, ToolDefinition};
+use super::{
+    Call, Effect, ToolDefinition, ToolError,
+    execution::{Disconnect, RunOptions},
+};
 use crate::types::Toolset;
 
 /// What a call waits for an execution when it does not say how long, in seconds.
@@ -116,6 +119,11 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             document::batch_delete_text,
         ),
     ]
+}
+
+fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
+    let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+    RunOptions::new(call, Some(timeout), Disconnect::default(), None)
 }
 
 /// What was done, with the reminder of where it can be seen that this vocabulary gives after every edit.

@@ -3,13 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_TIMEOUT, select::Selection};
+use super::{run_options, select::Selection};
 use crate::{
     jupyter::room::{CellKind, Edit, NewCell},
     tools::{
         Call, ToolError,
         cells::{self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, wants_exec},
-        execution::{Disconnect, RunOptions},
         output::Ran,
     },
 };
@@ -71,6 +70,8 @@ pub(super) struct UpdateArguments {
     cell_ids: Option<Vec<String>>,
     /// Default true
     exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
     server: Option<String>,
@@ -88,7 +89,7 @@ pub(super) async fn batch_update_notebook_cells(
     call: Call,
     arguments: UpdateArguments,
 ) -> Result<Ran<Changed>, ToolError> {
-    let options = RunOptions::new(&call, Some(DEFAULT_TIMEOUT), Disconnect::default(), None)?;
+    let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
         arguments.start_index,
@@ -170,6 +171,8 @@ pub(super) struct InsertArguments {
     positions: Option<Vec<i64>>,
     /// Default true
     exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
     if_revision: Option<String>,
     server: Option<String>,
 }
@@ -187,7 +190,7 @@ pub(super) async fn batch_insert_notebook_cells(
     call: Call,
     arguments: InsertArguments,
 ) -> Result<Ran<Changed>, ToolError> {
-    let options = RunOptions::new(&call, Some(DEFAULT_TIMEOUT), Disconnect::default(), None)?;
+    let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let cells = new_cells(&arguments.cells)?;
     let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();

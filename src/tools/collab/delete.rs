@@ -3,13 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{DEFAULT_TIMEOUT, cells::Changed, select::Selection};
+use super::{cells::Changed, run_options, select::Selection};
 use crate::{
     jupyter::room::Room,
     tools::{
         Call, ToolError,
         cells::{Notebook, delete_cells, execute_and_delete, ran, wants_exec},
-        execution::{Disconnect, RunOptions},
         output::Ran,
     },
 };
@@ -24,13 +23,15 @@ pub(super) struct Arguments {
     cell_ids: Option<Vec<String>>,
     /// Default true
     exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
     server: Option<String>,
 }
 
 pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments) -> Result<Ran<Changed>, ToolError> {
-    let options = RunOptions::new(&call, Some(DEFAULT_TIMEOUT), Disconnect::default(), None)?;
+    let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
         arguments.start_index,

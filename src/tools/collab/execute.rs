@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_TIMEOUT, select::Selection};
+use super::{run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
     cells::{Notebook, Run, execute, ran},
-    execution::{Asked, CellResult, Disconnect, RunOptions},
+    execution::{Asked, CellResult},
     output::Ran,
 };
 
@@ -60,7 +60,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
     };
-    let result = execute(&call, at, options(&call, arguments.timeout)?, true, false, |room| {
+    let result = execute(&call, at, run_options(&call, arguments.timeout)?, true, false, |room| {
         let cell = Selection::Ids(std::slice::from_ref(&arguments.cell_id)).ids(room)?;
         match room.is_code(&arguments.cell_id) {
             true => Ok(cell),
@@ -94,7 +94,7 @@ pub(super) async fn batch_execute_notebook_cells(
         arguments.cell_ids.as_deref(),
     )?;
     let by_position = selection.is_by_position();
-    let options = options(&call, arguments.timeout)?;
+    let options = run_options(&call, arguments.timeout)?;
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
     let executed_cells = result.results.len();
     Ok(ran(result, |run, message| ExecutedCells {
@@ -102,13 +102,4 @@ pub(super) async fn batch_execute_notebook_cells(
         executed_cells,
         run,
     }))
-}
-
-fn options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
-    RunOptions::new(
-        call,
-        Some(timeout.unwrap_or(DEFAULT_TIMEOUT)),
-        Disconnect::default(),
-        None,
-    )
 }
