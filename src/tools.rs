@@ -5,6 +5,7 @@ mod call;
 mod cells;
 mod classic;
 mod client;
+mod collab;
 mod definition;
 mod document;
 mod error;
@@ -39,6 +40,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        collab::tools(),
         classic::tools(),
     ]
     .into_iter()

@@ -25,14 +25,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let selected =
         Toolset::parse_list(arguments.toolsets.split(',')).map_err(|error| CommandError::Failed(error.to_string()))?;
     let catalogue = Catalogue::new();
-    let tools = catalogue
-        .iter()
-        .filter(|(definition, _)| selected.contains(&definition.toolset));
+    // A tool of several toolsets is shown once, under the first of those selected.
+    let tools = catalogue.iter().filter_map(|(definition, tool)| {
+        let toolset = definition.toolsets.iter().find(|toolset| selected.contains(toolset))?;
+        Some((toolset, definition, tool))
+    });
     if arguments.json {
         let tools: Vec<Value> = tools
-            .map(|(definition, tool)| {
+            .map(|(toolset, definition, tool)| {
                 let mut value = serde_json::to_value(tool).unwrap_or_default();
-                value["toolset"] = json!(definition.toolset.as_str());
+                value["toolset"] = json!(toolset.as_str());
                 value["permission"] = json!(definition.permission.as_str());
                 value
             })
@@ -41,16 +43,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         return Ok(());
     }
     if arguments.markdown {
-        print!("{}", markdown::page(tools.map(|(definition, _)| definition)));
+        print!(
+            "{}",
+            markdown::page(tools.map(|(toolset, definition, _)| (*toolset, definition)))
+        );
         return Ok(());
     }
-    let mut toolset = None;
-    for (definition, _) in tools {
-        if toolset.replace(definition.toolset) != Some(definition.toolset) {
-            println!("{}", definition.toolset);
+    let mut heading = None;
+    for (toolset, definition, _) in tools {
+        if heading.replace(toolset) != Some(toolset) {
+            println!("{toolset}");
         }
         println!(
-            "  {:<24} {:<8} {}",
+            "  {:<28} {:<8} {}",
             definition.name,
             definition.permission.as_str(),
             definition.description

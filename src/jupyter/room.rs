@@ -43,6 +43,11 @@ impl RoomKind {
         }
     }
 
+    /// What Jupyter calls the room of a file.
+    pub fn room_id(self, file_id: &str) -> String {
+        format!("{}:{}:{file_id}", self.format(), self.file_type())
+    }
+
     pub(super) fn format(self) -> &'static str {
         match self {
             Self::Notebook => "json",

@@ -62,7 +62,7 @@ impl Catalogue {
     pub(super) fn visible(&self, caller: &Caller) -> Vec<Tool> {
         self.entries
             .iter()
-            .filter(|entry| caller.has_toolset(entry.definition.toolset) && caller.may(entry.definition.permission))
+            .filter(|entry| offers(caller, &entry.definition) && caller.may(entry.definition.permission))
             .map(|entry| entry.tool.clone())
             .collect()
     }
@@ -72,10 +72,10 @@ impl Catalogue {
         let definition = self
             .definition(name)
             .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
-        if !caller.has_toolset(definition.toolset) {
+        if !offers(caller, definition) {
             return Err(Refusal::NotSelected {
                 tool: name.to_owned(),
-                toolset: definition.toolset.as_str(),
+                toolset: definition.toolsets.first().map_or("all", |toolset| toolset.as_str()),
                 selected: caller.toolset_names(),
             });
         }
@@ -94,7 +94,7 @@ impl Catalogue {
         self.by_name.get(name).map(|index| self.entries[*index].tool.clone())
     }
 
-    /// Every tool with the toolset it belongs to, for people.
+    /// Every tool with the toolsets it belongs to, for people.
     pub fn iter(&self) -> impl Iterator<Item = (&ToolDefinition, &Tool)> {
         self.entries.iter().map(|entry| (&entry.definition, &entry.tool))
     }
@@ -108,6 +108,10 @@ impl Default for Catalogue {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {
+    definition.toolsets.iter().any(|toolset| caller.has_toolset(*toolset))
 }
 
 fn describe(definition: &ToolDefinition) -> Tool {

@@ -11,9 +11,12 @@ mod stat;
 
 use std::sync::Arc;
 
-pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, ran, run_cells};
-pub(super) use render::{ShownCell, ShownOutputs, show_all, show_outputs};
-pub(super) use select::{Range, check_positions};
+pub(super) use delete::{delete_cells, execute_and_delete};
+pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, ran, run_cells};
+pub(super) use insert::cell_kind;
+pub(super) use modify::refuse_repeated;
+pub(super) use render::{Limit, ShownCell, ShownOutputs, show_all, show_outputs, text_length};
+pub(super) use select::{Range, check_positions, positions};
 pub(super) use stat::Kernel;
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
@@ -72,8 +75,16 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
+/// A notebook as a call names it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Notebook<'a> {
+    pub(super) server: Option<&'a str>,
+    pub(super) path: &'a str,
+    pub(super) if_revision: Option<&'a str>,
+}
+
 /// The room of a notebook that a call names.
-async fn notebook(
+pub(super) async fn notebook(
     call: &Call,
     server: Option<&str>,
     path: &str,
@@ -87,7 +98,7 @@ async fn notebook(
 
 /// Whether a call wants what it changed to be executed. Without the permission to execute, a call that does not say
 /// so is taken to want only the change.
-fn wants_exec(call: &Call, exec: Option<bool>) -> Result<bool, ToolError> {
+pub(super) fn wants_exec(call: &Call, exec: Option<bool>) -> Result<bool, ToolError> {
     let may = call.principal().require(Permission::Execute);
     match exec {
         Some(true) => may.map(|()| true).map_err(ToolError::from),

@@ -36,7 +36,8 @@ pub struct ToolDefinition {
     /// Older names under which it can be called; nobody is told of them but people.
     pub aliases: &'static [&'static str],
     pub description: &'static str,
-    pub toolset: Toolset,
+    /// Where it is offered; its own first.
+    pub toolsets: Vec<Toolset>,
     pub permission: Permission,
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
@@ -76,7 +77,7 @@ impl ToolDefinition {
             name,
             aliases: &[],
             description,
-            toolset,
+            toolsets: vec![toolset],
             permission,
             effect,
             input_schema: input_schema::<A>(),
@@ -87,6 +88,12 @@ impl ToolDefinition {
 
     pub(super) fn also_called(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
+        self
+    }
+
+    /// Offers the tool in another toolset too, whose vocabulary has the same name for it.
+    pub(super) fn also_in(mut self, toolset: Toolset) -> Self {
+        self.toolsets.push(toolset);
         self
     }
 

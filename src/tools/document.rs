@@ -1,14 +1,19 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
 use crate::{
-    jupyter::room::{Edit, Edited, RoomKind},
+    jupyter::{
+        JupyterServer,
+        room::{Edit, Edited, Room, RoomKind},
+    },
     pool::Lease,
-    types::{Toolset, truncate},
+    types::{DocPath, Toolset, truncate},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -57,23 +62,28 @@ struct ContentArguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct DocumentContent {
+pub(super) struct DocumentContent {
     content: String,
-    truncated: bool,
-    content_length: usize,
+    pub(super) truncated: bool,
+    pub(super) content_length: usize,
     revision: String,
 }
 
 async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
-    let room = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
+    let (_, _, room) = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
+    Ok(content(&room, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT)))
+}
+
+/// A text as it stands now, cut to `max` characters.
+pub(super) fn content(room: &Room, max: usize) -> DocumentContent {
     let (revision, text) = room.text();
-    let cut = truncate(&text, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT));
-    Ok(DocumentContent {
+    let cut = truncate(text, max);
+    DocumentContent {
         content: cut.text,
         truncated: cut.truncated,
         content_length: cut.full_length,
         revision,
-    })
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -111,7 +121,7 @@ async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<
         delete: 0,
         insert: text,
     };
-    let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
+    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
     let message = format!("Successfully inserted {length} characters at position {position}");
     Ok(spliced(message, position, length, None, edited))
 }
@@ -139,7 +149,7 @@ async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<
         delete: length,
         insert: String::new(),
     };
-    let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
+    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
     let message = format!("Successfully deleted {length} characters from position {position}");
     Ok(spliced(message, position, length, None, edited))
 }
@@ -170,7 +180,7 @@ async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Resul
         delete: length,
         insert: text,
     };
-    let edited = edit(&call, server.as_deref(), &path, splice, if_revision.as_deref()).await?;
+    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
     let message =
         format!("Successfully replaced {length} characters with {new_length} new characters at position {position}");
     Ok(spliced(message, position, length, Some(new_length), edited))
@@ -187,27 +197,34 @@ fn spliced(message: String, position: usize, length: usize, new_length: Option<u
     }
 }
 
-async fn edit(
+/// Edits a text, whole or not at all.
+pub(super) async fn edit(
     call: &Call,
     server: Option<&str>,
     path: &str,
-    edit: Edit,
+    edits: &[Edit],
     if_revision: Option<&str>,
 ) -> Result<Edited, ToolError> {
-    let room = text_room(call, server, path).await?;
+    let (_, _, room) = text_room(call, server, path).await?;
     let principal = call.principal();
-    Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
+    Ok(room.edit(&principal.id, &principal.name, edits, if_revision).await?)
 }
 
-async fn text_room(call: &Call, server: Option<&str>, path: &str) -> Result<Lease, ToolError> {
-    let server = call.server(server)?;
+/// The room of a text document that a call names.
+pub(super) async fn text_room(
+    call: &Call,
+    server: Option<&str>,
+    path: &str,
+) -> Result<(Arc<JupyterServer>, DocPath, Lease), ToolError> {
+    let server = Arc::clone(call.server(server)?);
     let path = call.file(path)?;
     if path.is_notebook() {
         // As text it would be a second, unsynchronised room on the same file.
         return Err(ToolError::argument(
             "path",
-            format!("{path:?} is a notebook; use read_nb_cells and the other notebook tools"),
+            format!("{path:?} is a notebook; use the tools for notebooks"),
         ));
     }
-    call.room(server, &path, RoomKind::Text).await
+    let room = call.room(&server, &path, RoomKind::Text).await?;
+    Ok((server, path, room))
 }

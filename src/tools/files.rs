@@ -4,6 +4,10 @@ mod create;
 mod info;
 mod listing;
 mod manage;
+mod walk;
+
+pub(super) use listing::is_open;
+pub(super) use walk::Walk;
 
 use super::{Effect, ToolDefinition};
 use crate::{
@@ -18,10 +22,11 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "list_documents",
-            "Lists the documents in a directory.",
+            "Lists the documents in a directory or, with one of the filters, all files below it.",
             Read,
             listing::list_documents,
-        ),
+        )
+        .also_in(Toolset::Collab),
         ToolDefinition::new(
             files,
             "create_document",

@@ -6,17 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Call, Effect, ToolDefinition, ToolError, files::document_url};
+use super::{
+    Call, Effect, ToolDefinition, ToolError,
+    files::{Walk, document_url},
+};
 use crate::{
-    jupyter::{Document, DocumentKind, JupyterError, JupyterServer, NewDocument},
+    jupyter::{Document, DocumentKind, JupyterServer, NewDocument},
     srcbook::{BookCell, BookCellKind, Template, template, templates},
     types::{DocPath, Toolset},
 };
-
-/// A walk stops here however deep the tree is; symbolic links can make it endless.
-const MAX_DIRECTORIES: usize = 5000;
-const DEFAULT_MAX_NOTEBOOKS: usize = 1000;
-const DEFAULT_MAX_DEPTH: usize = 32;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![
@@ -58,7 +56,7 @@ struct NotebookList {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct NotebookEntry {
+pub(super) struct NotebookEntry {
     path: String,
     name: String,
     last_modified: Option<String>,
@@ -70,70 +68,26 @@ struct NotebookEntry {
 
 async fn list_nbs(call: Call, arguments: ListArguments) -> Result<NotebookList, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
-    let root = call.directory(arguments.path.as_deref())?;
-    let max_notebooks = arguments.max_nbs.unwrap_or(DEFAULT_MAX_NOTEBOOKS);
-    let max_depth = arguments.max_depth.unwrap_or(DEFAULT_MAX_DEPTH);
-    let mut found = NotebookList {
-        notebooks: Vec::new(),
-        truncated: false,
-        skipped: Vec::new(),
-    };
-    let mut level = vec![root];
-    let mut visited = 0;
-    for depth in 0.. {
-        if level.is_empty() {
-            break;
-        }
-        visited += level.len();
-        if depth > max_depth || visited > MAX_DIRECTORIES || found.notebooks.len() > max_notebooks {
-            found.truncated = true;
-            break;
-        }
-        level = walk_level(&call, &server, level, depth == 0, &mut found).await?;
-    }
-    found.notebooks.sort_by(|a, b| a.path.cmp(&b.path));
-    if found.notebooks.len() > max_notebooks {
-        found.notebooks.truncate(max_notebooks);
-        found.truncated = true;
-    }
-    Ok(found)
+    let mut walk = Walk::below(call.directory(arguments.path.as_deref())?);
+    walk.max_depth = arguments.max_depth.unwrap_or(walk.max_depth);
+    walk.max_found = arguments.max_nbs.unwrap_or(walk.max_found);
+    let found = walk.find(&call, &server, is_notebook).await?;
+    Ok(NotebookList {
+        notebooks: found
+            .documents
+            .into_iter()
+            .map(|notebook| notebook_entry(&server, notebook))
+            .collect(),
+        truncated: found.truncated,
+        skipped: found.skipped,
+    })
 }
 
-/// Reads one level of the tree, adds its notebooks and returns the directories below it.
-async fn walk_level(
-    call: &Call,
-    server: &JupyterServer,
-    level: Vec<DocPath>,
-    is_root: bool,
-    found: &mut NotebookList,
-) -> Result<Vec<DocPath>, JupyterError> {
-    let mut below = Vec::new();
-    for (directory, entries) in server.list_directories(level).await {
-        let entries = match entries {
-            Ok(entries) => entries,
-            // The directory that was asked for must be readable; one far below need not spoil the rest.
-            Err(error) if is_root => return Err(error),
-            Err(error) => {
-                found.skipped.push(format!("{directory}: {error}"));
-                continue;
-            }
-        };
-        for entry in entries {
-            let is_directory = entry.kind == DocumentKind::Directory;
-            if !call.sees(&entry.path, is_directory) {
-                continue;
-            }
-            match entry.kind {
-                DocumentKind::Directory => below.extend(DocPath::parse(&entry.path)),
-                DocumentKind::Notebook => found.notebooks.push(notebook_entry(server, entry)),
-                DocumentKind::File => {}
-            }
-        }
-    }
-    Ok(below)
+pub(super) fn is_notebook(document: &Document) -> bool {
+    document.kind == DocumentKind::Notebook
 }
 
-fn notebook_entry(server: &JupyterServer, notebook: Document) -> NotebookEntry {
+pub(super) fn notebook_entry(server: &JupyterServer, notebook: Document) -> NotebookEntry {
     NotebookEntry {
         url: document_url(server, &notebook),
         path: notebook.path,

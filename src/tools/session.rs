@@ -70,7 +70,7 @@ struct Sessions {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Session {
+pub(super) struct Session {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
@@ -148,7 +148,7 @@ async fn end(call: &Call, arguments: &PathArguments, kind: RoomKind) -> Result<E
     })
 }
 
-fn session(room: OpenRoom) -> Session {
+pub(super) fn session(room: OpenRoom) -> Session {
     let (status, message) = match room.info.status {
         RoomStatus::Connected => ("connected", "RTC session is active"),
         RoomStatus::Reconnecting => ("disconnected", "RTC session is reconnecting"),

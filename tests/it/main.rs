@@ -42,6 +42,7 @@ mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
 mod seed_classic;
+mod seed_collab;
 mod seed_resources;
 mod serve;
 mod sessions;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::tools::ToolDefinition;
+use crate::{tools::ToolDefinition, types::Toolset};
 
 const HEAD: &str = "# Tools
 
@@ -15,17 +15,17 @@ listed for a token that has its permission. Arguments in bold are required.
 ";
 
 /// A page with every one of the tools, which come toolset by toolset.
-pub(super) fn page<'a>(tools: impl Iterator<Item = &'a ToolDefinition>) -> String {
+pub(super) fn page<'a>(tools: impl Iterator<Item = (Toolset, &'a ToolDefinition)>) -> String {
     let mut page = HEAD.to_owned();
-    let mut toolset = None;
-    for tool in tools {
-        if toolset.replace(tool.toolset) != Some(tool.toolset) {
-            let note = match tool.toolset.is_default() {
+    let mut heading = None;
+    for (toolset, tool) in tools {
+        if heading.replace(toolset) != Some(toolset) {
+            let note = match toolset.is_default() {
                 true => "",
                 false => " (on request)",
             };
             // Writing to a string cannot fail.
-            let _ = write!(page, "\n## {}{note}\n", tool.toolset);
+            let _ = write!(page, "\n## {toolset}{note}\n");
         }
         page.push_str(&section(tool));
     }
@@ -41,6 +41,10 @@ fn section(tool: &ToolDefinition) -> String {
     );
     if !tool.aliases.is_empty() {
         let _ = write!(section, " Older name: {}.", quoted(tool.aliases));
+    }
+    let elsewhere: Vec<&str> = tool.toolsets.iter().skip(1).map(|toolset| toolset.as_str()).collect();
+    if !elsewhere.is_empty() {
+        let _ = write!(section, " Also in {}.", quoted(&elsewhere));
     }
     section.push('\n');
     if let Some(properties) = members(&tool.input_schema) {

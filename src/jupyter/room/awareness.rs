@@ -2,7 +2,7 @@
 //! and everybody else. Does no I/O.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -118,6 +118,19 @@ impl Awareness {
         self.others.clear();
     }
 
+    /// The names of those who are here, each once.
+    pub(super) fn names(&self) -> Vec<String> {
+        let users = self.others.values().filter_map(|state| state.get("user"));
+        let users = users.chain(self.agents.values().map(|agent| &agent.user));
+        let name = |user: &Value| {
+            let names = ["display_name", "name"];
+            let name = names.iter().find_map(|key| user.get(key)?.as_str());
+            name.filter(|name| !name.is_empty()).map(str::to_owned)
+        };
+        let names: BTreeSet<String> = users.filter_map(name).collect();
+        names.into_iter().collect()
+    }
+
     /// Whether people want their documents saved by themselves. The server saves if anybody in the room
     /// does, so an agent must not speak up against a person who switched it off. One who did so before we
     /// joined is known when they next speak, which JupyterLab does every 15 s: Jupyter tells newcomers of
@@ -201,6 +214,7 @@ mod tests {
             entry(2, &json!({})),
         ]);
         assert!(!awareness.autosave());
+        assert!(awareness.names().is_empty(), "nobody here has a name");
         awareness.received(vec![entry(3, &json!({ "autosave": true }))]);
         assert!(awareness.autosave());
         awareness.received(vec![entry(3, &Value::Null)]);

@@ -2,6 +2,7 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod check;
+mod edits;
 mod outputs;
 
 use std::{
@@ -15,8 +16,8 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use yrs::{
-    Array, ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, Map, MapRef, Observable,
-    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, MapRef, Observable, OffsetKind,
+    Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
@@ -30,7 +31,7 @@ use super::{
     change_log::{Author, ChangeLog},
     edit::Edit,
     json::map_to_json,
-    notebook::{file_cell, notebook_metadata, prelim, read_cell, set_metadata, source_of, text_of},
+    notebook::{file_cell, notebook_metadata, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -235,26 +236,6 @@ impl Document {
         self.finish(txn, &Author::Local(Arc::clone(author)))
     }
 
-    /// Checks a batch of edits against the document as it stands, then applies it in one transaction.
-    pub(super) fn apply_local(
-        &mut self,
-        author: &Arc<str>,
-        edits: &[Edit],
-        if_revision: Option<&str>,
-    ) -> Result<Applied, EditError> {
-        let author = Author::Local(Arc::clone(author));
-        self.check(edits)?;
-        if let Some(given) = if_revision {
-            self.check_revision(given, edits, &author)?;
-        }
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
-        for edit in edits {
-            self.perform(&mut txn, edit);
-        }
-        Ok(self.finish(txn, &author))
-    }
-
     /// Ends a transaction of our own: its changes are noted and its acknowledgement is awaited.
     fn finish(&mut self, txn: TransactionMut<'_>, author: &Author) -> Applied {
         let update = txn.encode_update_v1();
@@ -267,116 +248,6 @@ impl Document {
             ticket,
             revision: self.revision(),
             cursors: self.cursors(),
-        }
-    }
-
-    fn perform(&mut self, txn: &mut TransactionMut<'_>, edit: &Edit) {
-        match edit {
-            Edit::InsertCells { at, cells } => self.insert(txn, *at, cells),
-            Edit::InsertBefore { cell, cells } => {
-                let at = self.position_of(cell).unwrap_or_else(|| self.cell_count());
-                self.insert(txn, at, cells);
-            }
-            Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
-            Edit::DeleteCells { cells } => self.delete(txn, cells),
-            Edit::SetNotebook { metadata, cells } => {
-                self.set_metadata(txn, metadata);
-                self.set_cells(txn, cells);
-            }
-            Edit::SpliceText {
-                position,
-                delete,
-                insert,
-            } => {
-                let old = self.source.get_string(txn);
-                if let Some(splice) = splice::at_code_points(&old, *position, *delete, insert) {
-                    self.splice_text(txn, &old, &splice);
-                }
-            }
-            Edit::SetText { text } => {
-                let old = self.source.get_string(txn);
-                if let Some(splice) = splice::between(&old, text) {
-                    self.splice_text(txn, &old, &splice);
-                }
-            }
-        }
-    }
-
-    pub(super) fn insert(&mut self, txn: &mut TransactionMut<'_>, at: usize, cells: &[super::NewCell]) {
-        let after = at
-            .checked_sub(1)
-            .and_then(|index| self.order.get(index))
-            .map(|entry| entry.id.to_string());
-        let before = self.order.get(at).map(|entry| entry.id.to_string());
-        for (offset, cell) in cells.iter().enumerate() {
-            self.cells
-                .insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
-        }
-        if let Some(last) = cells.last() {
-            self.caret = Some((Some(last.id.clone()), splice::utf16_len(&last.source)));
-            self.journal.inserted(after, before, cells);
-        }
-    }
-
-    pub(super) fn set_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, source: &str) {
-        let Some(map) = self.map(txn, cell) else { return };
-        let Some(text) = source_of(&map, txn) else {
-            // A plain string where shared text belongs cannot be edited by two people; replacing it mends that.
-            map.insert(txn, "source", yrs::TextPrelim::new(source));
-            return;
-        };
-        let old = text.get_string(txn);
-        if let Some(splice) = splice::between(&old, source) {
-            apply_splice(&text, txn, &splice);
-            self.caret = Some((Some(cell.to_owned()), splice.end()));
-            self.journal.changed(cell, &old, source);
-        }
-    }
-
-    pub(super) fn delete(&mut self, txn: &mut TransactionMut<'_>, cells: &[String]) {
-        let mut positions: Vec<usize> = cells.iter().filter_map(|cell| self.position_of(cell)).collect();
-        positions.sort_unstable();
-        positions.dedup();
-        for position in positions.iter().rev() {
-            let id = self.order[*position].id.to_string();
-            let source = self
-                .map(txn, &id)
-                .map(|map| text_of(&map, txn, "source"))
-                .unwrap_or_default();
-            self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
-            self.journal.deleted(&id, &source);
-        }
-    }
-
-    /// Keeps the cells at both ends that differ at most in their source, and replaces those between.
-    fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[super::NewCell]) {
-        let old: Vec<Cell> = (0..self.order.len())
-            .filter_map(|index| self.read_in(txn, index))
-            .collect();
-        let same = |(old, new): &(&Cell, &super::NewCell)| new.differs_only_in_source(old);
-        let kept_first = old.iter().zip(cells).take_while(same).count();
-        let kept_last = old[kept_first..]
-            .iter()
-            .rev()
-            .zip(cells[kept_first..].iter().rev())
-            .take_while(same)
-            .count();
-        let (old_end, new_end) = (old.len() - kept_last, cells.len() - kept_last);
-        for (old, new) in old[..kept_first]
-            .iter()
-            .zip(cells)
-            .chain(old[old_end..].iter().zip(&cells[new_end..]))
-        {
-            self.set_source(txn, &old.id, &new.source);
-        }
-        let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
-        self.delete(txn, &removed);
-        self.insert(txn, kept_first, &cells[kept_first..new_end]);
-    }
-
-    pub(super) fn set_metadata(&mut self, txn: &mut TransactionMut<'_>, metadata: &Value) {
-        if let Some(old) = set_metadata(&self.meta, txn, metadata) {
-            self.journal.metadata_changed(old, metadata.clone());
         }
     }
 
@@ -471,6 +342,7 @@ impl Document {
 
     fn reorder(&mut self, steps: Vec<Step>, author: &Author) {
         let mut at = 0;
+        let mut added = Vec::new();
         for step in steps {
             match step {
                 Step::Keep(count) => at += count,
@@ -485,14 +357,16 @@ impl Document {
                 }
                 Step::Add(entries) => {
                     let count = entries.len();
-                    for entry in &entries {
-                        self.log.cell_changed(&entry.id, author);
-                    }
+                    added.extend(entries.iter().map(|entry| Arc::clone(&entry.id)));
                     let place = at.min(self.order.len());
                     self.order.splice(place..place, entries);
                     at += count;
                 }
             }
+        }
+        // Noted last, since a cell may be replaced by one with the same id.
+        for id in added {
+            self.log.cell_changed(&id, author);
         }
     }
 }

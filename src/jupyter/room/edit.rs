@@ -65,7 +65,8 @@ impl NewCell {
     }
 }
 
-/// One change. Several of them are applied in one transaction; positions mean the document before it.
+/// One change. Several of them are applied in one transaction; positions mean the document before it. What is about
+/// many places or the whole comes alone: `DeleteCells`, `SetNotebook`, `SetText`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     InsertCells {
@@ -77,9 +78,19 @@ pub enum Edit {
         cell: String,
         cells: Vec<NewCell>,
     },
+    /// After the last one there is by then.
+    AppendCells {
+        cells: Vec<NewCell>,
+    },
     SetSource {
         cell: String,
         source: String,
+    },
+    /// What its source becomes too, if that changes.
+    SetKind {
+        cell: String,
+        kind: CellKind,
+        source: Option<String>,
     },
     DeleteCells {
         cells: Vec<String>,
@@ -94,6 +105,10 @@ pub enum Edit {
         position: usize,
         delete: usize,
         insert: String,
+    },
+    /// At the end, wherever that is by then.
+    AppendText {
+        text: String,
     },
     SetText {
         text: String,
@@ -112,6 +127,10 @@ pub enum EditError {
         length: usize,
         available: usize,
     },
+    #[error(
+        "the changes at positions {first} and {second} overlap; a batch may change each part of the text once, and positions all mean the text before it"
+    )]
+    Overlap { first: usize, second: usize },
     #[error(
         "somebody else changed it since you read it: {what}; read it again and repeat the edit on what stands there now"
     )]

@@ -215,6 +215,11 @@ impl Room {
         &self.0.session_id
     }
 
+    /// The names of the people and agents who are known to be in the room.
+    pub fn present(&self) -> Vec<String> {
+        self.0.read().awareness.names()
+    }
+
     /// When the document last changed, to be watched: it moves with every edit, whoever made it.
     pub fn changes(&self) -> watch::Receiver<SystemTime> {
         self.0.read().document.changed.subscribe()

@@ -335,7 +335,7 @@ impl Line {
         }
         let session = session?;
         // The colons must stay as they are: encoded, they name another, empty room.
-        let room = format!("{}:{}:{}", kind.format(), kind.file_type(), session.file_id);
+        let room = kind.room_id(&session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
         let socket = server.socket(&address, path.as_str()).await?;
         Ok(Self { socket, session })

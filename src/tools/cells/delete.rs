@@ -1,15 +1,21 @@
 //! `delete_nb_cells`.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    notebook,
-    select::{Range, check_positions, positions},
+    Notebook,
+    execute::{Change, Edited, RunCells, choose_unchanged, edit_cells, run_cells},
+    select::{Range, positions},
 };
 use crate::{
-    jupyter::room::Edit,
-    tools::{Call, ToolError},
+    jupyter::room::{Edit, Room},
+    tools::{
+        Call, ToolError,
+        execution::{RunOptions, RunResult, Taken, resumed},
+    },
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,28 +32,91 @@ pub(super) struct Deleted {
     message: String,
     deleted_cells: usize,
     cell_ids: Vec<String>,
-    revision: String,
-    acknowledged: bool,
+    #[serde(flatten)]
+    edited: Edited,
 }
 
 pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
-    let (_, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-    let revision = arguments.if_revision.as_deref();
-    let cells = room.ids(|order| {
-        let mut wanted = positions(order, &arguments.ranges, "ranges")?;
-        wanted.sort_unstable();
-        wanted.dedup();
-        Ok::<_, ToolError>(wanted)
-    })?;
-    check_positions(&room, &arguments.ranges, revision, call.principal())?;
-    let principal = call.principal();
-    let edits = [Edit::DeleteCells { cells: cells.clone() }];
-    let edited = room.edit(&principal.id, &principal.name, &edits, revision).await?;
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let by_position = arguments.ranges.iter().any(Range::is_by_position);
+    let choose = |room: &Room| room.ids(|order| positions(order, &arguments.ranges, "ranges"));
+    let change = delete_cells(&call, at, by_position, choose).await?;
     Ok(Deleted {
-        message: format!("Successfully deleted {} cells", cells.len()),
-        deleted_cells: cells.len(),
-        cell_ids: cells,
-        revision: edited.revision,
-        acknowledged: edited.acknowledged,
+        message: format!("Successfully deleted {} cells", change.cell_ids.len()),
+        deleted_cells: change.cell_ids.len(),
+        cell_ids: change.cell_ids,
+        edited: change.edited,
     })
+}
+
+/// Deletes the cells that are chosen, each once.
+pub(in crate::tools) async fn delete_cells(
+    call: &Call,
+    at: Notebook<'_>,
+    by_position: bool,
+    choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
+) -> Result<Change, ToolError> {
+    let (_, _, change) = edit_cells(call, at, by_position, |room| {
+        let mut seen = HashSet::new();
+        let mut cells = choose(room)?;
+        cells.retain(|cell| seen.insert(cell.clone()));
+        cells.sort_by_key(|cell| room.position_of(cell));
+        Ok((cells.clone(), vec![Edit::DeleteCells { cells }]))
+    })
+    .await?;
+    Ok(change)
+}
+
+/// Executes the code among the cells that are chosen and deletes them once it has ended, however it ended. Until then
+/// nothing is deleted. A call that takes up an execution deletes the cells that were executed in it.
+pub(in crate::tools) async fn execute_and_delete(
+    call: &Call,
+    at: Notebook<'_>,
+    options: RunOptions,
+    by_position: bool,
+    choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
+) -> Result<(Option<RunResult>, Option<Change>), ToolError> {
+    // Chosen once: where the cells are may change while they run, and which are meant must not.
+    let (taken, chosen) = match resumed(call).await? {
+        Some(taken) => (Some(taken), None),
+        None => {
+            let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
+            let taken = match cells.iter().any(|cell| room.is_code(cell)) {
+                true => {
+                    let wanted = RunCells {
+                        cells: cells.clone(),
+                        stop_on_error: true,
+                    };
+                    Some(Taken::Live(run_cells(call, &server, room, &wanted).await?))
+                }
+                false => None,
+            };
+            (taken, Some(cells))
+        }
+    };
+    let result = match taken {
+        Some(taken) => Some(RunResult::of(call, taken, options).await?),
+        None => None,
+    };
+    let goes_on = result.as_ref().is_some_and(|result| !result.status.is_finished());
+    if goes_on || call.is_only_looking() {
+        return Ok((result, None));
+    }
+    let executed = || result.iter().flat_map(|result| &result.results);
+    let mut cells = chosen.unwrap_or_else(|| executed().map(|cell| cell.cell_id.clone()).collect());
+    let at = Notebook {
+        if_revision: None,
+        ..at
+    };
+    let change = delete_cells(call, at, false, |room| {
+        // Somebody may have deleted some of them while they ran, which is as good.
+        cells.retain(|cell| room.position_of(cell).is_some());
+        Ok(cells)
+    })
+    .await?;
+    Ok((result, Some(change)))
 }

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    notebook,
+    Notebook, notebook,
     select::{Range, check_positions, positions},
 };
 use crate::{
     execution::Execution,
     jupyter::{
         JupyterServer,
-        room::{self, Room},
+        room::{self, Edit, Room},
     },
     pool::Lease,
     tools::{
@@ -29,7 +29,7 @@ use crate::{
 pub(super) struct Arguments {
     path: String,
     ranges: Vec<Range>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
     /// Seconds to wait before it answers `running`
     timeout: Option<f64>,
@@ -54,11 +54,11 @@ pub(super) struct Executed {
 /// The members by which every tool that ran cells tells of it.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct Run {
-    execution_id: String,
+    pub(in crate::tools) execution_id: String,
     status: &'static str,
-    execution_results: Vec<CellResult>,
+    pub(in crate::tools) execution_results: Vec<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    pub(in crate::tools) input_request: Option<Asked>,
 }
 
 impl Run {
@@ -84,11 +84,21 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
         arguments.on_disconnect,
         arguments.max_cell_output_size,
     )?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
-        None => Taken::Live(start(&call, &arguments).await?),
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
     };
-    let result = RunResult::of(&call, taken, options).await?;
+    let by_position = arguments.ranges.iter().any(Range::is_by_position);
+    let result = execute(
+        &call,
+        at,
+        options,
+        arguments.stop_on_error.unwrap_or(true),
+        by_position,
+        |room| room.ids(|order| positions(order, &arguments.ranges, "ranges")),
+    )
+    .await?;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
         message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
@@ -98,25 +108,47 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     }))
 }
 
-async fn start(call: &Call, arguments: &Arguments) -> Result<Arc<Execution>, ToolError> {
-    let (server, _, room) = notebook(call, arguments.server.as_deref(), &arguments.path).await?;
-    let cells = room.ids(|order| positions(order, &arguments.ranges, "ranges"))?;
-    if let Some(revision) = arguments.if_revision.as_deref() {
-        check_positions(&room, &arguments.ranges, Some(revision), call.principal())?;
+/// Executes the cells that are chosen, or takes up the execution that an earlier call began.
+pub(in crate::tools) async fn execute(
+    call: &Call,
+    at: Notebook<'_>,
+    options: RunOptions,
+    stop_on_error: bool,
+    by_position: bool,
+    choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
+) -> Result<RunResult, ToolError> {
+    let taken = match resumed(call).await? {
+        Some(taken) => taken,
+        None => {
+            let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
+            let wanted = RunCells { cells, stop_on_error };
+            Taken::Live(run_cells(call, &server, room, &wanted).await?)
+        }
+    };
+    RunResult::of(call, taken, options).await
+}
+
+/// The cells that are chosen in a notebook, if nobody else changed them since the revision that the call names.
+pub(super) async fn choose_unchanged(
+    call: &Call,
+    at: Notebook<'_>,
+    by_position: bool,
+    choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
+) -> Result<(Arc<JupyterServer>, Lease, Vec<String>), ToolError> {
+    let (server, _, room) = notebook(call, at.server, at.path).await?;
+    let cells = choose(&room)?;
+    if let Some(revision) = at.if_revision {
+        check_positions(&room, by_position, Some(revision), call.principal())?;
         room.check_unchanged(&call.principal().id, &cells, revision)?;
     }
-    let wanted = RunCells {
-        cells,
-        stop_on_error: arguments.stop_on_error.unwrap_or(true),
-    };
-    run_cells(call, &server, room, &wanted).await
+    Ok((server, room, cells))
 }
 
 /// What a tool changed before it runs anything.
 pub(in crate::tools) struct Change {
     pub(in crate::tools) cell_ids: Vec<String>,
-    /// Of the first cell, where there is one.
-    pub(in crate::tools) position: Option<usize>,
+    /// Where each of them is, as far as they are still there.
+    pub(in crate::tools) positions: Vec<Option<usize>>,
     pub(in crate::tools) edited: Edited,
 }
 
@@ -137,13 +169,31 @@ impl From<room::Edited> for Edited {
 }
 
 impl Change {
-    pub(in crate::tools) fn new(cell_ids: Vec<String>, edited: room::Edited) -> Self {
+    pub(in crate::tools) fn new(room: &Room, cell_ids: Vec<String>, edited: room::Edited) -> Self {
         Self {
+            positions: cell_ids.iter().map(|id| room.position_of(id)).collect(),
             cell_ids,
-            position: None,
             edited: edited.into(),
         }
     }
+}
+
+/// Edits a notebook, whole or not at all. What is made of the room names the cells it is about, and the edits.
+pub(in crate::tools) async fn edit_cells(
+    call: &Call,
+    at: Notebook<'_>,
+    by_position: bool,
+    make: impl FnOnce(&Room) -> Result<(Vec<String>, Vec<Edit>), ToolError>,
+) -> Result<(Arc<JupyterServer>, Lease, Change), ToolError> {
+    let (server, _, room) = notebook(call, at.server, at.path).await?;
+    let (cell_ids, edits) = make(&room)?;
+    check_positions(&room, by_position, at.if_revision, call.principal())?;
+    let principal = call.principal();
+    let edited = room
+        .edit(&principal.id, &principal.name, &edits, at.if_revision)
+        .await?;
+    let change = Change::new(&room, cell_ids, edited);
+    Ok((server, room, change))
 }
 
 /// Changes a notebook and runs what was changed, if that is wanted. A call that repeats an earlier one

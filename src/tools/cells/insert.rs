@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    execute::{Change, Edited, Run, change_and_run},
-    notebook, wants_exec,
+    Notebook,
+    execute::{Change, Edited, Run, change_and_run, edit_cells},
+    wants_exec,
 };
 use crate::{
     jupyter::room::{CellKind, Edit, NewCell, Room},
@@ -24,9 +25,9 @@ pub(super) struct Arguments {
     position: Position,
     cells: Vec<CellToInsert>,
     if_revision: Option<String>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
-    /// Seconds to wait for the execution
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
@@ -74,7 +75,7 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
     let cells = new_cells(&arguments.cells)?;
     let done = format!("Successfully inserted {} cells", cells.len());
     let answer = |(message, change, run): (String, Option<Change>, Option<Run>)| {
-        let position = change.as_ref().and_then(|change| change.position);
+        let position = change.as_ref().and_then(|change| *change.positions.first()?);
         let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
         Inserted {
             message,
@@ -86,17 +87,15 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
         }
     };
     let wanted = wants_exec(&call, arguments.exec)?;
-    let changes = async {
-        let (server, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-        let cell_ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
-        let principal = call.principal();
-        let edits = [edit(&room, arguments.position, cells)?];
-        let if_revision = arguments.if_revision.as_deref();
-        let edited = room.edit(&principal.id, &principal.name, &edits, if_revision).await?;
-        let mut change = Change::new(cell_ids, edited);
-        change.position = change.cell_ids.first().and_then(|id| room.position_of(id));
-        Ok((server, room, change))
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
     };
+    let changes = edit_cells(&call, at, false, |room| {
+        let cell_ids = cells.iter().map(|cell| cell.id.clone()).collect();
+        Ok((cell_ids, vec![edit(room, arguments.position, cells)?]))
+    });
     change_and_run(&call, wanted, options, &done, changes, answer).await
 }
 
@@ -106,15 +105,17 @@ fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {
     }
     let new_cell = |(index, cell): (usize, &CellToInsert)| {
         let named = cell.kind.as_deref().unwrap_or("code");
-        let kind = CellKind::parse(named).ok_or_else(|| {
-            ToolError::argument(
-                &format!("cells[{index}].type"),
-                format!("{named:?} is no cell type; allowed: code, markdown, raw"),
-            )
-        })?;
+        let kind = cell_kind(&format!("cells[{index}].type"), named)?;
         Ok(NewCell::new(kind, cell.content.as_str()))
     };
     cells.iter().enumerate().map(new_cell).collect()
+}
+
+pub(in crate::tools) fn cell_kind(argument: &str, named: &str) -> Result<CellKind, ToolError> {
+    CellKind::parse(named).ok_or_else(|| {
+        let why = format!("{named:?} is no cell type; allowed: code, markdown, raw");
+        ToolError::argument(argument, why)
+    })
 }
 
 fn edit(room: &Room, position: Position, cells: Vec<NewCell>) -> Result<Edit, ToolError> {

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    execute::{Change, Edited, Run, change_and_run},
-    notebook,
-    select::{Range, check_positions, positions},
+    Notebook,
+    execute::{Change, Edited, Run, change_and_run, edit_cells},
+    select::{Range, positions},
     wants_exec,
 };
 use crate::{
@@ -25,11 +25,11 @@ use crate::{
 pub(super) struct Arguments {
     path: String,
     modifications: Vec<Modification>,
-    /// Refuse if others changed these cells since this revision
+    /// Refuse if others changed them since
     if_revision: Option<String>,
-    /// Execute them, default true
+    /// Default true
     exec: Option<bool>,
-    /// Seconds to wait for the execution
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
@@ -78,32 +78,19 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         }
     };
     let wanted = wants_exec(&call, arguments.exec)?;
-    let changes = async {
-        let (server, _, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
-        let edits = edits(&room, &arguments.modifications)?;
-        let ranges: Vec<Range> = arguments
-            .modifications
-            .iter()
-            .map(|modification| modification.range.clone())
-            .collect();
-        let if_revision = arguments.if_revision.as_deref();
-        check_positions(&room, &ranges, if_revision, call.principal())?;
-        let principal = call.principal();
-        let edited = room.edit(&principal.id, &principal.name, &edits, if_revision).await?;
-        let cell_ids = edits
-            .into_iter()
-            .filter_map(|edit| match edit {
-                Edit::SetSource { cell, .. } => Some(cell),
-                _ => None,
-            })
-            .collect();
-        Ok((server, room, Change::new(cell_ids, edited)))
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
     };
+    let mut ranges = arguments.modifications.iter().map(|modification| &modification.range);
+    let by_position = ranges.any(Range::is_by_position);
+    let changes = edit_cells(&call, at, by_position, |room| edits(room, &arguments.modifications));
     change_and_run(&call, wanted, options, &done, changes, answer).await
 }
 
 /// One edit for each cell that is meant, all chosen at the same moment.
-fn edits(room: &Room, modifications: &[Modification]) -> Result<Vec<Edit>, ToolError> {
+fn edits(room: &Room, modifications: &[Modification]) -> Result<(Vec<String>, Vec<Edit>), ToolError> {
     let mut contents = Vec::new();
     let cells = room.ids(|order| {
         let mut all = Vec::new();
@@ -114,16 +101,23 @@ fn edits(room: &Room, modifications: &[Modification]) -> Result<Vec<Edit>, ToolE
         }
         Ok::<_, ToolError>(all)
     })?;
-    let mut seen = HashSet::new();
-    let edit = |(cell, (index, source)): (String, (usize, &String))| {
-        if !seen.insert(cell.clone()) {
-            let why = format!("cell {cell:?} is modified twice in one call");
-            return Err(ToolError::argument(&format!("modifications[{index}]"), why));
-        }
-        Ok(Edit::SetSource {
-            cell,
-            source: source.clone(),
-        })
+    refuse_repeated(&cells, |place| format!("modifications[{}]", contents[place].0))?;
+    let edit = |(cell, (_, source)): (&String, &(usize, &String))| Edit::SetSource {
+        cell: cell.clone(),
+        source: (*source).clone(),
     };
-    cells.into_iter().zip(contents).map(edit).collect()
+    let edits = cells.iter().zip(&contents).map(edit).collect();
+    Ok((cells, edits))
+}
+
+/// Refuses a cell that is meant twice, naming the argument that means it for the second time.
+pub(in crate::tools) fn refuse_repeated(cells: &[String], argument: impl Fn(usize) -> String) -> Result<(), ToolError> {
+    let mut seen = HashSet::new();
+    match cells.iter().position(|cell| !seen.insert(cell)) {
+        Some(place) => {
+            let why = format!("cell {:?} is modified twice in one call", cells[place]);
+            Err(ToolError::argument(&argument(place), why))
+        }
+        None => Ok(()),
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     notebook,
-    render::{ShownCell, show_all},
+    render::{Limit, ShownCell, show_all},
     select::{Range, positions},
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
         Some(ranges) => positions(order, ranges, "ranges"),
         None => Ok((0..order.count()).collect()),
     })?;
-    let (cells, images) = show_all(cells, max_cell_data, call.images()).await?;
+    let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.images()).await?;
     let value = Cells {
         path: path.to_string(),
         revision,

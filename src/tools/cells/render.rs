@@ -38,23 +38,62 @@ struct CellTruncation {
 }
 
 impl ShownCell {
-    pub(super) fn is_truncated(&self) -> bool {
+    pub(in crate::tools) fn is_truncated(&self) -> bool {
         self.truncated.source || self.truncated.outputs.contains(&true)
     }
 }
 
-/// Cells cut to `max` characters for their sources and each output, and their images.
+/// How much of cells is shown, in characters.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tools) enum Limit {
+    /// Of every source and every output.
+    Each(usize),
+    /// Of all together; cells for which nothing is left are left out.
+    All(usize),
+}
+
+impl Limit {
+    fn allowance(self) -> usize {
+        match self {
+            Self::Each(max) | Self::All(max) => max,
+        }
+    }
+
+    fn spend(&mut self, size: impl FnOnce() -> usize) {
+        if let Self::All(left) = self {
+            *left = left.saturating_sub(size());
+        }
+    }
+
+    fn is_spent(self) -> bool {
+        matches!(self, Self::All(0))
+    }
+}
+
+/// Cells cut to a limit, and their images.
 pub(in crate::tools) async fn show_all(
     cells: Vec<(usize, Cell)>,
-    max: usize,
+    mut limit: Limit,
     limits: ImageLimits,
 ) -> Result<(Vec<ShownCell>, Vec<Block>), ToolError> {
     let illustrated = cells.iter().any(|(_, cell)| has_images(&cell.outputs));
     illustrate(illustrated, limits, move |images| {
-        let show = |(index, cell)| show(index, cell, max, images);
-        cells.into_iter().map(show).collect()
+        let mut shown = Vec::with_capacity(cells.len());
+        for (index, cell) in cells {
+            if limit.is_spent() {
+                break;
+            }
+            shown.push(show(index, cell, &mut limit, images));
+        }
+        shown
     })
     .await
+}
+
+/// How many characters of cells a model would read.
+pub(in crate::tools) fn text_length(cells: &[(usize, Cell)]) -> usize {
+    let length = |cell: &Cell| cell.source.chars().count() + cell.outputs.iter().map(text_size).sum::<usize>();
+    cells.iter().map(|(_, cell)| length(cell)).sum()
 }
 
 /// Does work that may meet images; scaling them takes a while, which is spent where it keeps nobody else waiting.
@@ -94,14 +133,16 @@ struct Images {
     blocks: Vec<Block>,
 }
 
-fn show(index: usize, cell: Cell, max: usize, images: &mut Images) -> ShownCell {
+fn show(index: usize, cell: Cell, limit: &mut Limit, images: &mut Images) -> ShownCell {
     let is_code = cell.cell_type == "code";
-    let source = truncate(cell.source, max);
-    let (outputs, cut) = cell
-        .outputs
-        .into_iter()
-        .map(|output| show_output(output, max, images))
-        .unzip();
+    let source = truncate(cell.source, limit.allowance());
+    limit.spend(|| source.full_length);
+    let mut show_output = |output: Value| {
+        let allowance = limit.allowance();
+        limit.spend(|| text_size(&output));
+        show_output(output, allowance, images)
+    };
+    let (outputs, cut) = cell.outputs.into_iter().map(&mut show_output).unzip();
     ShownCell {
         index,
         id: cell.id,

@@ -16,13 +16,13 @@ pub(in crate::tools) struct Range {
     start: Option<usize>,
     /// Exclusive; default start + 1
     end: Option<usize>,
-    /// Instead of start and end
+    /// Instead of both
     cell_id: Option<String>,
 }
 
 /// The positions of all ranges in the order given, among the cells of one moment: cells move at any
 /// time, so a position of one moment must not be looked up in another.
-pub(super) fn positions(
+pub(in crate::tools) fn positions(
     cells: &(impl CellOrder + ?Sized),
     ranges: &[Range],
     argument: &str,
@@ -38,11 +38,10 @@ pub(super) fn positions(
 /// Refuses positions that a caller learned at a revision after which others moved cells.
 pub(in crate::tools) fn check_positions(
     room: &Room,
-    ranges: &[Range],
+    by_position: bool,
     revision: Option<&str>,
     principal: &Principal,
 ) -> Result<(), ToolError> {
-    let by_position = ranges.iter().any(|range| range.cell_id.is_none());
     match revision.filter(|_| by_position) {
         Some(revision) if room.order_changed_by_others(revision, &principal.id)? => {
             let what = "cells were inserted or removed, so positions may mean others now".to_owned();
@@ -54,9 +53,14 @@ pub(in crate::tools) fn check_positions(
 
 impl Range {
     pub(in crate::tools) fn one(index: usize) -> Self {
+        Self::of(index..index.saturating_add(1))
+    }
+
+    /// From one position up to, and not including, another.
+    pub(in crate::tools) fn of(positions: std::ops::Range<usize>) -> Self {
         Self {
-            start: Some(index),
-            end: None,
+            start: Some(positions.start),
+            end: Some(positions.end),
             cell_id: None,
         }
     }
@@ -67,6 +71,10 @@ impl Range {
             end: None,
             cell_id: Some(id),
         }
+    }
+
+    pub(in crate::tools) fn is_by_position(&self) -> bool {
+        self.cell_id.is_none()
     }
 
     pub(in crate::tools) fn resolve(

@@ -1,6 +1,6 @@
 //! `insert_cell`, `delete_cell`, `overwrite_cell`.
 
-use std::{slice, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,18 +103,16 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
 
 /// Puts a cell beside another, wherever that is by then.
 fn insertion(room: &Room, anchor: &CellIndex, location: Location, cell: NewCell) -> Result<Edit, ToolError> {
-    let mut end = 0;
     let mut next = room.ids(|order| {
-        end = order.count();
         Ok::<_, ToolError>(vec![match anchor {
-            CellIndex::Index(index) if *index == end => end,
+            CellIndex::Index(index) if *index == order.count() => *index,
             anchor => anchor.position(order)? + usize::from(location == Location::Below),
         }])
     })?;
     let cells = vec![cell];
     Ok(match next.pop() {
         Some(cell) => Edit::InsertBefore { cell, cells },
-        None => Edit::InsertCells { at: end, cells },
+        None => Edit::AppendCells { cells },
     })
 }
 
@@ -222,7 +220,7 @@ async fn apply(
     if_revision: Option<&str>,
 ) -> Result<crate::jupyter::room::Edited, ToolError> {
     let principal = call.principal();
-    check_positions(room, slice::from_ref(&index.range()), if_revision, principal)?;
+    check_positions(room, index.range().is_by_position(), if_revision, principal)?;
     Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
 }
 

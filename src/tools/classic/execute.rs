@@ -1,6 +1,6 @@
 //! `execute_cell`, `append_execute_code_cell`, `execute_temporary_code`.
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ async fn start(call: &Call, arguments: &ExecuteArguments) -> Result<Arc<Executio
     let index = &arguments.cell_index;
     let cells = vec![index.id(&room)?];
     if let Some(revision) = arguments.if_revision.as_deref() {
-        check_positions(&room, slice::from_ref(&index.range()), Some(revision), call.principal())?;
+        check_positions(&room, index.range().is_by_position(), Some(revision), call.principal())?;
         room.check_unchanged(&call.principal().id, &cells, revision)?;
     }
     if !cells.iter().all(|cell| room.is_code(cell)) {
@@ -113,20 +113,15 @@ pub(super) async fn append_execute_code_cell(
         let kind = arguments.cell_type.unwrap_or(CellType::Code);
         let cell = kind.new_cell(arguments.cell_content);
         let cell_id = cell.id.clone();
-        let edit = Edit::InsertCells {
-            at: room.cell_count(),
-            cells: vec![cell],
-        };
+        let edit = Edit::AppendCells { cells: vec![cell] };
         let principal = call.principal();
         let edited = room.edit(&principal.id, &principal.name, &[edit], None).await?;
-        let position = room.position_of(&cell_id);
-        let mut change = Change::new(vec![cell_id], edited);
-        change.position = position;
+        let change = Change::new(&room, vec![cell_id], edited);
         Ok((server, room, change))
     };
     let answered = |(done, change, run): (String, Option<Change>, Option<Run>)| {
         let of_run = |run: &Run| run.results().first().map(|result| result.index);
-        let of_change = |change: Change| change.position;
+        let of_change = |change: Change| *change.positions.first()?;
         let cell_index = run.as_ref().and_then(of_run).or_else(|| change.and_then(of_change));
         let message = format!("Cell index {}: {done}", cell_index.unwrap_or_default());
         Executed {

@@ -14,7 +14,7 @@ use crate::{
     jupyter::room::{Cell, Looked},
     tools::{
         Call, ToolError,
-        cells::{ShownCell, show_all},
+        cells::{Limit, ShownCell, show_all},
         output::WithBlocks,
     },
 };
@@ -155,7 +155,7 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
             cell.outputs.clear();
         }
     }
-    let (shown, images) = show_all(cells, MAX_SHOWN, call.images()).await?;
+    let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.images()).await?;
     let cell = shown.into_iter().next();
     let mut texts = Vec::new();
     if let Some(cell) = &cell {

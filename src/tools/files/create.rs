@@ -28,10 +28,10 @@ enum NewKind {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default: by the path's ending, .ipynb being a notebook
+    /// Default: by the path's ending
     #[serde(rename = "type")]
     kind: Option<NewKind>,
-    /// Text, or nbformat JSON for a notebook
+    /// Text or nbformat JSON
     content: Option<String>,
     server: Option<String>,
 }

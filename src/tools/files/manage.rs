@@ -112,7 +112,7 @@ pub(super) async fn copy_document(call: Call, arguments: CopyArguments) -> Resul
 #[serde(deny_unknown_fields)]
 pub(super) struct OverwriteArguments {
     path: String,
-    /// Text, or nbformat JSON for a notebook
+    /// Text or nbformat JSON
     content: String,
     server: Option<String>,
 }

@@ -27,11 +27,11 @@ pub(super) struct Arguments {
     path: String,
     #[serde(default)]
     clear_outputs: bool,
-    /// Execute all cells, default true
+    /// Default true
     exec: Option<bool>,
     /// Another kernel than it has
     kernel_name: Option<String>,
-    /// Seconds to wait for the execution
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,

@@ -6,16 +6,23 @@ use super::{Author, Document, Edit, EditError, RoomKind};
 
 impl Document {
     pub(super) fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
-        let wants_notebook = |edit: &Edit| !matches!(edit, Edit::SpliceText { .. } | Edit::SetText { .. });
+        let is_text = |edit: &Edit| {
+            matches!(
+                edit,
+                Edit::SpliceText { .. } | Edit::AppendText { .. } | Edit::SetText { .. }
+            )
+        };
         let is_notebook = self.kind == RoomKind::Notebook;
-        if edits.iter().any(|edit| wants_notebook(edit) != is_notebook) {
+        if edits.iter().any(|edit| is_text(edit) == is_notebook) {
             let wanted = if is_notebook { "text document" } else { "notebook" };
             return Err(EditError::WrongKind { wanted });
         }
-        edits.iter().try_for_each(|edit| self.check_one(edit))
+        let length = if is_notebook { 0 } else { self.text().chars().count() };
+        edits.iter().try_for_each(|edit| self.check_one(edit, length))?;
+        check_overlaps(edits)
     }
 
-    fn check_one(&self, edit: &Edit) -> Result<(), EditError> {
+    fn check_one(&self, edit: &Edit, length: usize) -> Result<(), EditError> {
         let known = |id: &String| match self.position_of(id) {
             Some(_) => Ok(()),
             None => Err(EditError::UnknownCell {
@@ -28,26 +35,15 @@ impl Document {
                 position: *at,
                 length: self.cell_count(),
             }),
-            Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
+            Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
-            Edit::SpliceText { position, delete, .. } => self.check_splice(*position, *delete),
-            Edit::InsertCells { .. } | Edit::SetNotebook { .. } | Edit::SetText { .. } => Ok(()),
+            Edit::SpliceText { position, delete, .. } => check_splice(*position, *delete, length),
+            Edit::InsertCells { .. }
+            | Edit::AppendCells { .. }
+            | Edit::SetNotebook { .. }
+            | Edit::AppendText { .. }
+            | Edit::SetText { .. } => Ok(()),
         }
-    }
-
-    fn check_splice(&self, position: usize, delete: usize) -> Result<(), EditError> {
-        let length = self.text().chars().count();
-        if position > length {
-            return Err(EditError::Position { position, length });
-        }
-        if delete > length - position {
-            return Err(EditError::Length {
-                position,
-                length: delete,
-                available: length - position,
-            });
-        }
-        Ok(())
     }
 
     /// Refuses cells that others changed since a revision.
@@ -73,7 +69,7 @@ impl Document {
         let mut whole = false;
         for edit in edits {
             match edit {
-                Edit::SetSource { cell, .. } | Edit::InsertBefore { cell, .. } => {
+                Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } | Edit::InsertBefore { cell, .. } => {
                     changed.extend(self.changed(cell, since, me));
                 }
                 Edit::DeleteCells { cells } => {
@@ -86,6 +82,8 @@ impl Document {
                     );
                     whole |= self.log.whole_changed_by_others(since, me);
                 }
+                // What is put at the end is put there whatever others did.
+                Edit::AppendCells { .. } | Edit::AppendText { .. } => {}
                 Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
                     whole |= self.log.whole_changed_by_others(since, me);
                 }
@@ -120,4 +118,35 @@ impl Document {
         })?;
         Ok(self.log.whole_changed_by_others(since, &Author::Local(Arc::clone(me))))
     }
+}
+
+fn check_splice(position: usize, delete: usize, length: usize) -> Result<(), EditError> {
+    if position > length {
+        return Err(EditError::Position { position, length });
+    }
+    if delete > length - position {
+        return Err(EditError::Length {
+            position,
+            length: delete,
+            available: length - position,
+        });
+    }
+    Ok(())
+}
+
+/// Two changes of the same characters, or one in the midst of what another takes away, have no order that is right.
+fn check_overlaps(edits: &[Edit]) -> Result<(), EditError> {
+    let mut splices: Vec<(usize, usize)> = edits
+        .iter()
+        .filter_map(|edit| match edit {
+            Edit::SpliceText { position, delete, .. } => Some((*position, *delete)),
+            _ => None,
+        })
+        .collect();
+    splices.sort_unstable();
+    let overlap = splices.windows(2).find_map(|pair| match pair {
+        &[(first, delete), (second, _)] if first + delete > second => Some(EditError::Overlap { first, second }),
+        _ => None,
+    });
+    overlap.map_or(Ok(()), Err)
 }

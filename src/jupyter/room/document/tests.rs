@@ -268,3 +268,98 @@ fn text_counts_code_points_and_refuses_what_is_outside() {
     );
     assert_eq!(text.text(), "a🎉é👩‍💻");
 }
+
+fn splice(position: usize, delete: usize, insert: &str) -> Edit {
+    Edit::SpliceText {
+        position,
+        delete,
+        insert: insert.to_owned(),
+    }
+}
+
+#[test]
+fn positions_of_a_batch_mean_the_cells_before_it() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2")]);
+    let end = Edit::AppendCells {
+        cells: vec![cell("end", "e")],
+    };
+    let edits = [
+        insert(2, "y", "y"),
+        insert(0, "v", "v"),
+        end,
+        insert(0, "w", "w"),
+        insert(1, "x", "x"),
+    ];
+    pair.edit(&edits, None).map(drop).expect("valid");
+    pair.assert_both(&[
+        ("v", "v"),
+        ("w", "w"),
+        ("a", "1"),
+        ("x", "x"),
+        ("b", "2"),
+        ("y", "y"),
+        ("end", "e"),
+    ]);
+}
+
+#[test]
+fn a_cell_of_another_kind_keeps_its_id_and_its_place() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    let kind = |cell: &str, kind: CellKind, source: Option<&str>| Edit::SetKind {
+        cell: cell.to_owned(),
+        kind,
+        source: source.map(str::to_owned),
+    };
+    let before = pair.theirs.revision();
+    let edits = [
+        kind("a", CellKind::Markdown, Some("# 1")),
+        kind("b", CellKind::Code, Some("22")),
+        kind("c", CellKind::Raw, None),
+    ];
+    pair.edit(&edits, None).map(drop).expect("valid");
+    pair.assert_both(&[("a", "# 1"), ("b", "22"), ("c", "3")]);
+    let kinds: Vec<String> = pair
+        .theirs
+        .cells(0..3)
+        .into_iter()
+        .map(|(_, cell)| cell.cell_type)
+        .collect();
+    assert_eq!(kinds, ["markdown", "code", "raw"]);
+    let stale = pair.theirs.apply_local(&"bob".into(), &[set("a", "x")], Some(&before));
+    assert!(
+        matches!(stale, Err(EditError::Stale { .. })),
+        "it was changed by somebody else"
+    );
+}
+
+#[test]
+fn positions_of_a_batch_mean_the_text_before_it() {
+    let mut text = Document::new(RoomKind::Text);
+    let mut edit = |edits: &[Edit]| text.apply_local(&ana(), edits, None).map(drop).map(|()| text.text());
+    let append = |more: &str| Edit::AppendText { text: more.to_owned() };
+    assert_eq!(
+        edit(&[append("🎉one two"), append(" three")]).as_deref(),
+        Ok("🎉one two three")
+    );
+    let edits = [
+        splice(5, 3, "2"),
+        splice(0, 1, ""),
+        splice(1, 0, "<"),
+        splice(4, 0, ">"),
+        append("!"),
+        splice(5, 0, "="),
+    ];
+    assert_eq!(edit(&edits).as_deref(), Ok("<one> =2 three!"));
+    for overlapping in [
+        [splice(1, 3, ""), splice(3, 2, "")],
+        [splice(2, 0, "x"), splice(0, 3, "")],
+    ] {
+        assert!(matches!(edit(&overlapping), Err(EditError::Overlap { .. })));
+    }
+    assert!(edit(&[splice(0, 1, ""), splice(99, 0, "x")]).is_err());
+    assert_eq!(
+        edit(&[append("")]).as_deref(),
+        Ok("<one> =2 three!"),
+        "nothing was changed"
+    );
+}

@@ -1,0 +1,181 @@
+//! Doing edits, once they are known to be possible: those of one batch in one transaction.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use yrs::{Array, GetString, Map, ReadTxn, Transact, TransactionMut};
+
+use super::{
+    super::{
+        Cell, CellKind, NewCell,
+        notebook::{prelim, set_metadata, source_of, text_of},
+    },
+    Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, apply_splice, splice,
+};
+
+impl Document {
+    /// Checks a batch of edits against the document as it stands, then applies it in one transaction.
+    pub(in crate::jupyter::room) fn apply_local(
+        &mut self,
+        author: &Arc<str>,
+        edits: &[Edit],
+        if_revision: Option<&str>,
+    ) -> Result<Applied, EditError> {
+        let author = Author::Local(Arc::clone(author));
+        self.check(edits)?;
+        if let Some(given) = if_revision {
+            self.check_revision(given, edits, &author)?;
+        }
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        // From the end to the beginning, so that the positions of what is still to be done stay true.
+        let mut ordered: Vec<((usize, bool), &Edit)> =
+            edits.iter().map(|edit| (self.place(&txn, edit), edit)).collect();
+        ordered.sort_by_key(|(place, _)| *place);
+        for ((at, _), edit) in ordered.into_iter().rev() {
+            self.perform(&mut txn, at, edit);
+        }
+        Ok(self.finish(txn, &author))
+    }
+
+    /// Where an edit is done, and whether it takes something away from there: what is put before a place comes first.
+    fn place(&self, txn: &impl ReadTxn, edit: &Edit) -> (usize, bool) {
+        let of = |cell: &str| self.position_of(cell).unwrap_or_default();
+        match edit {
+            Edit::InsertCells { at, .. } => (*at, false),
+            Edit::InsertBefore { cell, .. } => (of(cell), false),
+            Edit::AppendCells { .. } => (self.cell_count(), false),
+            Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } => (of(cell), true),
+            Edit::SpliceText { position, delete, .. } => (*position, *delete > 0),
+            Edit::AppendText { .. } => (self.source.get_string(txn).chars().count(), false),
+            Edit::DeleteCells { .. } | Edit::SetNotebook { .. } | Edit::SetText { .. } => (0, true),
+        }
+    }
+
+    fn perform(&mut self, txn: &mut TransactionMut<'_>, at: usize, edit: &Edit) {
+        match edit {
+            Edit::InsertCells { cells, .. } | Edit::InsertBefore { cells, .. } | Edit::AppendCells { cells } => {
+                self.insert(txn, at, cells);
+            }
+            Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
+            Edit::SetKind { cell, kind, source } => self.set_kind(txn, cell, *kind, source.as_deref()),
+            Edit::DeleteCells { cells } => self.delete(txn, cells),
+            Edit::SetNotebook { metadata, cells } => {
+                self.set_metadata(txn, metadata);
+                self.set_cells(txn, cells);
+            }
+            Edit::SpliceText { delete, insert, .. } => self.splice_at(txn, at, *delete, insert),
+            Edit::AppendText { text } => self.splice_at(txn, at, 0, text),
+            Edit::SetText { text } => {
+                let old = self.source.get_string(txn);
+                if let Some(splice) = splice::between(&old, text) {
+                    self.splice_text(txn, &old, &splice);
+                }
+            }
+        }
+    }
+
+    fn splice_at(&mut self, txn: &mut TransactionMut<'_>, at: usize, delete: usize, insert: &str) {
+        let old = self.source.get_string(txn);
+        if let Some(splice) = splice::at_code_points(&old, at, delete, insert) {
+            self.splice_text(txn, &old, &splice);
+        }
+    }
+
+    pub(in crate::jupyter::room) fn insert(&mut self, txn: &mut TransactionMut<'_>, at: usize, cells: &[NewCell]) {
+        let after = at
+            .checked_sub(1)
+            .and_then(|index| self.order.get(index))
+            .map(|entry| entry.id.to_string());
+        // One that they replace will not be there.
+        let stays = |entry: &&CellEntry| cells.iter().all(|cell| *cell.id != *entry.id);
+        let before = self.order.iter().skip(at).find(stays).map(|entry| entry.id.to_string());
+        for (offset, cell) in cells.iter().enumerate() {
+            self.cells
+                .insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
+        }
+        if let Some(last) = cells.last() {
+            self.caret = Some((Some(last.id.clone()), splice::utf16_len(&last.source)));
+            self.journal.inserted(after, before, cells);
+        }
+    }
+
+    pub(in crate::jupyter::room) fn set_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, source: &str) {
+        let Some(map) = self.map(txn, cell) else { return };
+        let Some(text) = source_of(&map, txn) else {
+            // A plain string where shared text belongs cannot be edited by two people; replacing it mends that.
+            map.insert(txn, "source", yrs::TextPrelim::new(source));
+            return;
+        };
+        let old = text.get_string(txn);
+        if let Some(splice) = splice::between(&old, source) {
+            apply_splice(&text, txn, &splice);
+            self.caret = Some((Some(cell.to_owned()), splice.end()));
+            self.journal.changed(cell, &old, source);
+        }
+    }
+
+    /// Makes a cell one of another kind, as JupyterLab does it: by another cell in its place. It keeps its id.
+    fn set_kind(&mut self, txn: &mut TransactionMut<'_>, id: &str, kind: CellKind, source: Option<&str>) {
+        let Some((at, old)) = self.position_of(id).and_then(|at| Some((at, self.read_in(txn, at)?))) else {
+            return;
+        };
+        let source = source.unwrap_or(&old.source);
+        if old.cell_type == kind.as_str() {
+            return self.set_source(txn, id, source);
+        }
+        let mut new = NewCell::new(kind, source);
+        id.clone_into(&mut new.id);
+        new.metadata = old.metadata;
+        new.attachments = old.attachments.filter(|_| kind != CellKind::Code);
+        self.delete(txn, &[id.to_owned()]);
+        self.insert(txn, at, &[new]);
+    }
+
+    pub(in crate::jupyter::room) fn delete(&mut self, txn: &mut TransactionMut<'_>, cells: &[String]) {
+        let mut positions: Vec<usize> = cells.iter().filter_map(|cell| self.position_of(cell)).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        for position in positions.iter().rev() {
+            let id = self.order[*position].id.to_string();
+            let source = self
+                .map(txn, &id)
+                .map(|map| text_of(&map, txn, "source"))
+                .unwrap_or_default();
+            self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
+            self.journal.deleted(&id, &source);
+        }
+    }
+
+    /// Keeps the cells at both ends that differ at most in their source, and replaces those between.
+    fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[NewCell]) {
+        let old: Vec<Cell> = (0..self.order.len())
+            .filter_map(|index| self.read_in(txn, index))
+            .collect();
+        let same = |(old, new): &(&Cell, &NewCell)| new.differs_only_in_source(old);
+        let kept_first = old.iter().zip(cells).take_while(same).count();
+        let kept_last = old[kept_first..]
+            .iter()
+            .rev()
+            .zip(cells[kept_first..].iter().rev())
+            .take_while(same)
+            .count();
+        let (old_end, new_end) = (old.len() - kept_last, cells.len() - kept_last);
+        for (old, new) in old[..kept_first]
+            .iter()
+            .zip(cells)
+            .chain(old[old_end..].iter().zip(&cells[new_end..]))
+        {
+            self.set_source(txn, &old.id, &new.source);
+        }
+        let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
+        self.delete(txn, &removed);
+        self.insert(txn, kept_first, &cells[kept_first..new_end]);
+    }
+
+    pub(in crate::jupyter::room) fn set_metadata(&mut self, txn: &mut TransactionMut<'_>, metadata: &Value) {
+        if let Some(old) = set_metadata(&self.meta, txn, metadata) {
+            self.journal.metadata_changed(old, metadata.clone());
+        }
+    }
+}

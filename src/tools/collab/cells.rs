@@ -1,0 +1,254 @@
+//! `batch_update_notebook_cells` and `batch_insert_notebook_cells`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{run_options, select::Selection};
+use crate::{
+    jupyter::room::{CellKind, Edit, NewCell},
+    tools::{
+        Call, ToolError,
+        cells::{self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, wants_exec},
+        output::Ran,
+    },
+};
+
+/// What every tool that changes cells answers.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Changed {
+    pub(super) description: String,
+    pub(super) results: Vec<Confirmation>,
+    pub(super) executed: bool,
+    #[serde(flatten)]
+    pub(super) edited: Option<cells::Edited>,
+    #[serde(flatten)]
+    pub(super) run: Option<Run>,
+}
+
+/// One cell that was changed.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Confirmation {
+    success: bool,
+    cell_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<usize>,
+}
+
+impl Changed {
+    pub(super) fn new(done: &str, change: Option<Change>, run: Option<Run>) -> Self {
+        let (results, edited) = match change {
+            Some(change) => (confirmations(change.cell_ids, change.positions), Some(change.edited)),
+            None => (Vec::new(), None),
+        };
+        Self {
+            description: super::edited(done, "create_notebook_session"),
+            results,
+            executed: run.is_some(),
+            edited,
+            run,
+        }
+    }
+}
+
+fn confirmations(cell_ids: Vec<String>, positions: Vec<Option<usize>>) -> Vec<Confirmation> {
+    let confirmation = |(cell_id, position)| Confirmation {
+        success: true,
+        cell_id,
+        position,
+    };
+    cell_ids.into_iter().zip(positions).map(confirmation).collect()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateArguments {
+    path: String,
+    updates: Vec<Update>,
+    start_index: Option<usize>,
+    /// Inclusive; default start_index
+    end_index: Option<usize>,
+    cell_ids: Option<Vec<String>>,
+    /// Default true
+    exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
+    /// Refuse if others changed them since
+    if_revision: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Update {
+    content: Option<String>,
+    /// code, markdown or raw
+    cell_type: Option<String>,
+}
+
+pub(super) async fn batch_update_notebook_cells(
+    call: Call,
+    arguments: UpdateArguments,
+) -> Result<Ran<Changed>, ToolError> {
+    let options = run_options(&call, arguments.timeout)?;
+    let wanted = wants_exec(&call, arguments.exec)?;
+    let selection = Selection::new(
+        arguments.start_index,
+        arguments.end_index,
+        arguments.cell_ids.as_deref(),
+    )?;
+    let updates = parse_updates(&arguments.updates)?;
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let changes = edit_cells(&call, at, selection.is_by_position(), |room| {
+        let ids = selection.ids(room)?;
+        refuse_repeated(&ids, |place| format!("cell_ids[{place}]"))?;
+        let edits = update_edits(&ids, &updates)?;
+        Ok((ids, edits))
+    });
+    let answer = |(done, change, run): (String, Option<Change>, Option<Run>)| Changed::new(&done, change, run);
+    change_and_run(&call, wanted, options, "Updated cells in notebook", changes, answer).await
+}
+
+/// What a cell becomes: of this kind, with this content, where they are given.
+type Wanted<'a> = (Option<CellKind>, Option<&'a str>);
+
+fn parse_updates(updates: &[Update]) -> Result<Vec<Wanted<'_>>, ToolError> {
+    if updates.is_empty() {
+        return Err(ToolError::argument("updates", "give at least one update"));
+    }
+    let parse = |(index, update): (usize, &Update)| {
+        let kind = update.cell_type.as_deref();
+        let kind = kind.map(|named| cell_kind(&format!("updates[{index}].cell_type"), named));
+        kind.transpose()
+    };
+    let kinds: Result<Vec<_>, _> = updates.iter().enumerate().map(parse).collect();
+    let contents = updates.iter().map(|update| update.content.as_deref());
+    let parsed: Vec<_> = kinds?.into_iter().zip(contents).collect();
+    match parsed.iter().position(|update| *update == (None, None)) {
+        Some(index) => Err(ToolError::argument(
+            &format!("updates[{index}]"),
+            "give `content`, `cell_type` or both",
+        )),
+        None => Ok(parsed),
+    }
+}
+
+/// One update for each cell, or one for all of them.
+fn update_edits(ids: &[String], updates: &[Wanted<'_>]) -> Result<Vec<Edit>, ToolError> {
+    if updates.len() != 1 && updates.len() != ids.len() {
+        let why = format!(
+            "{} updates for {} cells; give one for each cell, or one for all",
+            updates.len(),
+            ids.len()
+        );
+        return Err(ToolError::argument("updates", why));
+    }
+    let edit = |(id, (kind, content)): (&String, &Wanted<'_>)| match kind {
+        Some(kind) => Edit::SetKind {
+            cell: id.clone(),
+            kind: *kind,
+            source: content.map(str::to_owned),
+        },
+        None => Edit::SetSource {
+            cell: id.clone(),
+            source: content.unwrap_or_default().to_owned(),
+        },
+    };
+    Ok(ids.iter().zip(updates.iter().cycle()).map(edit).collect())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InsertArguments {
+    path: String,
+    cells: Vec<CellToInsert>,
+    /// Default: the end
+    start_position: Option<i64>,
+    /// One for each cell
+    positions: Option<Vec<i64>>,
+    /// Default true
+    exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
+    if_revision: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CellToInsert {
+    #[serde(default)]
+    content: String,
+    /// code (default), markdown or raw
+    cell_type: Option<String>,
+}
+
+pub(super) async fn batch_insert_notebook_cells(
+    call: Call,
+    arguments: InsertArguments,
+) -> Result<Ran<Changed>, ToolError> {
+    let options = run_options(&call, arguments.timeout)?;
+    let wanted = wants_exec(&call, arguments.exec)?;
+    let cells = new_cells(&arguments.cells)?;
+    let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
+    let done = format!("Inserted {} cells into notebook", ids.len());
+    let edits = insert_edits(cells, arguments.start_position, arguments.positions.as_deref())?;
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let changes = edit_cells(&call, at, false, |_| Ok((ids, edits)));
+    let answer = |(done, change, run): (String, Option<Change>, Option<Run>)| Changed::new(&done, change, run);
+    change_and_run(&call, wanted, options, &done, changes, answer).await
+}
+
+fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {
+    if cells.is_empty() {
+        return Err(ToolError::argument("cells", "name at least one cell to insert"));
+    }
+    let new_cell = |(index, cell): (usize, &CellToInsert)| {
+        let named = cell.cell_type.as_deref().unwrap_or("code");
+        let kind = cell_kind(&format!("cells[{index}].cell_type"), named)?;
+        Ok(NewCell::new(kind, cell.content.as_str()))
+    };
+    cells.iter().enumerate().map(new_cell).collect()
+}
+
+fn insert_edits(
+    cells: Vec<NewCell>,
+    start_position: Option<i64>,
+    positions: Option<&[i64]>,
+) -> Result<Vec<Edit>, ToolError> {
+    match (start_position, positions) {
+        (Some(_), Some(_)) => Err(ToolError::argument(
+            "positions",
+            "give either `start_position` or `positions`",
+        )),
+        (start, None) => Ok(vec![insert("start_position", start.unwrap_or(-1), cells)?]),
+        (None, Some(positions)) if positions.len() != cells.len() => {
+            let why = format!(
+                "{} positions for {} cells; give one for each",
+                positions.len(),
+                cells.len()
+            );
+            Err(ToolError::argument("positions", why))
+        }
+        (None, Some(positions)) => {
+            let places = positions.iter().enumerate().zip(cells);
+            places
+                .map(|((index, at), cell)| insert(&format!("positions[{index}]"), *at, vec![cell]))
+                .collect()
+        }
+    }
+}
+
+fn insert(argument: &str, position: i64, cells: Vec<NewCell>) -> Result<Edit, ToolError> {
+    Ok(match super::document::position(argument, position)? {
+        Some(at) => Edit::InsertCells { at, cells },
+        None => Edit::AppendCells { cells },
+    })
+}

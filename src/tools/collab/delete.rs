@@ -1,0 +1,65 @@
+//! `batch_delete_notebook_cells`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{cells::Changed, run_options, select::Selection};
+use crate::{
+    jupyter::room::Room,
+    tools::{
+        Call, ToolError,
+        cells::{Notebook, delete_cells, execute_and_delete, ran, wants_exec},
+        output::Ran,
+    },
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    start_index: Option<usize>,
+    /// Inclusive; default start_index
+    end_index: Option<usize>,
+    cell_ids: Option<Vec<String>>,
+    /// Default true
+    exec: Option<bool>,
+    /// Seconds to wait for it, default 30
+    timeout: Option<f64>,
+    /// Refuse if others changed them since
+    if_revision: Option<String>,
+    server: Option<String>,
+}
+
+pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments) -> Result<Ran<Changed>, ToolError> {
+    let options = run_options(&call, arguments.timeout)?;
+    let wanted = wants_exec(&call, arguments.exec)?;
+    let selection = Selection::new(
+        arguments.start_index,
+        arguments.end_index,
+        arguments.cell_ids.as_deref(),
+    )?;
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let by_position = selection.is_by_position();
+    let choose = |room: &Room| selection.ids(room);
+    let (result, change) = match wanted {
+        true => execute_and_delete(&call, at, options, by_position, choose).await?,
+        false => (None, Some(delete_cells(&call, at, by_position, choose).await?)),
+    };
+    let done = match &change {
+        Some(change) => format!("Deleted {} cells from notebook", change.cell_ids.len()),
+        None => "Nothing was deleted yet, since cells are executed before; delete them with exec=false".to_owned(),
+    };
+    Ok(match result {
+        Some(result) => ran(result, |run, message| Changed::new(&message(&done), change, Some(run))),
+        None => Ran {
+            value: Changed::new(&done, change, None),
+            images: Vec::new(),
+            is_failure: false,
+            open: None,
+        },
+    })
+}

@@ -1,0 +1,105 @@
+//! `execute_notebook_cell` and `batch_execute_notebook_cells`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{run_options, select::Selection};
+use crate::tools::{
+    Call, ToolError,
+    cells::{Notebook, Run, execute, ran},
+    execution::{Asked, CellResult},
+    output::Ran,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneArguments {
+    path: String,
+    cell_id: String,
+    /// Seconds to wait before it answers `running`, default 30
+    timeout: Option<f64>,
+    if_revision: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BatchArguments {
+    path: String,
+    start_index: Option<usize>,
+    /// Inclusive; default start_index
+    end_index: Option<usize>,
+    cell_ids: Option<Vec<String>>,
+    /// Seconds to wait before it answers `running`, default 30
+    timeout: Option<f64>,
+    if_revision: Option<String>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ExecutedCell {
+    description: String,
+    execution_id: String,
+    #[serde(flatten)]
+    result: Option<CellResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ExecutedCells {
+    description: String,
+    executed_cells: usize,
+    #[serde(flatten)]
+    run: Run,
+}
+
+pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -> Result<Ran<ExecutedCell>, ToolError> {
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let result = execute(&call, at, run_options(&call, arguments.timeout)?, true, false, |room| {
+        let cell = Selection::Ids(std::slice::from_ref(&arguments.cell_id)).ids(room)?;
+        match room.is_code(&arguments.cell_id) {
+            true => Ok(cell),
+            false => Err(ToolError::argument(
+                "cell_id",
+                format!("{:?} is no code cell; only those can be executed", arguments.cell_id),
+            )),
+        }
+    })
+    .await?;
+    Ok(ran(result, |run, message| ExecutedCell {
+        description: message(&format!("Executed cell '{}' in notebook", arguments.cell_id)),
+        execution_id: run.execution_id,
+        result: run.execution_results.into_iter().next(),
+        input_request: run.input_request,
+    }))
+}
+
+pub(super) async fn batch_execute_notebook_cells(
+    call: Call,
+    arguments: BatchArguments,
+) -> Result<Ran<ExecutedCells>, ToolError> {
+    let at = Notebook {
+        server: arguments.server.as_deref(),
+        path: &arguments.path,
+        if_revision: arguments.if_revision.as_deref(),
+    };
+    let selection = Selection::new(
+        arguments.start_index,
+        arguments.end_index,
+        arguments.cell_ids.as_deref(),
+    )?;
+    let by_position = selection.is_by_position();
+    let options = run_options(&call, arguments.timeout)?;
+    let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
+    let executed_cells = result.results.len();
+    Ok(ran(result, |run, message| ExecutedCells {
+        description: message(&format!("Executed {executed_cells} cells in notebook")),
+        executed_cells,
+        run,
+    }))
+}

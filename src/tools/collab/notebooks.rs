@@ -1,0 +1,58 @@
+//! `list_notebooks`.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DEFAULT_MAX_RESULTS;
+use crate::{
+    jupyter::Document,
+    tools::{
+        Call, ToolError,
+        files::{Walk, is_open},
+        notebook::{NotebookEntry, is_notebook, notebook_entry},
+    },
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path_prefix: Option<String>,
+    /// Default 50
+    max_results: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Notebooks {
+    description: String,
+    notebooks: Vec<Entry>,
+    /// Directories that could not be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    #[serde(flatten)]
+    notebook: NotebookEntry,
+    /// Whether it is open for live editing in this gateway.
+    collaborative: bool,
+}
+
+pub(super) async fn list_notebooks(call: Call, arguments: Arguments) -> Result<Notebooks, ToolError> {
+    let server = Arc::clone(call.server(arguments.server.as_deref())?);
+    let walk = Walk::beginning_with(&call, arguments.path_prefix.as_deref())?;
+    let mut found = walk.find(&call, &server, is_notebook).await?;
+    let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "notebooks");
+    let entry = |document: Document| Entry {
+        collaborative: is_open(&call, &server, &document),
+        notebook: notebook_entry(&server, document),
+    };
+    Ok(Notebooks {
+        description,
+        notebooks: found.documents.into_iter().map(entry).collect(),
+        skipped: found.skipped,
+    })
+}

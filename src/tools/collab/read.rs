@@ -1,0 +1,137 @@
+//! `get_notebook` and `get_document`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    DEFAULT_MAX_CONTENT_LENGTH,
+    session::{CollaborationState, file_type},
+};
+use crate::{
+    jupyter::room::Looked,
+    tools::{
+        Call, ToolError,
+        cells::{Limit, ShownCell, notebook, show_all, text_length},
+        document::{DocumentContent, content, text_room},
+        output::Illustrated,
+    },
+};
+
+// Readings that tell of the collaboration remind of how to take part in it.
+const NOTEBOOK_REMINDER: &str =
+    " Consider creating a collaboration session (create_notebook_session) for real-time editing.";
+const DOCUMENT_REMINDER: &str =
+    " Consider creating a collaboration session (create_document_session) for real-time editing.";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    path: String,
+    /// Default true
+    include_collaboration_state: Option<bool>,
+    /// Characters in all, default 100000
+    max_content_length: Option<usize>,
+    server: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Notebook {
+    description: String,
+    path: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    format: &'static str,
+    content: NotebookContent,
+    cell_count: usize,
+    content_length: usize,
+    truncated: bool,
+    revision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collaboration_state: Option<CollaborationState>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct NotebookContent {
+    cells: Vec<ShownCell>,
+    metadata: Value,
+}
+
+pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Illustrated<Notebook>, ToolError> {
+    let (server, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
+    let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
+    let Looked {
+        revision,
+        cells,
+        cell_count,
+    } = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
+    let content_length = text_length(&cells);
+    let (cells, images) = show_all(cells, Limit::All(max), call.images()).await?;
+    let truncated = cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
+    let is_shared = arguments.include_collaboration_state.unwrap_or(true);
+    let mut description = describe("Notebook", content_length, truncated.then_some(max));
+    if truncated {
+        let shown = format!(" It shows {} of {cell_count} cells.", cells.len());
+        description += &shown;
+    }
+    if is_shared {
+        description += NOTEBOOK_REMINDER;
+    }
+    let value = Notebook {
+        description,
+        path: path.to_string(),
+        kind: "notebook",
+        format: "json",
+        content: NotebookContent {
+            cells,
+            metadata: room.metadata(),
+        },
+        cell_count,
+        content_length,
+        truncated,
+        revision,
+        collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
+    };
+    Ok(Illustrated { value, images })
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Document {
+    description: String,
+    path: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    file_type: String,
+    #[serde(flatten)]
+    content: DocumentContent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collaboration_state: Option<CollaborationState>,
+}
+
+pub(super) async fn get_document(call: Call, arguments: Arguments) -> Result<Document, ToolError> {
+    let (server, path, room) = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
+    let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
+    let content = content(&room, max);
+    let is_shared = arguments.include_collaboration_state.unwrap_or(true);
+    let mut description = describe("Document", content.content_length, content.truncated.then_some(max));
+    if is_shared {
+        description += DOCUMENT_REMINDER;
+    }
+    Ok(Document {
+        description,
+        path: path.to_string(),
+        kind: "document",
+        file_type: file_type(&path, None)?,
+        content,
+        collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
+    })
+}
+
+fn describe(what: &str, length: usize, exceeded: Option<usize>) -> String {
+    match exceeded {
+        Some(limit) => format!(
+            "{what} content is {length} characters (exceeds limit of {limit}). Content has been truncated; a larger max_content_length shows more."
+        ),
+        None => format!("{what} content is {length} characters."),
+    }
+}

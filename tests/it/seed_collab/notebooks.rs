@@ -1,0 +1,157 @@
+//! "Notebook Access and Management".
+
+use serde_json::json;
+
+use super::{Scene, paths, says};
+use crate::support::{Era, Gateway, Human, eventually, notebook::notebook};
+
+#[tokio::test]
+async fn notebooks_of_a_tree_are_listed() {
+    let gateway = Gateway::start().await;
+    let scene = Scene::set(&gateway, Era::Legacy).await;
+    let folder = &scene.folder;
+    for name in ["alpha.ipynb", "data/beta.ipynb", "data/deep/gamma.ipynb", "datum.ipynb"] {
+        folder.write(name, &notebook(&["print('a')", "1 + 1"]));
+    }
+    folder.write("data/notes.txt", "no notebook");
+
+    // list_notebooks: by the beginning of the path, wherever in a name it ends, and at most so many.
+    let list = async |prefix: &str| {
+        scene
+            .ok("list_notebooks", json!({ "path_prefix": folder.path(prefix) }))
+            .await
+    };
+    let all = list("").await;
+    assert_eq!(paths(&all["notebooks"]).len(), 4);
+    says(&all, "Found 4 notebooks");
+    assert_eq!(
+        paths(&list("dat").await["notebooks"]),
+        [
+            folder.path("data/beta.ipynb"),
+            folder.path("data/deep/gamma.ipynb"),
+            folder.path("datum.ipynb")
+        ]
+    );
+    assert_eq!(
+        paths(&list("/data/deep/").await["notebooks"]),
+        [folder.path("data/deep/gamma.ipynb")]
+    );
+    let few = scene
+        .ok(
+            "list_notebooks",
+            json!({ "path_prefix": folder.path(""), "max_results": 2 }),
+        )
+        .await;
+    assert_eq!(
+        paths(&few["notebooks"]),
+        [folder.path("alpha.ipynb"), folder.path("data/beta.ipynb")]
+    );
+    says(&few, "Found 4 notebooks (showing first 2 results)");
+    assert_eq!(few["notebooks"][0]["collaborative"], false, "listing opens nothing");
+    let everything = scene.ok("list_notebooks", json!({})).await;
+    assert!(paths(&everything["notebooks"]).len() <= 50);
+    scene
+        .refused("list_notebooks", json!({ "path_prefix": "../x" }), &[".."])
+        .await;
+    scene
+        .refused("list_notebooks", json!({ "max_results": -1 }), &["max_results"])
+        .await;
+}
+
+#[tokio::test]
+async fn notebooks_are_read_and_joined() {
+    let gateway = Gateway::start().await;
+    let scene = Scene::set(&gateway, Era::Modern).await;
+    let folder = &scene.folder;
+    folder.write("notes.txt", "no notebook");
+    folder.write("alpha.ipynb", &notebook(&["print('a')", "1 + 1"]));
+
+    // get_notebook: the content with its size, and the collaboration unless it is not wanted.
+    let path = folder.path("alpha.ipynb");
+    let person = Human::join(&path).await;
+    let session = scene.ok("create_notebook_session", json!({ "path": path })).await;
+    person.publish("Grace", true);
+    let read = eventually("the person is seen", async || {
+        let read = scene.ok("get_notebook", json!({ "path": path })).await;
+        (read["collaboration_state"]["collaborators"] == json!(["Grace"])).then_some(read)
+    })
+    .await;
+    says(&read, "15 characters");
+    says(&read, "collaboration session");
+    assert_eq!(
+        (&read["path"], &read["type"], &read["truncated"]),
+        (&json!(path), &json!("notebook"), &json!(false))
+    );
+    assert_eq!((&read["cell_count"], &read["content_length"]), (&json!(2), &json!(15)));
+    let cell = &read["content"]["cells"][0];
+    assert_eq!(
+        (&cell["id"], &cell["cell_type"], &cell["source"]),
+        (&json!("c0"), &json!("code"), &json!("print('a')"))
+    );
+    assert!(read["content"]["metadata"].is_object() && read["revision"].is_string());
+    let bare = scene
+        .ok(
+            "get_notebook",
+            json!({ "path": path, "include_collaboration_state": false }),
+        )
+        .await;
+    assert!(bare["collaboration_state"].is_null());
+    assert!(!bare["description"].as_str().unwrap().contains("session"), "{bare}");
+    let cut = scene
+        .ok("get_notebook", json!({ "path": path, "max_content_length": 12 }))
+        .await;
+    says(&cut, "exceeds limit of 12");
+    assert_eq!(cut["content"]["cells"][1]["source"], "1 ");
+    assert_eq!(cut["truncated"], true);
+    let less = scene
+        .ok("get_notebook", json!({ "path": path, "max_content_length": 10 }))
+        .await;
+    says(&less, "shows 1 of 2 cells");
+    let long = folder.write("long.ipynb", &notebook(&[&"x".repeat(100_001)]));
+    assert_eq!(
+        scene.ok("get_notebook", json!({ "path": long })).await["truncated"],
+        true,
+        "100000 by default"
+    );
+    scene.refused("get_notebook", json!({}), &["path"]).await;
+    scene
+        .refused(
+            "get_notebook",
+            json!({ "path": folder.path("none.ipynb") }),
+            &["none.ipynb"],
+        )
+        .await;
+    scene
+        .refused("get_notebook", json!({ "path": folder.path("notes.txt") }), &[".ipynb"])
+        .await;
+
+    // create_notebook_session: creates it once, retrieves it afterwards.
+    let again = scene.ok("create_notebook_session", json!({ "path": path })).await;
+    for member in ["session_id", "room_id", "file_id"] {
+        assert!(
+            session[member].is_string() && session[member] == again[member],
+            "{member}: {again}"
+        );
+        assert_eq!(session[member], read["collaboration_state"][member]);
+    }
+    assert_eq!(
+        session["room_id"],
+        format!("json:notebook:{}", session["file_id"].as_str().unwrap())
+    );
+    assert_eq!(
+        (&session["path"], &session["status"]),
+        (&json!(path), &json!("connected"))
+    );
+    let listed = scene
+        .ok("list_notebooks", json!({ "path_prefix": folder.path("alpha") }))
+        .await;
+    assert_eq!(listed["notebooks"][0]["collaborative"], true);
+    scene
+        .refused(
+            "create_notebook_session",
+            json!({ "path": folder.path("none.ipynb") }),
+            &["none.ipynb"],
+        )
+        .await;
+    person.leave().await;
+}
