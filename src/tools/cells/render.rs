@@ -80,7 +80,8 @@ pub(in crate::tools) async fn show_all(
     illustrate(illustrated, limits, move |images| {
         let mut shown = Vec::with_capacity(cells.len());
         for (index, cell) in cells {
-            if limit.is_spent() {
+            let has_text = !cell.source.is_empty() || !cell.outputs.is_empty();
+            if limit.is_spent() && has_text {
                 break;
             }
             shown.push(show(index, cell, &mut limit, images));

@@ -109,7 +109,8 @@ pub(super) async fn batch_update_notebook_cells(
         Ok((ids, edits))
     });
     let answer = |(done, change, run): (String, Option<Change>, Option<Run>)| Changed::new(&done, change, run);
-    change_and_run(&call, wanted, options, "Updated cells in notebook", changes, answer).await
+    let done = format!("Updated {} cells in notebook", selection.count());
+    change_and_run(&call, wanted, options, &done, changes, answer).await
 }
 
 /// What a cell becomes: of this kind, with this content, where they are given.

@@ -54,7 +54,8 @@ pub(super) struct Notebook {
 #[derive(Serialize, JsonSchema)]
 struct NotebookContent {
     cells: Vec<ShownCell>,
-    metadata: Value,
+    /// Null if it is larger than the limit.
+    metadata: Option<Value>,
 }
 
 pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Illustrated<Notebook>, ToolError> {
@@ -67,10 +68,13 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
     } = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
     let content_length = text_length(&cells);
     let (cells, images) = show_all(cells, Limit::All(max), call.images()).await?;
-    let truncated = cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
+    // What extensions keep here can be larger than the notebook.
+    let metadata = Some(room.metadata()).filter(|metadata| metadata.to_string().len() <= max);
+    let truncated = metadata.is_none() || cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
     let is_shared = arguments.include_collaboration_state.unwrap_or(true);
-    let mut description = describe("Notebook", content_length, truncated.then_some(max));
-    if truncated {
+    let exceeds = content_length > max;
+    let mut description = describe("Notebook", content_length, exceeds.then_some(max));
+    if exceeds {
         let shown = format!(" It shows {} of {cell_count} cells.", cells.len());
         description += &shown;
     }
@@ -82,10 +86,7 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
         path: path.to_string(),
         kind: "notebook",
         format: "json",
-        content: NotebookContent {
-            cells,
-            metadata: room.metadata(),
-        },
+        content: NotebookContent { cells, metadata },
         cell_count,
         content_length,
         truncated,

@@ -38,6 +38,13 @@ impl<'a> Selection<'a> {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Range(range) => range.len(),
+            Self::Ids(ids) => ids.len(),
+        }
+    }
+
     pub(super) fn is_by_position(&self) -> bool {
         matches!(self, Self::Range(_))
     }

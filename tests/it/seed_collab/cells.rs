@@ -25,6 +25,7 @@ async fn cells_are_updated_by_an_inclusive_range_or_by_ids() {
     let updates = json!([{ "content": "a = 10" }, { "content": "b = 20" }]);
     let answer = update(json!({ "start_index": 0, "end_index": 1, "updates": updates })).await;
     shared.sees(&["a = 10", "b = 20", "c = 3"]).await;
+    says(&answer, "Updated 2 cells in notebook");
     says(&answer, "synchronized with all collaborators");
     says(&answer, "collaboration session");
     let confirmed = json!({ "success": true, "cell_id": "c1", "position": 1 });

@@ -107,6 +107,14 @@ async fn notebooks_are_read_and_joined() {
         .ok("get_notebook", json!({ "path": path, "max_content_length": 10 }))
         .await;
     says(&less, "shows 1 of 2 cells");
+    assert!(less["content"]["metadata"].is_null(), "larger than the limit: {less}");
+    let whole = scene
+        .ok("get_notebook", json!({ "path": path, "max_content_length": 1000 }))
+        .await;
+    assert_eq!(
+        (&whole["truncated"], &whole["content_length"]),
+        (&json!(false), &json!(15))
+    );
     let long = folder.write("long.ipynb", &notebook(&[&"x".repeat(100_001)]));
     assert_eq!(
         scene.ok("get_notebook", json!({ "path": long })).await["truncated"],
