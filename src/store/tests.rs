@@ -336,7 +336,7 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
         .await;
     let error = Store::open(&folder.url()).await.unwrap_err().to_string();
     assert!(error.contains("gateway.db was made by a newer version"), "{error}");
-    assert!(error.contains("schema 9999, known up to 1"), "{error}");
+    assert!(error.contains("schema 9999, known up to "), "{error}");
     assert!(Store::migrate(&folder.url()).await.is_err());
 }
 
