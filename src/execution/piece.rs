@@ -157,6 +157,13 @@ impl Piece {
         self.write(room)
     }
 
+    /// Whether the document is another one than that which was written to.
+    pub(super) fn is_behind(&self, room: &Room) -> bool {
+        self.cell
+            .as_ref()
+            .is_some_and(|shown| shown.incarnation != room.incarnation())
+    }
+
     pub(super) fn may_try_again(&self) -> bool {
         self.is_shown() && self.rewritten < MAX_REWRITES
     }

@@ -321,7 +321,7 @@ async fn a_flood_waits_for_its_listener_and_holds_up_nothing_that_is_sent() {
     let sent = timeout(Duration::from_secs(5), kernel.link.kernel_info(&barrier)).await;
     sent.expect("not held up").unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(kernel.events.len() < 16, "{} events wait", kernel.events.len());
+    assert!(kernel.events.len() < 32, "{} events wait", kernel.events.len());
     // The loop is reached once the last display was made.
     let mut about = Vec::new();
     while about.len() < 50 {

@@ -31,7 +31,9 @@ impl Worker {
         let Some(at) = self.recent.iter().position(|piece| piece.run.msg_id == msg_id) else {
             return;
         };
-        if arrived {
+        // A server that was restarted takes what was written before and then puts the file in its place.
+        let replaced = self.room().is_some_and(|room| self.recent[at].is_behind(&room));
+        if arrived && !replaced {
             self.recent[at].settled = true;
             return;
         }
