@@ -2,6 +2,7 @@
 //! hears what the kernel says, and sees to it that every execution ends in a true state.
 
 mod endings;
+mod silence;
 mod writing;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     jupyter::{
-        JupyterServer,
+        JupyterError, JupyterServer, RunningKernel,
         kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, Message},
         room::Room,
     },
@@ -70,6 +71,9 @@ pub(super) struct Worker {
     queue: VecDeque<Arc<Execution>>,
     kernel: Option<Kernel>,
     finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
+    asking: Option<BoxFuture<'static, Result<Option<RunningKernel>, JupyterError>>>,
+    /// When the kernel last said something, or was sent something.
+    heard_at: Instant,
     active: Option<Piece>,
     recent: VecDeque<Piece>,
     /// Held while something is to be written, so that the room stays open.
@@ -98,6 +102,8 @@ enum Event {
     Found(Result<Found, ExecutionError>),
     Settled(String, bool),
     FlushDue,
+    Silence,
+    Told(Result<Option<RunningKernel>, JupyterError>),
     Idle,
 }
 
@@ -116,6 +122,8 @@ impl Worker {
             queue: VecDeque::new(),
             kernel: None,
             finding: None,
+            asking: None,
+            heard_at: Instant::now(),
             active: None,
             recent: VecDeque::new(),
             lease: None,
@@ -135,6 +143,8 @@ impl Worker {
                 Event::Found(found) => self.found(found).await,
                 Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
                 Event::FlushDue => self.flush(),
+                Event::Silence => self.ask(),
+                Event::Told(state) => self.told(state).await,
                 Event::Idle => {
                     // Closed first, so that nothing can be put in while the worker leaves. What was asked just
                     // before is still done.
@@ -160,6 +170,7 @@ impl Worker {
 
     async fn next_event(&mut self) -> Event {
         let is_idle = self.is_idle();
+        let asks_at = self.asks_at();
         let kernel = self.kernel.as_mut();
         let heard = async {
             match kernel {
@@ -171,6 +182,13 @@ impl Worker {
         let found = async {
             match finding {
                 Some(finding) => finding.await,
+                None => std::future::pending().await,
+            }
+        };
+        let asking = self.asking.as_mut();
+        let told = async {
+            match asking {
+                Some(asking) => asking.await,
                 None => std::future::pending().await,
             }
         };
@@ -188,6 +206,8 @@ impl Worker {
             () = sleep_until(due.unwrap_or(gives_up)), if due.is_some() => Event::FlushDue,
             event = heard => Event::Kernel(event),
             found = found => Event::Found(found),
+            state = told => Event::Told(state),
+            () = sleep_until(asks_at.unwrap_or(gives_up)), if asks_at.is_some() => Event::Silence,
             Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
             () = sleep_until(gives_up), if is_idle => Event::Idle,
         }
@@ -314,6 +334,7 @@ impl Worker {
         };
         execution.began(step, &msg_id, &kernel.link, self.path());
         self.shared.note(&execution);
+        self.heard_at = Instant::now();
         match kernel.link.execute(&msg_id, &request).await {
             // One that was cut off may have arrived; what the kernel says after the reconnection tells.
             Ok(()) | Err(KernelError::Reconnecting { .. }) => self.active = Some(piece),
@@ -340,6 +361,7 @@ impl Worker {
     }
 
     async fn kernel_event(&mut self, event: KernelEvent) {
+        self.heard_at = Instant::now();
         match event {
             KernelEvent::Message(message) => self.hear(message).await,
             KernelEvent::Disconnected => {}
