@@ -8,7 +8,7 @@ use super::ExecutionError;
 use crate::{
     jupyter::{
         Content, JupyterServer,
-        kernel::{KernelEvent, KernelLink},
+        kernel::{Channel, KernelEvent, KernelLink, Message},
         room::Room,
     },
     types::DocPath,
@@ -16,6 +16,11 @@ use crate::{
 
 /// How long a notebook is trusted to have the kernel that it had. One that is shut down says so itself.
 const TRUSTED: Duration = Duration::from_secs(10);
+/// Begins the ids of what is asked only to be answered.
+const PROBE: &str = "probe-";
+/// How often a new process is asked whether it is heard.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) struct Kernel {
     pub(super) link: KernelLink,
@@ -23,6 +28,13 @@ pub(super) struct Kernel {
     /// The gateway started it.
     pub(super) started: bool,
     checked: Instant,
+    /// When to ask the process behind the line once more whether it is heard, if that is not known yet.
+    probe: Option<Probe>,
+}
+
+struct Probe {
+    at: Instant,
+    pause: Duration,
 }
 
 /// What looking for a kernel found.
@@ -50,6 +62,40 @@ impl Kernel {
         self.checked = Instant::now();
     }
 
+    /// Another process is behind the line now. What it says first is missed until Jupyter has found its way to it, so
+    /// nothing must be run there before it was heard.
+    pub(super) fn is_new_process(&mut self) {
+        self.probe = Some(Probe {
+            at: Instant::now() + FIRST_PAUSE,
+            pause: FIRST_PAUSE,
+        });
+    }
+
+    /// Notes that the process behind the line is heard, if this is its answer. The one before may still say things.
+    pub(super) fn hears(&mut self, message: &Message) {
+        let is_answer = message.parent_id.as_ref().is_some_and(|id| id.starts_with(PROBE));
+        if is_answer && message.channel == Channel::Iopub {
+            self.probe = None;
+        }
+    }
+
+    pub(super) fn is_heard(&self) -> bool {
+        self.probe.is_none()
+    }
+
+    pub(super) fn probes_at(&self) -> Option<Instant> {
+        self.probe.as_ref().map(|probe| probe.at)
+    }
+
+    /// Asks something that is answered where outputs are.
+    pub(super) async fn probe(&mut self) {
+        let Some(probe) = &mut self.probe else { return };
+        probe.pause = (probe.pause * 2).min(MAX_PAUSE);
+        probe.at = Instant::now() + probe.pause;
+        // A line that is down asks again later.
+        let _ = self.link.kernel_info(&format!("{PROBE}{}", uuid::Uuid::new_v4())).await;
+    }
+
     async fn connect(
         server: &Arc<JupyterServer>,
         kernel_id: &str,
@@ -62,6 +108,7 @@ impl Kernel {
             events,
             started,
             checked: Instant::now(),
+            probe: None,
         })
     }
 

@@ -103,6 +103,7 @@ enum Event {
     Settled(String, bool),
     FlushDue,
     Silence,
+    ProbeDue,
     Told(Result<Option<RunningKernel>, JupyterError>),
     Idle,
 }
@@ -144,6 +145,11 @@ impl Worker {
                 Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
                 Event::FlushDue => self.flush(),
                 Event::Silence => self.ask(),
+                Event::ProbeDue => {
+                    if let Some(kernel) = &mut self.kernel {
+                        kernel.probe().await;
+                    }
+                }
                 Event::Told(state) => self.told(state).await,
                 Event::Idle => {
                     // Closed first, so that nothing can be put in while the worker leaves. What was asked just
@@ -171,6 +177,7 @@ impl Worker {
     async fn next_event(&mut self) -> Event {
         let is_idle = self.is_idle();
         let asks_at = self.asks_at();
+        let probes_at = self.kernel.as_ref().and_then(Kernel::probes_at);
         let kernel = self.kernel.as_mut();
         let heard = async {
             match kernel {
@@ -207,6 +214,7 @@ impl Worker {
             event = heard => Event::Kernel(event),
             found = found => Event::Found(found),
             state = told => Event::Told(state),
+            () = sleep_until(probes_at.unwrap_or(gives_up)), if probes_at.is_some() => Event::ProbeDue,
             () = sleep_until(asks_at.unwrap_or(gives_up)), if asks_at.is_some() => Event::Silence,
             Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
             () = sleep_until(gives_up), if is_idle => Event::Idle,
@@ -263,7 +271,7 @@ impl Worker {
                 execution.changed();
             }
             match &self.kernel {
-                Some(kernel) if !kernel.link.is_connected() => return,
+                Some(kernel) if !kernel.link.is_connected() || !kernel.is_heard() => return,
                 Some(kernel) if !kernel.is_doubtful() => self.begin(execution, step).await,
                 _ => self.find_kernel(),
             }
@@ -403,6 +411,9 @@ impl Worker {
     async fn hear(&mut self, message: Message) {
         if let Some(fate) = fate(&message) {
             return self.befell(fate).await;
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.hears(&message);
         }
         if message.msg_type == "update_display_data" {
             for piece in self.active.iter_mut().chain(&mut self.recent) {

@@ -63,8 +63,10 @@ impl Worker {
             }
         };
         self.forget_recent();
-        if fate == Fate::ShutDown {
-            self.kernel = None;
+        match &mut self.kernel {
+            Some(_) if fate == Fate::ShutDown => self.kernel = None,
+            Some(kernel) => kernel.is_new_process(),
+            None => {}
         }
         if self.active.is_some() {
             self.end_all(ending);
