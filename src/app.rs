@@ -20,7 +20,7 @@ use crate::{
     execution::Engine,
     http::{Drain, Edge, metrics_router, router, serve},
     jupyter::Servers,
-    mcp::{Catalogue, Endpoint, GatewayHandler},
+    mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
     pool::Pool,
     store::{Store, StoreError},
     telemetry::Metrics,
@@ -70,7 +70,9 @@ impl App {
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone(), leaving);
         let handler = Arc::new(handler);
-        let app = Self::assemble(config, env, metrics, store, drain, move || handler.fresh()).await?;
+        let direct: Arc<dyn Direct> = Arc::<GatewayHandler>::clone(&handler);
+        let factory = move || handler.fresh();
+        let app = Self::assemble(config, env, metrics, store, drain, factory, Some(direct)).await?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -97,7 +99,7 @@ impl App {
     ) -> Result<Self, AppError> {
         let store = open_store(config).await?;
         let drain = Drain::new(config.http.drain_timeout);
-        Self::assemble(config, env, metrics, store, drain, factory).await
+        Self::assemble(config, env, metrics, store, drain, factory, None).await
     }
 
     async fn assemble<H: ServerHandler>(
@@ -107,11 +109,18 @@ impl App {
         store: Store,
         drain: Drain,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+        direct: Option<Arc<dyn Direct>>,
     ) -> Result<Self, AppError> {
         install_tls();
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let authenticator = Authenticator::new(config)?;
-        let endpoint = Endpoint::new(settings::endpoint(config), factory, metrics.clone(), drain.stop_token());
+        let endpoint = Endpoint::new(
+            settings::endpoint(config),
+            factory,
+            direct,
+            metrics.clone(),
+            drain.stop_token(),
+        );
         let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));

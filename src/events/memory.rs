@@ -179,7 +179,8 @@ impl MemoryEvents {
         (state.bytes, state.streams.len())
     }
 
-    fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
+    /// Adds an event to the stream of a name and gives it its id.
+    pub fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
         let bytes = OVERHEAD + event.message.as_deref().map_or(0, memory_size);
         let ends = matches!(
             event.message.as_deref(),

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    SessionLimits, Sessions,
+    Direct, SessionLimits, Sessions, direct,
     envelope::{self, Envelope},
 };
 use crate::{
@@ -44,21 +44,24 @@ pub struct Endpoint<H> {
     modern: StreamableHttpService<H, NeverSessionManager>,
     legacy: StreamableHttpService<H, Sessions>,
     sessions: Arc<Sessions>,
+    direct: Option<Arc<dyn Direct>>,
     max_json_depth: usize,
     sweep_interval: Duration,
 }
 
 impl<H: ServerHandler> Endpoint<H> {
     /// Builds both services around a factory, which makes a handler per session and per stateless
-    /// request. Cancelling `stop` ends every stream.
+    /// request; what `direct` takes is answered without one. Cancelling `stop` ends every stream.
     pub fn new(
         config: EndpointConfig,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
+        direct: Option<Arc<dyn Direct>>,
         metrics: Metrics,
         stop: &CancellationToken,
     ) -> Self {
         let events = MemoryEvents::new(config.events);
-        let sessions = Arc::new(Sessions::new(config.sessions, events, metrics));
+        let sessions = Sessions::new(config.sessions, events, direct.clone(), metrics);
+        let sessions = Arc::new(sessions);
         let factory = move || Ok(factory());
         // Hosts and origins are checked at the edge, on every route; checking twice could only differ.
         let common = StreamableHttpServerConfig::default()
@@ -74,6 +77,7 @@ impl<H: ServerHandler> Endpoint<H> {
             modern: StreamableHttpService::new(factory.clone(), Arc::default(), modern),
             legacy: StreamableHttpService::new(factory, Arc::clone(&sessions), legacy),
             sessions,
+            direct,
             max_json_depth: config.max_json_depth,
             sweep_interval: (config.sessions.idle_timeout / 2).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL),
         }
@@ -98,6 +102,14 @@ impl<H: ServerHandler> Endpoint<H> {
         };
         // `initialize` exists only in the older versions, whatever version it names.
         if is_modern(request.headers()) && envelope != Some(Envelope::Initialize) {
+            let (mut parts, full) = request.into_parts();
+            if let (Some(direct), Some(Envelope::Call)) = (&self.direct, envelope) {
+                parts = match direct::answer_modern(direct, parts, body).await {
+                    Ok(reply) => return reply,
+                    Err(parts) => parts,
+                };
+            }
+            let request = Request::from_parts(parts, full);
             // Boxed, as below: the library's futures are large, and would be moved once for every caller.
             return Box::pin(self.modern.handle(request)).await;
         }
@@ -164,8 +176,10 @@ fn too_many_sessions(message: &str) -> Reply {
     reply
 }
 
-fn json_reply(status: StatusCode, body: &serde_json::Value) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body.to_string())).boxed());
+pub(super) fn json_reply(status: StatusCode, body: &impl serde::Serialize) -> Reply {
+    // What is answered here always serialises.
+    let body = serde_json::to_vec(body).unwrap_or_default();
+    let mut reply = Response::new(Full::new(Bytes::from(body)).boxed());
     *reply.status_mut() = status;
     reply
         .headers_mut()

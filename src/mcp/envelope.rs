@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Envelope {
     Initialize,
+    /// A tool is called.
+    Call,
     Other,
 }
 
@@ -131,7 +133,7 @@ fn inspect_request(
             if call.arguments.is_some_and(|arguments| !arguments.is_object) {
                 return Err(malformed(id, INVALID_PARAMS, "`params.arguments` must be an object"));
             }
-            Ok(Envelope::Other)
+            Ok(Envelope::Call)
         }
         _ => Ok(Envelope::Other),
     }
@@ -186,12 +188,16 @@ mod tests {
     fn sound_messages_pass() {
         for body in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
-            r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"a":"[[[[[[[[[[[[[[[["}}}"#,
-            r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":null}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#" {"jsonrpc":"2.0","id":1,"result":{}}"#,
         ] {
             assert_eq!(inspect(body.as_bytes(), 16), Ok(Envelope::Other), "{body}");
+        }
+        for body in [
+            r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"a":"[[[[[[[[[[[[[[[["}}}"#,
+            r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":null}}"#,
+        ] {
+            assert_eq!(inspect(body.as_bytes(), 16), Ok(Envelope::Call), "{body}");
         }
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
         assert_eq!(inspect(initialize.as_bytes(), 16), Ok(Envelope::Initialize));

@@ -1,8 +1,11 @@
 //! The gateway as an MCP server: tools, resources and prompts for whoever asks. One is made per session
 //! and per request; of its own it holds only what a session watches.
 
+mod reading;
+
 use std::sync::{Arc, LazyLock};
 
+use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -211,7 +214,7 @@ impl ServerHandler for GatewayHandler {
             &self.metrics,
             "tools/call",
             known,
-            &context,
+            &*context,
             self.call(request, &context),
         )
         .await
@@ -229,7 +232,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/get", None, &context, async {
+        observe(&self.metrics, "tasks/get", None, &*context, async {
             let call = self.task_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, id, request_id(&context));
@@ -244,7 +247,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/update", None, &context, async {
+        observe(&self.metrics, "tasks/update", None, &*context, async {
             let call = self.task_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
@@ -259,7 +262,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/cancel", None, &context, async {
+        observe(&self.metrics, "tasks/cancel", None, &*context, async {
             let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
             cancelled.map(drop).map_err(|error| tasks::not_found(&error))
         })
@@ -404,15 +407,21 @@ impl ServerHandler for GatewayHandler {
 
 /// The edge has authenticated every request that gets here; a missing caller is a wiring mistake.
 fn caller(extensions: &Extensions) -> Result<&Caller, ErrorData> {
-    extensions
-        .get::<http::request::Parts>()
+    caller_of(extensions.get())
+}
+
+fn caller_of(parts: Option<&Parts>) -> Result<&Caller, ErrorData> {
+    parts
         .and_then(|parts| parts.extensions.get::<Caller>())
         .ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
 /// The id under which the edge answered the request, by which logs can be found.
 fn request_id(context: &RequestContext<RoleServer>) -> &str {
-    let parts = context.extensions.get::<http::request::Parts>();
+    request_id_of(context.extensions.get())
+}
+
+fn request_id_of(parts: Option<&Parts>) -> &str {
     parts
         .and_then(|parts| parts.headers.get("x-request-id")?.to_str().ok())
         .unwrap_or_default()

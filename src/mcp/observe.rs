@@ -2,7 +2,12 @@
 
 use std::{borrow::Cow, pin::Pin, time::Instant};
 
-use rmcp::{ErrorData, RoleServer, model::CallToolResponse, service::RequestContext};
+use http::request::Parts;
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CallToolResponse, CallToolResult, MetaObject, RequestId},
+    service::RequestContext,
+};
 use tracing::{Instrument, Span, field};
 
 use crate::telemetry::{Metrics, Operation, set_remote_parent};
@@ -16,7 +21,13 @@ pub(super) trait Observed {
 
 impl Observed for CallToolResponse {
     fn tool_failed(&self) -> bool {
-        matches!(self, CallToolResponse::Complete(result) if result.is_error == Some(true))
+        matches!(self, CallToolResponse::Complete(result) if result.tool_failed())
+    }
+}
+
+impl Observed for CallToolResult {
+    fn tool_failed(&self) -> bool {
+        self.is_error == Some(true)
     }
 }
 
@@ -32,20 +43,46 @@ impl Observed for rmcp::model::GetPromptResponse {}
 impl Observed for rmcp::model::CompleteResult {}
 impl Observed for () {}
 
+/// What is known of a request, whichever way it came.
+pub(super) trait Asked: Sync {
+    fn id(&self) -> &RequestId;
+    fn protocol_version(&self) -> Cow<'_, str>;
+    fn meta(&self) -> Option<&MetaObject>;
+    fn parts(&self) -> Option<&Parts>;
+}
+
+impl Asked for RequestContext<RoleServer> {
+    fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    fn protocol_version(&self) -> Cow<'_, str> {
+        let version = RequestContext::protocol_version(self);
+        version.map_or("unknown".into(), |version| version.as_str().to_owned().into())
+    }
+
+    fn meta(&self) -> Option<&MetaObject> {
+        Some(&self.meta)
+    }
+
+    fn parts(&self) -> Option<&Parts> {
+        self.extensions.get()
+    }
+}
+
 /// Runs an operation in its span and records how it ended. The operation is put on the heap at once: rmcp moves the
 /// future of a request several times before it runs, and that is as large as the largest operation there is.
 pub(super) fn observe<'a, T: Observed + 'a>(
     metrics: &'a Metrics,
     method: &'static str,
     tool: Option<&'static str>,
-    context: &'a RequestContext<RoleServer>,
+    request: &'a dyn Asked,
     operation: impl Future<Output = Result<T, ErrorData>> + Send + 'a,
 ) -> Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>> {
     Box::pin(async move {
         let started = Instant::now();
-        let version = context.protocol_version();
-        let protocol_version = version.as_ref().map_or("unknown", |version| version.as_str());
-        let span = span(method, tool, context, protocol_version);
+        let protocol_version = &*request.protocol_version();
+        let span = span(method, tool, request, protocol_version);
         let result = operation.instrument(span.clone()).await;
         let code;
         let outcome = match &result {
@@ -73,12 +110,7 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     })
 }
 
-fn span(
-    method: &'static str,
-    tool: Option<&str>,
-    context: &RequestContext<RoleServer>,
-    protocol_version: &str,
-) -> Span {
+fn span(method: &'static str, tool: Option<&str>, request: &dyn Asked, protocol_version: &str) -> Span {
     // At this level spans cost nothing unless a collector wants them, or somebody looks closely.
     let span = tracing::debug_span!(
         "mcp",
@@ -86,20 +118,20 @@ fn span(
         otel.kind = "server",
         mcp.method.name = method,
         mcp.protocol.version = protocol_version,
-        jsonrpc.request.id = %context.id,
+        jsonrpc.request.id = %request.id(),
         network.transport = "tcp",
         network.protocol.name = "http",
         gen_ai.tool.name = tool,
         gen_ai.operation.name = tool.map(|_| "execute_tool"),
-        mcp.session.id = session_id(context),
+        mcp.session.id = session_id(request),
         error.type = field::Empty,
         rpc.response.status_code = field::Empty,
     );
     if span.is_disabled() {
         return span;
     }
-    if let Some(traceparent) = context.meta.get_traceparent() {
-        set_remote_parent(&span, traceparent, context.meta.get_tracestate());
+    if let Some((meta, traceparent)) = request.meta().and_then(|meta| Some((meta, meta.get_traceparent()?))) {
+        set_remote_parent(&span, traceparent, meta.get_tracestate());
     }
     span
 }
@@ -112,7 +144,6 @@ fn span_name(method: &'static str, tool: Option<&str>) -> Cow<'static, str> {
 }
 
 /// Only protocol versions with sessions send the header.
-fn session_id(context: &RequestContext<RoleServer>) -> Option<&str> {
-    let parts = context.extensions.get::<http::request::Parts>()?;
-    parts.headers.get("mcp-session-id")?.to_str().ok()
+fn session_id(request: &dyn Asked) -> Option<&str> {
+    request.parts()?.headers.get("mcp-session-id")?.to_str().ok()
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use rmcp::{
     model::{
         ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId, ServerJsonRpcMessage,
@@ -23,13 +23,21 @@ use rmcp::{
     transport::{
         WorkerTransport,
         streamable_http_server::session::{
-            EventId, EventStore, ServerSseMessage, SessionId, SessionManager,
+            EventId, EventStore, EventStream, ServerSseMessage, SessionId, SessionManager,
             local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, SessionError},
         },
     },
 };
+use tokio_util::sync::CancellationToken;
 
-use crate::{events::MemoryEvents, telemetry::Metrics};
+use super::{
+    Direct,
+    direct::{Begun, begin_legacy},
+};
+use crate::{
+    events::{Held, MemoryEvents},
+    telemetry::Metrics,
+};
 
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
@@ -71,6 +79,7 @@ struct Session {
 pub struct Sessions {
     local: LocalSessionManager,
     events: MemoryEvents,
+    direct: Option<Arc<dyn Direct>>,
     limits: SessionLimits,
     metrics: Metrics,
     started: Instant,
@@ -88,11 +97,11 @@ struct Busy {
 
 impl Busy {
     /// Makes the work that of a request, whose stream is found by its id from now on.
-    fn on(mut self, message: &ClientJsonRpcMessage, event_id: &str) -> Self {
-        if let JsonRpcMessage::Request(request) = message {
-            self.session.requests().insert(request.id.clone(), event_id.to_owned());
-            self.request = Some(request.id.clone());
+    fn on(mut self, request: Option<RequestId>, event_id: &str) -> Self {
+        if let Some(request) = &request {
+            self.session.requests().insert(request.clone(), event_id.to_owned());
         }
+        self.request = request;
         self
     }
 }
@@ -142,7 +151,7 @@ impl Drop for Admission {
 }
 
 impl Sessions {
-    pub fn new(limits: SessionLimits, events: MemoryEvents, metrics: Metrics) -> Self {
+    pub fn new(limits: SessionLimits, events: MemoryEvents, direct: Option<Arc<dyn Direct>>, metrics: Metrics) -> Self {
         let mut config = SessionConfig::default();
         // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
         config.keep_alive = None;
@@ -151,6 +160,7 @@ impl Sessions {
         Self {
             local,
             events,
+            direct,
             limits,
             metrics,
             started: Instant::now(),
@@ -252,6 +262,38 @@ impl Sessions {
         })
     }
 
+    /// Follows a call that needs no session to be answered. Most are answered at once; one that takes its time goes on
+    /// whether or not anybody listens, until it is cancelled or the session is closed.
+    fn follow_answer(
+        &self,
+        id: &SessionId,
+        work: Busy,
+        (request, mut answer): Begun,
+    ) -> Result<EventStream, LocalSessionManagerError> {
+        let name = uuid::Uuid::new_v4().to_string();
+        let retry = self.local.session_config.sse_retry.unwrap_or_default();
+        let event_id = self.events.store(&name, &ServerSseMessage::retry(retry));
+        let wanted = CancellationToken::new();
+        let held = (work.on(Some(request), &event_id), wanted.clone().drop_guard());
+        let stream = self.open(&event_id, id, Box::new(held))?;
+        if let Some(message) = (&mut answer).now_or_never() {
+            self.events.store(&name, &ServerSseMessage::from_message(message));
+            return Ok(stream);
+        }
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            if let Some(message) = wanted.run_until_cancelled(answer).await {
+                events.store(&name, &ServerSseMessage::from_message(message));
+            }
+        });
+        Ok(stream)
+    }
+
+    fn open(&self, event_id: &str, id: &SessionId, held: Held) -> Result<EventStream, LocalSessionManagerError> {
+        let opened = self.events.open(event_id, id, held);
+        opened.map_err(|_| SessionError::InvalidEventId.into())
+    }
+
     fn forget(&self, id: &SessionId) {
         if let Some((_, session)) = self.sessions.remove(id) {
             self.metrics.session_closed(session.opened.elapsed());
@@ -305,20 +347,21 @@ impl SessionManager for Sessions {
     async fn create_stream(
         &self,
         id: &SessionId,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let unknown = || LocalSessionManagerError::SessionNotFound(Arc::clone(id));
         let work = self.work_in(id).ok_or_else(unknown)?;
+        let direct = self.direct.as_ref();
+        if let Some(begun) = direct.and_then(|direct| begin_legacy(direct, &mut message)) {
+            return self.follow_answer(id, work, begun);
+        }
         let handle = self.local.sessions.read().await.get(id).cloned().ok_or_else(unknown)?;
         let mut channel = handle.establish_request_wise_channel().await?;
         // The stream's first event carries nothing but the id to resume from.
         let priming = channel.inner.recv().await.and_then(|event| event.event_id);
         drop(channel.inner);
         let event_id = priming.ok_or(SessionError::ChannelClosed(channel.http_request_id))?;
-        let stream = self
-            .events
-            .open(&event_id, id, Box::new(work.on(&message, &event_id)))
-            .map_err(|_| SessionError::InvalidEventId)?;
+        let stream = self.open(&event_id, id, Box::new(work.on(request_of(&message), &event_id)))?;
         let unsent = Unsent(&self.events, &event_id);
         handle.push_message(message, channel.http_request_id).await?;
         std::mem::forget(unsent);
@@ -370,6 +413,13 @@ struct Unsent<'a>(&'a MemoryEvents, &'a str);
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
         self.0.end(self.1);
+    }
+}
+
+fn request_of(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
     }
 }
 

@@ -42,6 +42,8 @@ pub struct ToolDefinition {
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
+    /// Whether it may wait for an execution, and then talk with the client.
+    waits: bool,
     run: Run,
 }
 
@@ -82,6 +84,7 @@ impl ToolDefinition {
             effect,
             input_schema: input_schema::<A>(),
             output_schema: output_schema::<R::Schema>(),
+            waits: effect == Effect::Execute,
             run,
         }
     }
@@ -95,6 +98,16 @@ impl ToolDefinition {
     pub(super) fn also_in(mut self, toolset: Toolset) -> Self {
         self.toolsets.push(toolset);
         self
+    }
+
+    pub(super) fn that_waits(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// Whether it needs nothing but its arguments, and leaves nothing behind.
+    pub fn is_only_read(&self) -> bool {
+        self.effect == Effect::Read && !self.waits
     }
 
     /// Checks the permission, then the arguments, then runs.

@@ -31,7 +31,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `input` answers what it asks.",
             Effect::Read,
             track::get_execution,
-        ),
+        )
+        .that_waits(),
         ToolDefinition::new(
             execution,
             "list_executions",

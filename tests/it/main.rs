@@ -8,6 +8,7 @@ mod support;
 
 mod cli;
 mod conformance;
+mod direct_calls;
 mod edge;
 mod eras;
 mod executions;

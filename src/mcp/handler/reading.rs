@@ -1,0 +1,70 @@
+//! Calls that only read, answered without a client to talk back to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use rmcp::model::{CallToolRequestParams, CallToolResult};
+
+use super::{GatewayHandler, caller_of, failure, observe, render, request_id_of};
+use crate::{
+    execution::Question,
+    mcp::{Caller, Direct, DirectCall},
+    tools::{Client, ClientReply, ToolDefinition},
+};
+
+impl Direct for GatewayHandler {
+    fn takes(&self, params: &CallToolRequestParams, caller: &Caller) -> bool {
+        let repeats = params.request_state.is_some() || params.input_responses.is_some();
+        let found = self.catalogue.find(&params.name, caller);
+        !repeats && found.is_ok_and(ToolDefinition::is_only_read)
+    }
+
+    fn answer(self: Arc<Self>, mut call: DirectCall) -> BoxFuture<'static, CallToolResult> {
+        let arguments = call.params.arguments.take().unwrap_or_default();
+        Box::pin(async move {
+            let read = async {
+                let caller = caller_of(Some(&call.parts))?;
+                // The call was taken, so that it cannot be refused for its name.
+                let Some(definition) = self.catalogue.definition(&call.params.name) else {
+                    return Ok(failure("the tool does not exist"));
+                };
+                let context = caller.call(&self.services, Arc::new(Nobody));
+                let result = definition.call(context, arguments).await;
+                Ok(render(definition.name, request_id_of(Some(&call.parts)), result))
+            };
+            let known = self.catalogue.known_name(&call.params.name);
+            let answered = observe(&self.metrics, "tools/call", known, &call, read).await;
+            answered.unwrap_or_else(|error| failure(&error.message))
+        })
+    }
+}
+
+/// Stands for a client that waits for the answer and for nothing else.
+struct Nobody;
+
+#[async_trait]
+impl Client for Nobody {
+    fn knows_tasks(&self) -> bool {
+        false
+    }
+
+    fn follows(&self) -> bool {
+        false
+    }
+
+    async fn progress(&self, _: &str) {}
+
+    async fn ask(&self, _: &Question) -> ClientReply {
+        ClientReply::Unable
+    }
+
+    /// A call that is not wanted any more is not polled any more.
+    async fn cancelled(&self) {
+        std::future::pending::<()>().await;
+    }
+
+    fn takes_back(&self) -> bool {
+        false
+    }
+}
