@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod client;
+mod direct;
 mod endpoint;
 mod envelope;
 mod handler;
@@ -15,6 +16,7 @@ mod subscriptions;
 mod tasks;
 
 pub use catalogue::Catalogue;
+pub use direct::{Direct, DirectCall};
 pub use endpoint::{Endpoint, EndpointConfig, Reply};
 pub use handler::GatewayHandler;
 pub use identity::{Caller, Selection};

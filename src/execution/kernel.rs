@@ -21,6 +21,8 @@ const PROBE: &str = "probe-";
 /// How often a new process is asked whether it is heard.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// A process that has not been heard after such a pause may be behind a line that leads nowhere any more.
+const RENEWING_PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) struct Kernel {
     pub(super) link: KernelLink,
@@ -62,6 +64,12 @@ impl Kernel {
         self.checked = Instant::now();
     }
 
+    /// Jupyter put another process in the place of one that died, perhaps where this line does not lead.
+    pub(super) fn was_replaced(&mut self) {
+        self.link.renew();
+        self.is_new_process();
+    }
+
     /// Another process is behind the line now. What it says first is missed until Jupyter has found its way to it, so
     /// nothing must be run there before it was heard.
     pub(super) fn is_new_process(&mut self) {
@@ -90,6 +98,9 @@ impl Kernel {
     /// Asks something that is answered where outputs are.
     pub(super) async fn probe(&mut self) {
         let Some(probe) = &mut self.probe else { return };
+        if probe.pause >= RENEWING_PAUSE && self.link.is_connected() {
+            self.link.renew();
+        }
         probe.pause = (probe.pause * 2).min(MAX_PAUSE);
         probe.at = Instant::now() + probe.pause;
         // A line that is down asks again later.

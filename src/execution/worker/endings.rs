@@ -65,6 +65,7 @@ impl Worker {
         self.forget_recent();
         match &mut self.kernel {
             Some(_) if fate == Fate::ShutDown => self.kernel = None,
+            Some(kernel) if fate == Fate::Died => kernel.was_replaced(),
             Some(kernel) => kernel.is_new_process(),
             None => {}
         }

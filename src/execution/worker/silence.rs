@@ -32,14 +32,24 @@ impl Worker {
         self.asking = None;
         self.heard_at = Instant::now();
         match state {
-            Ok(Some(kernel)) if kernel.execution_state != "busy" => {
-                self.raise_barrier("the kernel does not work on it any more, and its end was not seen")
-                    .await;
-            }
+            Ok(Some(kernel)) if kernel.execution_state != "busy" => match &self.kernel {
+                // It did not answer on this line; on a new one it is asked again.
+                Some(kernel) if self.has_asked() => kernel.link.renew(),
+                _ => {
+                    self.raise_barrier("the kernel does not work on it any more, and its end was not seen")
+                        .await;
+                }
+            },
             Ok(Some(_)) => {}
             Ok(None) => self.kernel_is_gone("it does not exist any more"),
             // A server that cannot be asked will be missed on the line to the kernel too.
             Err(error) => tracing::debug!(%error, "a silent kernel could not be asked about"),
         }
+    }
+
+    /// Whether the kernel has been asked something behind what runs, and has not answered.
+    fn has_asked(&self) -> bool {
+        let behind = self.barrier.as_ref().map(|barrier| &barrier.behind);
+        behind.is_some() && behind == self.active.as_ref().map(|active| &active.run.msg_id)
     }
 }

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -84,6 +84,8 @@ struct Shared {
     kernel_id: String,
     session_id: String,
     status: watch::Sender<Status>,
+    /// Rung when the line is to be opened anew.
+    renewal: Notify,
     closing: CancellationToken,
 }
 
@@ -108,6 +110,7 @@ impl KernelLink {
             kernel_id: kernel_id.to_owned(),
             session_id: session_id.to_owned(),
             status: watch::Sender::new(Status::Connected),
+            renewal: Notify::new(),
             closing: closing.clone(),
         });
         let line = Line::open(shared.kernel(), Framing::V1).await?;
@@ -155,6 +158,12 @@ impl KernelLink {
         let msg_id = uuid::Uuid::new_v4().to_string();
         let reply = Outgoing::input_reply(self.session_id(), &msg_id, request, value);
         self.send(reply).await
+    }
+
+    /// Opens the connection anew, as if it had been cut. Jupyter may have given a kernel that it started again other
+    /// ports, and turns to them only for a connection that is new.
+    pub fn renew(&self) {
+        self.0.shared.renewal.notify_one();
     }
 
     /// Closes the connection for every clone. The kernel runs on.
@@ -232,7 +241,11 @@ async fn keep_connected(
     loop {
         let (framing, since) = (line.framing, Instant::now());
         let serving = line.serve(shared.kernel(), greeting.take(), requests, events, &shared.closing);
-        match serving.await {
+        let end = tokio::select! {
+            end = serving => end,
+            () = shared.renewal.notified() => End::Cut("it is opened anew".to_owned()),
+        };
+        match end {
             End::Left => return None,
             End::Gone(error) => return Some(error),
             End::Cut(why) => tracing::debug!(kernel = %shared.kernel_id, why, "the line to a kernel is down"),
