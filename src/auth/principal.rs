@@ -28,6 +28,8 @@ pub struct Principal {
     pub tenant: Arc<Tenant>,
     permissions: PermissionSet,
     paths: PathRules,
+    /// The client wanted no more than to read.
+    only_reads: bool,
 }
 
 /// A refusal that names the rule behind it.
@@ -39,6 +41,8 @@ pub enum AccessError {
         name: String,
         has: String,
     },
+    #[error("permission `{needed}` is needed and this connection is read-only; connect without readonly=true")]
+    ReadOnly { needed: Permission },
     #[error("path {path:?} is outside the path rules of {name:?}; ask an operator to allow it")]
     Path { path: String, name: String },
 }
@@ -53,17 +57,19 @@ impl Principal {
             tenant,
             permissions,
             paths,
+            only_reads: false,
         }
     }
 
-    /// The same principal with no more than these permissions.
-    pub fn narrowed(&self, to: PermissionSet) -> Self {
+    /// The same principal on a connection that only reads.
+    pub fn only_reading(&self) -> Self {
         Self {
             id: Arc::clone(&self.id),
             name: self.name.clone(),
             tenant: Arc::clone(&self.tenant),
-            permissions: self.permissions.intersection(to),
+            permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
             paths: self.paths.clone(),
+            only_reads: true,
         }
     }
 
@@ -74,6 +80,9 @@ impl Principal {
     pub fn require(&self, needed: Permission) -> Result<(), AccessError> {
         if self.permissions.contains(needed) {
             return Ok(());
+        }
+        if self.only_reads {
+            return Err(AccessError::ReadOnly { needed });
         }
         let has: Vec<&str> = self.permissions.iter().map(Permission::as_str).collect();
         Err(AccessError::Permission {

@@ -78,10 +78,14 @@ fn parse(raw: &str) -> Result<Url, UrlError> {
         .ok_or_else(|| UrlError::NotAUrl(shown(raw)))
 }
 
-/// A query may carry a token, which nobody should read again.
+/// A query or a login may carry a secret, which nobody should read again.
 fn shown(raw: &str) -> String {
     let end = raw.find(['?', '#']).unwrap_or(raw.len());
-    raw[..end].chars().take(500).collect()
+    let (scheme, rest) = raw[..end].split_once("://").unwrap_or(("", &raw[..end]));
+    let host = rest.find('/').unwrap_or(rest.len());
+    let rest = rest[..host].rfind('@').map_or(rest, |login| &rest[login + 1..]);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{rest}").chars().take(500).collect()
 }
 
 /// The server with the longest base that a URL is below, and what follows that base.

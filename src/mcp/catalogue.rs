@@ -132,6 +132,6 @@ fn annotations(effect: Effect) -> ToolAnnotations {
         Effect::Open | Effect::Add => closed_world.destructive(false),
         Effect::Change => closed_world,
         Effect::Set => closed_world.idempotent(true),
-        Effect::Execute => ToolAnnotations::new(),
+        Effect::ChangeAndExecute | Effect::Execute => ToolAnnotations::new(),
     }
 }

@@ -24,14 +24,14 @@ pub struct Selection {
 pub struct Caller {
     pub principal: Arc<Principal>,
     pub scope: Scope,
-    toolsets: Vec<Toolset>,
+    toolsets: Arc<[Toolset]>,
     readonly: bool,
 }
 
 impl Caller {
     pub fn new(principal: Arc<Principal>, scope: Scope, selection: &Selection) -> Self {
         let bound = &principal.tenant.toolsets;
-        let toolsets = match (selection.toolsets.is_empty(), bound.is_empty()) {
+        let toolsets: Vec<Toolset> = match (selection.toolsets.is_empty(), bound.is_empty()) {
             (true, true) => Toolset::defaults().collect(),
             (true, false) => bound.clone(),
             (false, true) => selection.toolsets.clone(),
@@ -45,7 +45,7 @@ impl Caller {
         Self {
             principal,
             scope,
-            toolsets,
+            toolsets: toolsets.into(),
             readonly: selection.readonly,
         }
     }
@@ -81,9 +81,9 @@ impl Caller {
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {
         // A tool that does more for those who may must not do so on a connection that only reads.
         let principal = match self.readonly {
-            true => Arc::new(self.principal.narrowed([Permission::Read].into_iter().collect())),
+            true => Arc::new(self.principal.only_reading()),
             false => Arc::clone(&self.principal),
         };
-        Call::new(principal, self.scope.clone(), services.clone(), client)
+        Call::new(principal, self.scope.clone(), services.clone(), client).offering(Arc::clone(&self.toolsets))
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
     tools::{Client, Connections, ImageLimits, Input, Resumption, ToolError},
-    types::DocPath,
+    types::{DocPath, Toolset},
 };
 
 /// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
@@ -75,6 +75,7 @@ pub struct Call {
     scope: Scope,
     services: Services,
     client: Arc<dyn Client>,
+    toolsets: Arc<[Toolset]>,
     resumption: Option<Resumption>,
 }
 
@@ -85,8 +86,19 @@ impl Call {
             scope,
             services,
             client,
+            toolsets: Arc::default(),
             resumption: None,
         }
+    }
+
+    /// The toolsets among which the caller found the tool.
+    pub fn offering(mut self, toolsets: Arc<[Toolset]>) -> Self {
+        self.toolsets = toolsets;
+        self
+    }
+
+    pub(super) fn offers(&self, toolset: Toolset) -> bool {
+        self.toolsets.contains(&toolset)
     }
 
     /// The call repeats an earlier one, whose execution it takes up.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    use Effect::{Add, Change, Execute, Read, Set};
+    use Effect::{Change, ChangeAndExecute, Execute, Read};
     let notebook = Toolset::Notebook;
     vec![
         ToolDefinition::new(
@@ -48,14 +48,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             notebook,
             "modify_nb_cells",
             "Sets the source of cells, all in one change that merges with what people type, and executes them (`exec`).",
-            Set,
+            ChangeAndExecute,
             modify::modify_nb_cells,
         ),
         ToolDefinition::new(
             notebook,
             "insert_nb_cells",
             "Inserts cells before a position and executes them (`exec`).",
-            Add,
+            ChangeAndExecute,
             insert::insert_nb_cells,
         ),
         ToolDefinition::new(

@@ -24,7 +24,7 @@ const DEFAULT_MAX_RESULTS: usize = 50;
 const DEFAULT_MAX_CONTENT_LENGTH: usize = 100_000;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    use Effect::{Add, Change, Execute, Read, Set};
+    use Effect::{Add, Change, ChangeAndExecute, Execute, Read};
     let collab = Toolset::Collab;
     vec![
         ToolDefinition::new(
@@ -52,21 +52,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             collab,
             "batch_update_notebook_cells",
             "Updates cells by range (`end_index` is inclusive) or id, all or none, and executes them (`exec`). One update for each cell, or one for all.",
-            Set,
+            ChangeAndExecute,
             cells::batch_update_notebook_cells,
         ),
         ToolDefinition::new(
             collab,
             "batch_insert_notebook_cells",
             "Inserts cells from `start_position` on, or each at its own of `positions` (in the notebook before the call; -1 appends), and executes them (`exec`).",
-            Add,
+            ChangeAndExecute,
             cells::batch_insert_notebook_cells,
         ),
         ToolDefinition::new(
             collab,
             "batch_delete_notebook_cells",
             "Deletes cells by range (`end_index` is inclusive) or id, after executing them (`exec`).",
-            Change,
+            ChangeAndExecute,
             delete::batch_delete_notebook_cells,
         ),
         ToolDefinition::new(
@@ -123,7 +123,12 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
 
 fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
     let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
-    RunOptions::new(call, Some(timeout), Disconnect::default(), None)
+    RunOptions::new(
+        call,
+        Some(timeout),
+        Disconnect::default(),
+        Some(DEFAULT_MAX_CONTENT_LENGTH),
+    )
 }
 
 /// What was done, with the reminder of where it can be seen that this vocabulary gives after every edit.

@@ -14,7 +14,7 @@ use crate::types::{Permission, Toolset};
 pub enum Effect {
     /// Changes nothing.
     Read,
-    /// Opens what is there, and adds to it only what the caller may add.
+    /// Opens or follows what is there, and adds to it only what the caller may add.
     Open,
     /// Only adds.
     Add,
@@ -22,6 +22,8 @@ pub enum Effect {
     Change,
     /// As `Change`, and doing it twice is as doing it once.
     Set,
+    /// Changes what exists and then, unless told otherwise, runs it.
+    ChangeAndExecute,
     /// Runs code, which may do anything.
     Execute,
 }
@@ -42,8 +44,6 @@ pub struct ToolDefinition {
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
-    /// Whether it may wait for an execution, and then talk with the client.
-    waits: bool,
     run: Run,
 }
 
@@ -64,7 +64,7 @@ impl ToolDefinition {
     {
         let permission = match effect {
             Effect::Read | Effect::Open => Permission::Read,
-            Effect::Add | Effect::Change | Effect::Set => Permission::Write,
+            Effect::Add | Effect::Change | Effect::Set | Effect::ChangeAndExecute => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
         let function = Arc::new(function);
@@ -84,7 +84,6 @@ impl ToolDefinition {
             effect,
             input_schema: input_schema::<A>(),
             output_schema: output_schema::<R::Schema>(),
-            waits: effect == Effect::Execute,
             run,
         }
     }
@@ -100,14 +99,9 @@ impl ToolDefinition {
         self
     }
 
-    pub(super) fn that_waits(mut self) -> Self {
-        self.waits = true;
-        self
-    }
-
     /// Whether it needs nothing but its arguments, and leaves nothing behind.
     pub fn is_only_read(&self) -> bool {
-        self.effect == Effect::Read && !self.waits
+        self.effect == Effect::Read
     }
 
     /// Checks the permission, then the arguments, then runs.
@@ -119,9 +113,10 @@ impl ToolDefinition {
 
 fn parse_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, ToolError> {
     // Clients send null for what they leave out; a schema with optional members means the same.
-    let given: Map<String, Value> = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let given = arguments.into_iter().filter(|(_, value)| !value.is_null());
+    let given: Map<String, Value> = given.map(|(name, value)| (name, with_integers(value))).collect();
     serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
-        let why = error.inner().to_string();
+        let why = in_plain_words(&error.inner().to_string());
         let path = error.path().to_string();
         match path.as_str() {
             // An unknown or missing member is named in the message and has no path of its own.
@@ -129,6 +124,41 @@ fn parse_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result
             _ => ToolError::argument(&path, &why),
         }
     })
+}
+
+/// A number without a fraction is an integer to JSON, however it is written.
+fn with_integers(value: Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            #[expect(clippy::cast_possible_truncation, reason = "it is one, and within range")]
+            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => (float as i64).into(),
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(with_integers).collect(),
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(name, value)| (name, with_integers(value)));
+            Value::Object(members.collect())
+        }
+        other => other,
+    }
+}
+
+/// What was expected, without the names of types that mean nothing to who calls a tool.
+fn in_plain_words(message: &str) -> String {
+    let Some((before, expected)) = message.rsplit_once("expected ") else {
+        return message.to_owned();
+    };
+    let plain = match expected {
+        "usize" | "u64" | "u32" => "a whole number, 0 or more",
+        "i64" | "i32" => "a whole number",
+        "f64" => "a number",
+        "a sequence" => "an array",
+        "a boolean" => "true or false",
+        expected if expected.starts_with("struct ") || expected == "a map" => "an object",
+        expected => expected,
+    };
+    format!("{before}expected {plain}")
 }
 
 /// The first name that a message of serde puts in backticks.

@@ -56,7 +56,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
 #[serde(deny_unknown_fields)]
 struct ContentArguments {
     path: String,
-    /// Characters, default 32768
+    /// Characters
+    #[schemars(extend("default" = 32768))]
     max_content: Option<usize>,
     server: Option<String>,
 }

@@ -29,10 +29,10 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             execution,
             "get_execution",
             "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `input` answers what it asks.",
-            Effect::Read,
+            // It may answer what code asks, so that it is no mere reading.
+            Effect::Open,
             track::get_execution,
-        )
-        .that_waits(),
+        ),
         ToolDefinition::new(
             execution,
             "list_executions",

@@ -71,8 +71,9 @@ pub(in crate::tools) async fn delete_cells(
     Ok(change)
 }
 
-/// Executes the code among the cells that are chosen and deletes them once it has ended, however it ended. Until then
-/// nothing is deleted. A call that takes up an execution deletes the cells that were executed in it.
+/// Executes the code among the cells that are chosen and deletes them once all of it has run, whether or not the last
+/// of it failed. Nothing is deleted before, nor if some of it did not run. A call that takes up an execution deletes the
+/// cells that were executed in it.
 pub(in crate::tools) async fn execute_and_delete(
     call: &Call,
     at: Notebook<'_>,
@@ -102,8 +103,8 @@ pub(in crate::tools) async fn execute_and_delete(
         Some(taken) => Some(RunResult::of(call, taken, options).await?),
         None => None,
     };
-    let goes_on = result.as_ref().is_some_and(|result| !result.status.is_finished());
-    if goes_on || call.is_only_looking() {
+    let ran = result.as_ref().is_none_or(RunResult::has_run);
+    if !ran || call.is_only_looking() {
         return Ok((result, None));
     }
     let executed = || result.iter().flat_map(|result| &result.results);

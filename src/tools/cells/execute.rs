@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     /// Seconds to wait before it answers `running`
     timeout: Option<f64>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     stop_on_error: Option<bool>,
     #[serde(default)]
     on_disconnect: Disconnect,
@@ -55,7 +55,7 @@ pub(super) struct Executed {
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct Run {
     pub(in crate::tools) execution_id: String,
-    status: &'static str,
+    pub(in crate::tools) status: &'static str,
     pub(in crate::tools) execution_results: Vec<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::tools) input_request: Option<Asked>,
@@ -64,6 +64,16 @@ pub(in crate::tools) struct Run {
 impl Run {
     pub(in crate::tools) fn execution_id(&self) -> &str {
         &self.execution_id
+    }
+
+    /// How many cells the kernel has begun with.
+    pub(in crate::tools) fn executed_cells(&self) -> usize {
+        self.execution_results.iter().filter(|cell| cell.has_begun()).count()
+    }
+
+    /// Whether anything was executed, or still will be.
+    pub(in crate::tools) fn is_executed(&self) -> bool {
+        matches!(self.status, "queued" | "running" | "input_required") || self.executed_cells() > 0
     }
 
     pub(in crate::tools) fn results(&self) -> &[CellResult] {
@@ -103,7 +113,7 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     Ok(ran(result, |run, message| Executed {
         message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
         executed_ranges,
-        executed_cells: run.execution_results.len(),
+        executed_cells: run.executed_cells(),
         run,
     }))
 }

@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     position: Position,
     cells: Vec<CellToInsert>,
     if_revision: Option<String>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
     /// Seconds to wait
     timeout: Option<f64>,

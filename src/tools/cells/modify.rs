@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     modifications: Vec<Modification>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
     /// Seconds to wait
     timeout: Option<f64>,

@@ -21,7 +21,8 @@ pub(super) struct Arguments {
     path: String,
     /// Default: all
     ranges: Option<Vec<Range>>,
-    /// Characters per source and output, default 2048
+    /// Characters per source and output
+    #[schemars(extend("default" = 2048))]
     #[serde(alias = "maxCellData")]
     max_cell_data: Option<usize>,
     server: Option<String>,

@@ -97,14 +97,24 @@ impl Range {
                     ));
                 }
                 if end > count {
-                    return Err(format!(
-                        "{start}..{end} is out of range; the notebook has {count} cells, 0 to {}",
-                        count.saturating_sub(1)
-                    ));
+                    return Err(out_of_range(start, end, count));
                 }
                 Ok(start..end)
             }
             _ => Err("give either `start` (and `end`) or `cell_id`".to_owned()),
         }
+    }
+}
+
+fn out_of_range(start: usize, end: usize, count: usize) -> String {
+    let last = end - 1;
+    let wanted = match start == last {
+        true => format!("{start} is out of range"),
+        false => format!("{start} to {last} is out of range"),
+    };
+    match count {
+        0 => format!("{wanted}; the notebook has no cells"),
+        1 => format!("{wanted}; the notebook has 1 cell, 0"),
+        _ => format!("{wanted}; the notebook has {count} cells, 0 to {}", count - 1),
     }
 }

@@ -12,7 +12,7 @@ use super::{
     target::{Notebook, current_path},
 };
 use crate::{
-    jupyter::{JupyterServer, NewDocument, locate_server},
+    jupyter::{JupyterError, JupyterServer, NewDocument, locate_server},
     tools::{
         Call, ToolError,
         cells::Kernel,
@@ -40,6 +40,7 @@ enum Mode {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Name or URL of a server the gateway knows (default: the first)
+    #[serde(alias = "server")]
     server_url: Option<String>,
     /// Not needed; the gateway has it
     #[serde(rename = "token")]
@@ -47,7 +48,7 @@ pub(super) struct Arguments {
     /// What the other tools call it
     notebook_name: String,
     notebook_path: String,
-    /// Default connect; create makes the notebook first
+    /// create makes the notebook first; reconnect gives the name to another
     #[serde(default)]
     mode: Mode,
 }
@@ -97,11 +98,17 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
     let server = Arc::clone(find_server(&call, arguments.server_url.as_deref())?);
     let path = call.file(&arguments.notebook_path)?;
     require_notebook_name("notebook_path", &path)?;
-    let known = is_connected(&call, name, &server, &path, arguments.mode)?;
+    let known = is_connected(&call, name, &server, &path, arguments.mode).await?;
     if arguments.mode == Mode::Create {
         call.principal().require(Permission::Write)?;
         let notebook = empty_notebook(&server, None).await?;
-        server.create(&path, NewDocument::Notebook(notebook)).await?;
+        match server.create(&path, NewDocument::Notebook(notebook)).await {
+            Err(JupyterError::Exists { .. }) => {
+                let why = format!("{path:?} exists already; connect it with mode=\"connect\", or choose another path");
+                return Err(ToolError::argument("notebook_path", why));
+            }
+            created => created?,
+        };
     }
     let notebook = Notebook::open(&call, name, server.name(), path.as_str()).await?;
     let message = match known && arguments.mode == Mode::Connect {
@@ -126,8 +133,9 @@ fn find_server<'a>(call: &'a Call, named: Option<&str>) -> Result<&'a Arc<Jupyte
     }
 }
 
-/// Whether the name stands for this notebook already. It must not stand for another.
-fn is_connected(
+/// Whether the name stands for this notebook already. It must not stand for another, unless that is gone or the name is
+/// to be given to this one.
+async fn is_connected(
     call: &Call,
     name: &str,
     server: &JupyterServer,
@@ -141,11 +149,18 @@ fn is_connected(
     if connection.server == server.name() && now == *path {
         return Ok(true);
     }
-    let advice = match mode {
-        Mode::Reconnect => "reconnect it with that path",
-        Mode::Connect | Mode::Create => "choose another name",
+    let other = call.server(Some(&connection.server));
+    let is_gone = match other {
+        Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
+        Err(_) => true,
     };
-    let why = format!("{name:?} is connected to '{now}' on `{}`; {advice}", connection.server);
+    if mode == Mode::Reconnect || is_gone {
+        return Ok(false);
+    }
+    let why = format!(
+        "{name:?} is connected to '{now}' on `{}`; choose another name, or give it to this notebook with mode=\"reconnect\"",
+        connection.server
+    );
     Err(ToolError::argument("notebook_name", why))
 }
 

@@ -55,14 +55,41 @@ impl CellType {
 #[serde(deny_unknown_fields)]
 pub(super) struct InsertArguments {
     notebook_name: String,
-    /// The cell count means the end
-    cell_index: CellIndex,
+    /// -1 or the cell count means the end
+    cell_index: Anchor,
     cell_type: CellType,
     cell_content: String,
-    /// Default below
-    #[serde(default)]
+    #[serde(default, alias = "direction")]
     location: Location,
     if_revision: Option<String>,
+}
+
+// Where to insert: beside a cell, or at the end. Not a doc comment, which would be repeated in the schema.
+#[derive(Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected an index from 0, -1 for the end, or an id as in {\"cell_id\": \"...\"}"
+)]
+enum Anchor {
+    Index(i64),
+    Id { cell_id: String },
+}
+
+impl Anchor {
+    fn in_room(self, room: &Room) -> Result<CellIndex, ToolError> {
+        let count = room.cell_count();
+        match self {
+            Self::Id { cell_id } => Ok(CellIndex::Id { cell_id }),
+            Self::Index(-1) => Ok(CellIndex::Index(count)),
+            Self::Index(index) => match usize::try_from(index).ok().filter(|index| *index <= count) {
+                Some(index) => Ok(CellIndex::Index(index)),
+                None => Err(ToolError::argument(
+                    "cell_index",
+                    format!("{index} is out of range; allowed: 0 to {count}, or -1 for the end"),
+                )),
+            },
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -78,15 +105,9 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
     let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
     let cell = arguments.cell_type.new_cell(arguments.cell_content);
     let cell_id = cell.id.clone();
-    let edit = insertion(&room, &arguments.cell_index, arguments.location, cell)?;
-    let edited = apply(
-        &call,
-        &room,
-        &arguments.cell_index,
-        edit,
-        arguments.if_revision.as_deref(),
-    )
-    .await?;
+    let anchor = arguments.cell_index.in_room(&room)?;
+    let edit = insertion(&room, &anchor, arguments.location, cell)?;
+    let edited = apply(&call, &room, &anchor, edit, arguments.if_revision.as_deref()).await?;
     let cell_index = room.position_of(&cell_id);
     let table = CellTable::around(&room, cell_index.unwrap_or_default())?;
     let text = format!("Insert successful!\nSurrounding cells information:\n{table}");
@@ -226,10 +247,12 @@ async fn apply(
 
 /// The lines that differ, with three around them.
 fn diff(mut before: String, mut after: String) -> String {
-    // The last line of a cell has no line break, which is no difference.
-    for text in [&mut before, &mut after] {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+    // The last line of a cell has no line break, which is no difference unless it is the only one.
+    if before.trim_end_matches('\n') != after.trim_end_matches('\n') {
+        for text in [&mut before, &mut after] {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
         }
     }
     let compared = TextDiff::configure().timeout(DIFF_PATIENCE).diff_lines(&before, &after);
@@ -246,5 +269,6 @@ mod tests {
         assert_eq!(diff("a\nb\nc", "a\nB\nc\nd"), "@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d");
         assert_eq!(diff("", "a"), "@@ -0,0 +1 @@\n+a");
         assert_eq!(diff("a", "a"), "");
+        assert_eq!(diff("a", "a\n"), "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a");
     }
 }

@@ -23,12 +23,16 @@ use crate::{
     types::Permission,
 };
 
+/// What a call waits for an execution when it does not say how long, in seconds.
+const DEFAULT_TIMEOUT: f64 = 60.0;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecuteArguments {
     notebook_name: String,
     cell_index: CellIndex,
-    /// Seconds, default 60
+    /// Seconds
+    #[schemars(extend("default" = 60))]
     timeout: Option<f64>,
     if_revision: Option<String>,
 }
@@ -38,9 +42,10 @@ pub(super) struct ExecuteArguments {
 pub(super) struct AppendArguments {
     notebook_name: String,
     cell_content: String,
-    /// Default code
+    #[schemars(extend("default" = "code"))]
     cell_type: Option<CellType>,
-    /// Seconds, default 60
+    /// Seconds
+    #[schemars(extend("default" = 60))]
     timeout: Option<f64>,
 }
 
@@ -49,7 +54,8 @@ pub(super) struct AppendArguments {
 pub(super) struct TemporaryArguments {
     notebook_name: String,
     cell_content: String,
-    /// Seconds, default 60
+    /// Seconds
+    #[schemars(extend("default" = 60))]
     timeout: Option<f64>,
 }
 
@@ -76,7 +82,10 @@ pub(super) async fn execute_cell(
         let cell_index = run.results().first().map(|result| result.index);
         let index = cell_index.unwrap_or_default();
         Executed {
-            message: message(&format!("Cell index {index} was executed")),
+            message: message(&match run.is_executed() {
+                true => format!("Cell index {index} was executed"),
+                false => format!("Cell index {index} was not executed"),
+            }),
             cell_index,
             run: Some(run),
         }
@@ -150,14 +159,18 @@ pub(super) async fn execute_temporary_code(
     };
     let result = RunResult::of(&call, taken, options).await?;
     Ok(in_words(ran(result, |run, message| Executed {
-        message: message("Temporary code was executed"),
+        message: message(match run.is_executed() {
+            true => "Temporary code was executed",
+            false => "Temporary code was not executed",
+        }),
         cell_index: None,
         run: Some(run),
     })))
 }
 
 fn options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
-    RunOptions::new(call, timeout, Disconnect::Continue, Some(MAX_SHOWN))
+    let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+    RunOptions::new(call, Some(timeout), Disconnect::Continue, Some(MAX_SHOWN))
 }
 
 /// How it went, what came out, and what to do about an execution that goes on.
@@ -173,8 +186,9 @@ fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
                 run.execution_id()
             ),
             None => format!(
-                "[TIMEOUT: the output so far; the execution goes on as {:?}. read_cell shows what it puts into the notebook, get_execution of the toolset `execution` waits for its end]",
-                run.execution_id()
+                "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution of the toolset `execution` waits for its end]",
+                run.execution_id(),
+                ran.value.cell_index.map_or("", |_| "read_cell shows what it puts into the notebook, "),
             ),
         }));
     }

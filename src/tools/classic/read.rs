@@ -28,7 +28,8 @@ pub(super) struct ListArguments {
     notebook_name: String,
     #[serde(default)]
     start_index: usize,
-    /// Default 50; 0 means all
+    /// 0 means all
+    #[schemars(extend("default" = 50))]
     limit: Option<usize>,
 }
 
@@ -49,7 +50,8 @@ pub(super) struct ReadNotebookArguments {
     notebook_name: String,
     #[serde(default)]
     start_index: usize,
-    /// Default 20; 0 means all
+    /// 0 means all
+    #[schemars(extend("default" = 20))]
     limit: Option<usize>,
 }
 
@@ -130,7 +132,7 @@ fn count_text(count: &serde_json::Value) -> String {
 pub(super) struct ReadCellArguments {
     notebook_name: String,
     cell_index: CellIndex,
-    /// Default true
+    #[schemars(extend("default" = true))]
     return_output: Option<bool>,
 }
 

@@ -143,7 +143,20 @@ pub(super) fn tsv(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>)
 }
 
 fn escaped(field: &str) -> String {
-    field.replace('\t', "\\t").replace('\r', "\\r").replace('\n', "\\n")
+    let mut escaped = String::with_capacity(field.len());
+    for character in field.chars() {
+        match character {
+            '\t' => escaped.push_str("\\t"),
+            '\r' => escaped.push_str("\\r"),
+            '\n' => escaped.push_str("\\n"),
+            // Others at which programs break lines.
+            '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                escaped.extend(character.escape_unicode());
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]

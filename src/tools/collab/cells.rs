@@ -43,7 +43,7 @@ impl Changed {
         Self {
             description: super::edited(done, "create_notebook_session"),
             results,
-            executed: run.is_some(),
+            executed: run.as_ref().is_some_and(Run::is_executed),
             edited,
             run,
         }
@@ -68,9 +68,10 @@ pub(super) struct UpdateArguments {
     /// Inclusive; default start_index
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it, default 30
+    /// Seconds to wait for it
+    #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
@@ -81,7 +82,7 @@ pub(super) struct UpdateArguments {
 #[serde(deny_unknown_fields)]
 struct Update {
     content: Option<String>,
-    /// code, markdown or raw
+    #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     cell_type: Option<String>,
 }
 
@@ -170,9 +171,10 @@ pub(super) struct InsertArguments {
     start_position: Option<i64>,
     /// One for each cell
     positions: Option<Vec<i64>>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it, default 30
+    /// Seconds to wait for it
+    #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,
     server: Option<String>,
@@ -183,7 +185,7 @@ pub(super) struct InsertArguments {
 struct CellToInsert {
     #[serde(default)]
     content: String,
-    /// code (default), markdown or raw
+    #[schemars(extend("default" = "code", "enum" = ["code", "markdown", "raw"]))]
     cell_type: Option<String>,
 }
 

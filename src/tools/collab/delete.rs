@@ -21,9 +21,10 @@ pub(super) struct Arguments {
     /// Inclusive; default start_index
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it, default 30
+    /// Seconds to wait for it
+    #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
@@ -51,7 +52,7 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
     };
     let done = match &change {
         Some(change) => format!("Deleted {} cells from notebook", change.cell_ids.len()),
-        None => "Nothing was deleted yet, since cells are executed before; delete them with exec=false".to_owned(),
+        None => "Nothing was deleted, since not all cells have been executed; delete them with exec=false".to_owned(),
     };
     Ok(match result {
         Some(result) => ran(result, |run, message| Changed::new(&message(&done), change, Some(run))),

@@ -22,9 +22,11 @@ pub(super) struct Arguments<T> {
 pub(super) struct UpdateOperation {
     #[serde(default)]
     content: String,
-    /// -1 (default) appends
+    /// -1 appends
+    #[schemars(extend("default" = -1))]
     position: Option<i64>,
-    /// Characters to replace, default 0
+    /// Characters to replace
+    #[schemars(extend("default" = 0))]
     length: Option<usize>,
 }
 
@@ -80,17 +82,27 @@ pub(super) async fn batch_update_document(
 }
 
 pub(super) async fn batch_insert_text(call: Call, arguments: Arguments<InsertOperation>) -> Result<Changed, ToolError> {
-    let splice = |index: usize, operation: InsertOperation| splice(index, operation.position, 0, operation.text);
+    let splice = |index: usize, InsertOperation { text, position }: InsertOperation| match text.is_empty() {
+        true => Err(ToolError::argument(
+            &format!("operations[{index}].text"),
+            "give some text",
+        )),
+        false => splice(index, position, 0, text),
+    };
     change(call, arguments, "Inserted", "text segments into document", splice).await
 }
 
 pub(super) async fn batch_delete_text(call: Call, arguments: Arguments<DeleteOperation>) -> Result<Changed, ToolError> {
-    let splice = |_: usize, DeleteOperation { position, length }: DeleteOperation| {
-        Ok(Edit::SpliceText {
+    let splice = |index: usize, DeleteOperation { position, length }: DeleteOperation| match length {
+        0 => {
+            let why = "0 is out of range; allowed: 1 and more";
+            Err(ToolError::argument(&format!("operations[{index}].length"), why))
+        }
+        delete => Ok(Edit::SpliceText {
             position,
-            delete: length,
+            delete,
             insert: String::new(),
-        })
+        }),
     };
     change(call, arguments, "Deleted", "text segments from document", splice).await
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
-    cells::{Notebook, Run, execute, ran},
+    cells::{Notebook, Range, Run, execute, ran},
     execution::{Asked, CellResult},
     output::Ran,
 };
@@ -16,7 +16,8 @@ use crate::tools::{
 pub(super) struct OneArguments {
     path: String,
     cell_id: String,
-    /// Seconds to wait before it answers `running`, default 30
+    /// Seconds to wait before it answers `running`
+    #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,
     server: Option<String>,
@@ -30,7 +31,8 @@ pub(super) struct BatchArguments {
     /// Inclusive; default start_index
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Seconds to wait before it answers `running`, default 30
+    /// Seconds to wait before it answers `running`
+    #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,
     server: Option<String>,
@@ -61,7 +63,11 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
         if_revision: arguments.if_revision.as_deref(),
     };
     let result = execute(&call, at, run_options(&call, arguments.timeout)?, true, false, |room| {
-        let cell = Selection::Ids(std::slice::from_ref(&arguments.cell_id)).ids(room)?;
+        let cell = Range::cell(arguments.cell_id.clone());
+        let cell = room.ids(|order| match cell.resolve(order) {
+            Ok(position) => Ok(position.collect()),
+            Err(why) => Err(ToolError::argument("cell_id", why)),
+        })?;
         match room.is_code(&arguments.cell_id) {
             true => Ok(cell),
             false => Err(ToolError::argument(
@@ -71,11 +77,23 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
         }
     })
     .await?;
-    Ok(ran(result, |run, message| ExecutedCell {
-        description: message(&format!("Executed cell '{}' in notebook", arguments.cell_id)),
-        execution_id: run.execution_id,
-        result: run.execution_results.into_iter().next(),
-        input_request: run.input_request,
+    Ok(ran(result, |run, message| {
+        let mut result = run.execution_results.into_iter().next();
+        if let Some(cell) = &mut result {
+            // What the whole execution waits for is this one cell's too.
+            cell.status = run.status;
+        }
+        let did = if result.as_ref().is_some_and(CellResult::has_begun) {
+            "Executed"
+        } else {
+            "Queued"
+        };
+        ExecutedCell {
+            description: executed(&message(&format!("{did} cell '{}' in notebook", arguments.cell_id))),
+            execution_id: run.execution_id,
+            result,
+            input_request: run.input_request,
+        }
     }))
 }
 
@@ -96,10 +114,17 @@ pub(super) async fn batch_execute_notebook_cells(
     let by_position = selection.is_by_position();
     let options = run_options(&call, arguments.timeout)?;
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
-    let executed_cells = result.results.len();
-    Ok(ran(result, |run, message| ExecutedCells {
-        description: message(&format!("Executed {executed_cells} cells in notebook")),
-        executed_cells,
-        run,
+    Ok(ran(result, |run, message| {
+        let executed_cells = run.executed_cells();
+        ExecutedCells {
+            description: executed(&message(&format!("Executed {executed_cells} cells in notebook"))),
+            executed_cells,
+            run,
+        }
     }))
+}
+
+/// What was done, with the reminder of where its outputs can be seen.
+fn executed(done: &str) -> String {
+    super::edited(done, "create_notebook_session")
 }

@@ -19,7 +19,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path_prefix: Option<String>,
-    /// Default 50
+    #[schemars(extend("default" = 50))]
     max_results: Option<usize>,
     server: Option<String>,
 }

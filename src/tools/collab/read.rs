@@ -28,9 +28,10 @@ const DOCUMENT_REMINDER: &str =
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default true
+    #[schemars(extend("default" = true))]
     include_collaboration_state: Option<bool>,
-    /// Characters in all, default 100000
+    /// Characters in all
+    #[schemars(extend("default" = 100_000))]
     max_content_length: Option<usize>,
     server: Option<String>,
 }

@@ -21,7 +21,7 @@ impl<'a> Selection<'a> {
         cell_ids: Option<&'a [String]>,
     ) -> Result<Self, ToolError> {
         match (start_index, end_index, cell_ids) {
-            (Some(start), end, None) => {
+            (Some(start), end, None | Some([])) => {
                 let end = end.unwrap_or(start);
                 if end < start {
                     let why = format!("{end} is before `start_index` {start}; it is inclusive");
@@ -53,10 +53,13 @@ impl<'a> Selection<'a> {
     pub(super) fn ids(&self, room: &Room) -> Result<Vec<String>, ToolError> {
         room.ids(|order| match self {
             Self::Range(range) => {
+                let argument = if range.start < order.count() {
+                    "end_index"
+                } else {
+                    "start_index"
+                };
                 let resolved = Range::of(range.clone()).resolve(order);
-                Ok(resolved
-                    .map_err(|why| ToolError::argument("start_index", why))?
-                    .collect())
+                Ok(resolved.map_err(|why| ToolError::argument(argument, why))?.collect())
             }
             Self::Ids(ids) => {
                 let ranges: Vec<Range> = ids.iter().cloned().map(Range::cell).collect();

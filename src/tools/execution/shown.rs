@@ -60,7 +60,7 @@ pub(in crate::tools) struct CellResult {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(in crate::tools) cell_id: String,
     pub(in crate::tools) index: usize,
-    status: &'static str,
+    pub(in crate::tools) status: &'static str,
     execution_count: Option<i64>,
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: bool,
@@ -68,6 +68,11 @@ pub(in crate::tools) struct CellResult {
 }
 
 impl CellResult {
+    /// Whether the kernel has begun with it.
+    pub(in crate::tools) fn has_begun(&self) -> bool {
+        self.execution_count.is_some() || matches!(self.status, "completed" | "running" | "input_required")
+    }
+
     pub(super) fn into_outputs(self) -> (Vec<Value>, bool, usize) {
         (self.outputs, self.truncated, self.original_size)
     }
@@ -158,6 +163,12 @@ impl RunResult {
 
     pub(in crate::tools) fn is_failure(&self) -> bool {
         is_failure(self.status)
+    }
+
+    /// Whether all of it ran and is over, be it by an error of its own.
+    pub(in crate::tools) fn has_run(&self) -> bool {
+        let over = matches!(self.status, ExecutionStatus::Completed | ExecutionStatus::Failed);
+        over && self.results.iter().all(CellResult::has_begun)
     }
 
     pub(in crate::tools) fn asked(&self) -> Option<Asked> {

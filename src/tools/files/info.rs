@@ -20,9 +20,10 @@ const DEFAULT_MAX_CONTENT: usize = 32_768;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default false
+    #[schemars(extend("default" = false))]
     include_content: Option<bool>,
-    /// Characters, default 32768
+    /// Characters
+    #[schemars(extend("default" = 32768))]
     max_content: Option<usize>,
     server: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::{
         Block, Call, ToolError,
         output::{WithBlocks, to_json},
     },
-    types::DocPath,
+    types::{DocPath, Toolset},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     path_filter: Option<String>,
     /// e.g. markdown
     file_type: Option<String>,
-    /// Default 50
+    #[schemars(extend("default" = 50))]
     max_results: Option<usize>,
     server: Option<String>,
 }
@@ -54,7 +54,9 @@ struct Entry {
 pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<WithBlocks<Listing>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let filters = (&arguments.path_filter, &arguments.file_type, arguments.max_results);
-    if !matches!(filters, (None, None, None)) {
+    // Who speaks only the vocabulary of the filters means a whole tree, also without any.
+    let means_tree = arguments.path.is_none() && call.offers(Toolset::Collab) && !call.offers(Toolset::Files);
+    if means_tree || !matches!(filters, (None, None, None)) {
         return list_tree(&call, server, &arguments).await;
     }
     let directory = call.directory(arguments.path.as_deref())?;

@@ -16,6 +16,8 @@ pub(in crate::tools) struct Walk {
     directory: DocPath,
     /// What the names of the first level begin with.
     beginning: String,
+    /// Whether the directory was not named itself, so that one that does not exist has nothing in it.
+    may_be_missing: bool,
     pub(in crate::tools) max_depth: usize,
     pub(in crate::tools) max_found: usize,
 }
@@ -35,6 +37,7 @@ impl Walk {
         Self {
             directory,
             beginning: String::new(),
+            may_be_missing: false,
             max_depth: DEFAULT_MAX_DEPTH,
             max_found: DEFAULT_MAX_FOUND,
         }
@@ -45,11 +48,15 @@ impl Walk {
         let prefix = prefix.map(str::trim).unwrap_or_default();
         let path = DocPath::parse(prefix)?;
         if path.is_root() || prefix.ends_with('/') {
-            return Ok(Self::below(call.directory(Some(path.as_str()))?));
+            return Ok(Self {
+                may_be_missing: true,
+                ..Self::below(call.directory(Some(path.as_str()))?)
+            });
         }
         let directory = call.directory(Some(path.parent().as_str()))?;
         Ok(Self {
             beginning: path.name().to_owned(),
+            may_be_missing: true,
             ..Self::below(directory)
         })
     }
@@ -78,7 +85,10 @@ impl Walk {
                 break;
             }
             let beginning = Some(self.beginning.as_str()).filter(|_| depth == 0);
-            level = walk_level(call, server, level, beginning, &picks, &mut found).await?;
+            level = match walk_level(call, server, level, beginning, &picks, &mut found).await {
+                Err(JupyterError::NotFound { .. }) if self.may_be_missing => break,
+                below => below?,
+            };
         }
         found.documents.sort_by(|a, b| a.path.cmp(&b.path));
         if found.documents.len() > self.max_found {

@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     path: String,
     #[serde(default)]
     clear_outputs: bool,
-    /// Default true
+    #[schemars(extend("default" = true))]
     exec: Option<bool>,
     /// Another kernel than it has
     kernel_name: Option<String>,
