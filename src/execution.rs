@@ -16,8 +16,11 @@ use std::{
 };
 
 use dashmap::DashMap;
-use futures::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use error::ExecutionError;
@@ -36,6 +39,8 @@ use crate::{
 
 /// Commands that wait for a worker; more wait with their callers.
 const MAX_COMMANDS: usize = 64;
+/// How long a call that comes right after the start waits for what earlier processes left behind.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
@@ -55,6 +60,8 @@ pub struct Engine {
     tasks: TaskTracker,
     /// Held while executions are counted and admitted.
     admission: Mutex<()>,
+    /// Whether what earlier processes left behind has been taken up.
+    settled: watch::Sender<bool>,
 }
 
 /// What workers share.
@@ -127,6 +134,7 @@ impl Engine {
             workers: DashMap::new(),
             tasks: TaskTracker::new(),
             admission: Mutex::new(()),
+            settled: watch::Sender::new(false),
         }
     }
 
@@ -188,6 +196,12 @@ impl Engine {
         Ok(execution)
     }
 
+    /// Waits until what earlier processes left behind is known.
+    pub async fn settled_in(&self) {
+        let mut settled = self.settled.subscribe();
+        let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled)).await;
+    }
+
     /// An execution that has not ended, if it is the owner's.
     pub fn live(&self, owner: &Owner, id: &str) -> Option<Arc<Execution>> {
         let execution = Arc::clone(&*self.shared.live.get(id)?);
@@ -229,11 +243,19 @@ impl Engine {
     }
 
     /// Answers what running code asked.
-    pub async fn answer(&self, execution: &Arc<Execution>, value: String) -> Result<(), ExecutionError> {
+    ///
+    /// `number` is that of the question, if it is known; an answer to another one than is open changes nothing.
+    pub async fn answer(
+        &self,
+        execution: &Arc<Execution>,
+        value: String,
+        number: Option<usize>,
+    ) -> Result<(), ExecutionError> {
         let (done, answered) = oneshot::channel();
         let command = Command::Answer {
             execution: Arc::clone(execution),
             value,
+            number,
             done,
         };
         self.tell(execution, command).await;
@@ -241,6 +263,31 @@ impl Engine {
             id: execution.id.clone(),
         };
         answered.await.unwrap_or(Err(gone))
+    }
+
+    /// The person does not want to answer what running code asks, so that it cannot go on.
+    pub async fn decline(&self, execution: &Arc<Execution>) {
+        // Nobody is to be asked the same again while the kernel stops.
+        execution.goes_on();
+        self.cancel(execution).await;
+    }
+
+    /// Whether another execution would be taken; asked before something is done that it is to follow.
+    pub fn has_room(&self, claim: &Claim) -> Result<(), ExecutionError> {
+        let running = self.running(claim);
+        match running.len() >= claim.max_concurrent {
+            true => Err(too_many(claim, &running)),
+            false => Ok(()),
+        }
+    }
+
+    fn running(&self, claim: &Claim) -> Vec<Arc<Execution>> {
+        let of_tenant = self
+            .shared
+            .live
+            .iter()
+            .filter(|other| other.owner.tenant == claim.owner.tenant);
+        of_tenant.map(|other| Arc::clone(other.value())).collect()
     }
 
     /// What runs or waits in a notebook, whoever asked for it.
@@ -336,18 +383,27 @@ impl Engine {
             Ok(unfinished) => unfinished,
             Err(error) => {
                 tracing::error!(%error, "executions of an earlier run cannot be taken up");
+                self.settled.send_replace(true);
                 return;
             }
         };
-        for record in unfinished {
-            match servers.get(&record.server) {
-                Some(server) => self.resume(record, server).await,
-                None => self.shared.store.note_execution(lost(record)),
-            }
-        }
+        let known = unfinished
+            .into_iter()
+            .filter_map(|record| match servers.get(&record.server) {
+                Some(server) => Some(self.know(record, server)),
+                None => {
+                    self.shared.store.note_execution(lost(record));
+                    None
+                }
+            });
+        let known: Vec<Arc<Execution>> = known.collect();
+        self.settled.send_replace(true);
+        // One server that does not answer must not keep those of others waiting.
+        join_all(known.into_iter().map(|execution| self.resume(execution))).await;
     }
 
-    async fn resume(&self, record: ExecutionRecord, server: &Arc<JupyterServer>) {
+    /// Makes an execution of an earlier process one of this.
+    fn know(&self, record: ExecutionRecord, server: &Arc<JupyterServer>) -> Arc<Execution> {
         let limit = self.shared.settings.max_output_bytes;
         let execution = Arc::new(Execution::resumed(record, Arc::clone(server), limit));
         tracing::info!(
@@ -355,6 +411,11 @@ impl Engine {
             "an execution of an earlier run is taken up"
         );
         self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
+        execution
+    }
+
+    async fn resume(&self, execution: Arc<Execution>) {
+        let server = &execution.server;
         let key = match execution.path() {
             Some(path) => Key::notebook(server, path),
             None => Key {
@@ -389,19 +450,7 @@ impl Engine {
 
     fn admit(&self, claim: &Claim, execution: Execution) -> Result<Arc<Execution>, ExecutionError> {
         let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
-        let running: Vec<String> = self
-            .shared
-            .live
-            .iter()
-            .filter(|other| other.owner.tenant == claim.owner.tenant)
-            .map(|other| other.describe())
-            .collect();
-        if running.len() >= claim.max_concurrent {
-            return Err(ExecutionError::Limit {
-                limit: claim.max_concurrent,
-                running: running.join(", "),
-            });
-        }
+        self.has_room(claim)?;
         let execution = Arc::new(execution);
         self.shared.note(&execution);
         self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
@@ -522,4 +571,17 @@ fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
 /// An id as it was given, at a length that can be shown.
 fn shortened(id: &str) -> String {
     id.chars().take(100).collect()
+}
+
+/// Says what is under way: the caller's own by name, and of others only how many.
+fn too_many(claim: &Claim, running: &[Arc<Execution>]) -> ExecutionError {
+    let (own, others): (Vec<_>, Vec<_>) = running.iter().partition(|execution| claim.owner.owns(execution));
+    let mut named: Vec<String> = own.iter().map(|execution| execution.describe()).collect();
+    if !others.is_empty() {
+        named.push(format!("{} of others", others.len()));
+    }
+    ExecutionError::Limit {
+        limit: claim.max_concurrent,
+        running: named.join(", "),
+    }
 }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use error::StoreError;
-pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord};
+pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion};
 pub use location::file_url;
 pub use presence::OtherGateway;
 pub use schema::Migrated;

@@ -17,7 +17,7 @@ use crate::{
     auth::Principal,
     jupyter::{JupyterServer, kernel::KernelLink, room::Room},
     pool::Account,
-    store::{CellRecord, ExecutionRecord},
+    store::{CellRecord, ExecutionRecord, StoredQuestion},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
@@ -83,6 +83,8 @@ pub(super) struct State {
     pub(super) question: Option<Question>,
     /// How many questions there were.
     asked: usize,
+    /// Somebody does not want it any more, however its steps take that.
+    unwanted: bool,
     pub(super) steps: Vec<Step>,
     /// Where its worker is told what becomes of it.
     pub(super) worker: Option<mpsc::Sender<Command>>,
@@ -98,8 +100,12 @@ pub(super) struct Step {
     pub(super) status: ExecutionStatus,
     pub(super) execution_count: Option<i64>,
     pub(super) outputs: Outputs,
+    /// The header of the request by which it asks something at this moment.
+    pub(super) asks: Option<StoredQuestion>,
     /// How often the kernel dropped it.
     dropped: u32,
+    /// Its cell was gone before its turn came, which is no fault of the others.
+    passed_over: bool,
 }
 
 /// What running code asks the person.
@@ -166,6 +172,7 @@ impl Execution {
                 reason: None,
                 question: None,
                 asked: 0,
+                unwanted: false,
                 steps,
                 worker: None,
             }),
@@ -179,6 +186,7 @@ impl Execution {
         let step = |(position, cell): (usize, CellRecord)| {
             let mut step = Step::cell(cell.cell_id, cell.index, limit);
             (step.msg_id, step.status, step.execution_count) = (cell.msg_id, cell.status, cell.execution_count);
+            step.asks = cell.asks;
             if let Some(outputs) = kept.get(position).and_then(Value::as_array) {
                 step.outputs.adopt(outputs);
             }
@@ -207,11 +215,17 @@ impl Execution {
                 reason: None,
                 question: None,
                 asked: 0,
+                unwanted: false,
                 steps: record.cells.into_iter().enumerate().map(step).collect(),
                 worker: None,
             }),
             changes: watch::Sender::new(0),
         }
+    }
+
+    /// The question that an earlier process heard and nobody has answered.
+    pub(super) fn open_question(&self) -> Option<StoredQuestion> {
+        self.lock().steps.iter().find_map(|step| step.asks.clone())
     }
 
     /// Names it in a list of what is under way.
@@ -352,8 +366,15 @@ impl Execution {
         }
     }
 
-    pub(super) fn asks(&self, mut question: Question) {
+    pub(super) fn asks(&self, step: usize, mut question: Question, header: &Value) {
         let mut state = self.lock();
+        if let Some(step) = state.steps.get_mut(step) {
+            step.asks = Some(StoredQuestion {
+                prompt: question.prompt.clone(),
+                password: question.password,
+                header: header.clone(),
+            });
+        }
         question.number = state.asked;
         state.asked += 1;
         state.status = ExecutionStatus::InputRequired;
@@ -362,11 +383,16 @@ impl Execution {
         self.changed();
     }
 
-    /// The question was answered.
+    /// The question was answered, or will not be.
     pub(super) fn goes_on(&self) {
         let mut state = self.lock();
-        state.status = ExecutionStatus::Running;
+        if state.status == ExecutionStatus::InputRequired {
+            state.status = ExecutionStatus::Running;
+        }
         state.question = None;
+        for step in &mut state.steps {
+            step.asks = None;
+        }
         drop(state);
         self.changed();
     }
@@ -379,35 +405,54 @@ impl Execution {
         }
         if let Some(step) = state.steps.get_mut(step) {
             step.status = status;
+            step.asks = None;
         }
         if state.reason.is_none() {
             state.reason = reason;
         }
     }
 
-    /// Ends the steps that are still to run.
+    /// Passes over a step whose cell is not there any more.
+    pub(super) fn pass_over(&self, step: usize, reason: &str) {
+        self.end_step(step, ExecutionStatus::Cancelled, Some(reason.to_owned()));
+        if let Some(step) = self.lock().steps.get_mut(step) {
+            step.passed_over = true;
+        }
+    }
+
+    /// Ends the steps that are still to run, if there are any.
     pub(super) fn end_rest(&self, status: ExecutionStatus, reason: Option<String>) {
         let mut state = self.lock();
+        let mut any = false;
         for step in state
             .steps
             .iter_mut()
             .filter(|step| step.status == ExecutionStatus::Queued)
         {
             step.status = status;
+            any = true;
         }
-        if state.reason.is_none() {
+        if any && state.reason.is_none() {
             state.reason = reason;
         }
+    }
+
+    /// Notes that nothing more of it is wanted.
+    pub(super) fn is_unwanted_from_now_on(&self) {
+        self.lock().unwanted = true;
+    }
+
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.lock().unwanted
     }
 
     /// Ends the execution as its steps ended: by the first that did not complete.
     pub(super) fn end(&self) {
         let mut state = self.lock();
-        let status = state
-            .steps
-            .iter()
-            .map(|step| step.status)
-            .find(|status| *status != ExecutionStatus::Completed);
+        let all_passed_over = state.steps.iter().all(|step| step.passed_over);
+        let counts = |step: &&Step| all_passed_over || !step.passed_over;
+        let mut statuses = state.steps.iter().filter(counts).map(|step| step.status);
+        let status = statuses.find(|status| *status != ExecutionStatus::Completed);
         state.status = status.unwrap_or(ExecutionStatus::Completed);
         state.ended_at = Some(SystemTime::now());
     }
@@ -433,10 +478,10 @@ impl Execution {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// The record of the present state, with outputs once it has ended.
+    /// The record of the present state, with outputs once it has ended, or if no notebook has them.
     pub(super) fn record(&self) -> ExecutionRecord {
         let state = self.lock();
-        self.record_of(&state, state.status.is_finished())
+        self.record_of(&state, state.status.is_finished() || self.kind == ExecutionKind::Code)
     }
 
     pub(super) fn record_with_outputs(&self) -> ExecutionRecord {
@@ -450,6 +495,7 @@ impl Execution {
             msg_id: step.msg_id.clone(),
             status: step.status,
             execution_count: step.execution_count,
+            asks: step.asks.clone(),
         };
         ExecutionRecord {
             execution_id: self.id.clone(),
@@ -472,18 +518,13 @@ impl Execution {
 }
 
 impl State {
-    /// The outputs of each step; those that are too large for the store say so.
+    /// The outputs of each step; where they are too large for the store, what is missing says so.
     fn stored_outputs(&self) -> Value {
         let mut left = MAX_STORED_OUTPUT_BYTES;
-        let of_step = |step: &Step| match left.checked_sub(step.outputs.bytes()) {
-            Some(rest) => {
-                left = rest;
-                Value::Array(step.outputs.to_json())
-            }
-            None => {
-                let note = "[these outputs were too large to be kept with the execution; read the notebook]";
-                serde_json::json!([{ "output_type": "stream", "name": "stderr", "text": note }])
-            }
+        let of_step = |step: &Step| {
+            let kept = step.outputs.to_json_within(left);
+            left = left.saturating_sub(step.outputs.bytes());
+            Value::Array(kept)
         };
         self.steps.iter().map(of_step).collect()
     }
@@ -499,7 +540,9 @@ impl Step {
             status: ExecutionStatus::Queued,
             execution_count: None,
             outputs: Outputs::new(limit),
+            asks: None,
             dropped: 0,
+            passed_over: false,
         }
     }
 
@@ -524,6 +567,12 @@ impl From<ExecutionRecord> for Snapshot {
             execution_count: cell.execution_count,
             outputs: outputs(position),
         });
+        let asks = record.cells.iter().find_map(|cell| cell.asks.as_ref());
+        let question = asks.map(|asks| Question {
+            prompt: asks.prompt.clone(),
+            password: asks.password,
+            number: 0,
+        });
         Self {
             cells: cells.collect(),
             execution_id: record.execution_id,
@@ -533,7 +582,7 @@ impl From<ExecutionRecord> for Snapshot {
             kernel_id: record.kernel_id,
             status: record.status,
             reason: record.reason,
-            question: None,
+            question,
             created_at: record.created_at,
             started_at: record.started_at,
             ended_at: record.ended_at,

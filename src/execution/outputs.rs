@@ -77,6 +77,30 @@ impl Outputs {
         self.list.iter().map(Output::to_json).collect()
     }
 
+    /// The same within a number of bytes. Errors are kept in any case, long streams keep their beginning and their end,
+    /// and what is left out says so.
+    pub(super) fn to_json_within(&self, limit: usize) -> Vec<Value> {
+        let mut left = limit;
+        let keep = |output: &Output| {
+            let value = output.to_json();
+            let size = size_of(&value);
+            let kept = match output {
+                _ if size <= left => value,
+                Output::Stream { name, terminal } => stream(name, &shortened(terminal.text(), left)),
+                Output::Other { value, .. } if value.get("output_type").is_some_and(|kind| kind == "error") => {
+                    value.clone()
+                }
+                Output::Other { .. } => stream(
+                    "stderr",
+                    &format!("[an output of {size} bytes was too large to be kept here]\n"),
+                ),
+            };
+            left = left.saturating_sub(size);
+            kept
+        };
+        self.list.iter().map(keep).collect()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -113,7 +137,7 @@ impl Outputs {
             return false;
         };
         let new = data_members(content);
-        let mut changed = false;
+        let (mut changed, mut too_large) = (false, false);
         for (index, output) in self.list.iter_mut().enumerate() {
             let Output::Other {
                 value,
@@ -126,16 +150,24 @@ impl Outputs {
             if display_id.as_deref() != Some(wanted.as_str()) {
                 continue;
             }
-            if let Value::Object(members) = value {
+            let mut updated = value.clone();
+            if let Value::Object(members) = &mut updated {
                 members.extend(new.clone());
             }
-            let now = size_of(value);
+            let now = size_of(&updated);
+            if self.bytes - *size + now > self.limit {
+                too_large = true;
+                continue;
+            }
             self.bytes = self.bytes - *size + now;
-            *size = now;
+            (*value, *size) = (updated, now);
             self.document.changed(index);
             changed = true;
         }
-        changed
+        if too_large {
+            self.mark();
+        }
+        changed || too_large
     }
 
     /// Says in the outputs how the run ended, where the kernel could not.
@@ -354,12 +386,29 @@ impl Output {
 
     fn to_json(&self) -> Value {
         match self {
-            Self::Stream { name, terminal } => {
-                json!({ "output_type": "stream", "name": name, "text": terminal.text() })
-            }
+            Self::Stream { name, terminal } => stream(name, terminal.text()),
             Self::Other { value, .. } => value.clone(),
         }
     }
+}
+
+fn stream(name: &str, text: &str) -> Value {
+    json!({ "output_type": "stream", "name": name, "text": text })
+}
+
+/// The beginning and the end of a text that is too long.
+fn shortened(text: &str, limit: usize) -> String {
+    let half = limit / 2;
+    let (head, tail) = (
+        text.floor_char_boundary(half),
+        text.ceil_char_boundary(text.len() - half),
+    );
+    let left_out = tail - head;
+    format!(
+        "{}\n[{left_out} bytes were too many to be kept here]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
 }
 
 /// The members that make up what is displayed, as nbformat has them.

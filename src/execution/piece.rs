@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -16,6 +17,9 @@ use crate::jupyter::{
 
 /// A chatty cell is written to the shared document at most this often.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+/// Outputs that no notebook shows are stored as often as they change while they are small, and then less often.
+const STORE_INTERVAL: Duration = Duration::from_secs(1);
+const SMALL: usize = 64 * 1024;
 /// A server that loses the end of a run this often will not keep it.
 const MAX_REWRITES: u32 = 5;
 /// No document has this; the next write must bring everything.
@@ -31,12 +35,14 @@ pub(super) struct Piece {
     pub(super) resumed: bool,
     /// Its end is with the server, or will never be.
     pub(super) settled: bool,
-    /// What the code asks at this moment.
-    pub(super) question: Option<Message>,
+    /// The header of the request by which the code asks something at this moment.
+    pub(super) question: Option<Value>,
     cell: Option<Shown>,
     /// When the outputs that changed are to be written.
     flush_at: Option<Instant>,
     flushed: Option<Instant>,
+    /// When what no notebook shows was last stored.
+    stored: Option<Instant>,
     end: Option<RunEnd>,
     /// How often the end had to be written again.
     rewritten: u32,
@@ -63,6 +69,7 @@ impl Piece {
             cell: None,
             flush_at: None,
             flushed: None,
+            stored: None,
             end: None,
             rewritten: 0,
         }
@@ -130,6 +137,20 @@ impl Piece {
         let now = Instant::now();
         let due = self.flushed.map_or(now, |last| (last + FLUSH_INTERVAL).max(now));
         self.flush_at.get_or_insert(due);
+    }
+
+    /// Whether its outputs are to be stored now: those that no notebook has would be lost with this process.
+    pub(super) fn must_be_stored(&mut self) -> bool {
+        let pause = if self.bytes() < SMALL {
+            FLUSH_INTERVAL
+        } else {
+            STORE_INTERVAL
+        };
+        let due = !self.is_shown() && self.stored.is_none_or(|last| last.elapsed() >= pause);
+        if due {
+            self.stored = Some(Instant::now());
+        }
+        due
     }
 
     /// Writes what is due, and tells those who wait.

@@ -16,7 +16,7 @@ use tokio::{
 use self::endings::Ending;
 use super::{
     ExecutionError, Shared,
-    job::Execution,
+    job::{Execution, Question},
     kernel::{Found, Kernel, Wanted},
     piece::Piece,
     run::{Said, fate},
@@ -28,6 +28,7 @@ use crate::{
         room::Room,
     },
     pool::Lease,
+    store::StoredQuestion,
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
@@ -43,6 +44,8 @@ pub(super) enum Command {
     Answer {
         execution: Arc<Execution>,
         value: String,
+        /// Which of its questions is answered, if that is known.
+        number: Option<usize>,
         done: oneshot::Sender<Result<(), ExecutionError>>,
     },
     /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself. One that the kernel has
@@ -233,9 +236,14 @@ impl Worker {
                 self.resume(execution);
             }
             Command::Cancel(execution) => self.cancel(&execution),
-            Command::Answer { execution, value, done } => {
+            Command::Answer {
+                execution,
+                value,
+                number,
+                done,
+            } => {
                 // Whoever asked may be gone; the answer counts all the same.
-                let _ = done.send(self.answer(&execution, &value).await);
+                let _ = done.send(self.answer(&execution, &value, number).await);
             }
             Command::Interrupted => {
                 if let Some(active) = &mut self.active {
@@ -331,6 +339,10 @@ impl Worker {
             Ok(begun) => begun,
             Err(reason) => return self.skip(&execution, step, reason),
         };
+        if code.trim().is_empty() {
+            // As in JupyterLab: a kernel is not bothered with nothing, and would count it under another's number.
+            return self.end(piece, Ending::completed());
+        }
         let Some(kernel) = &self.kernel else { return };
         let request = ExecuteRequest {
             code,
@@ -364,8 +376,8 @@ impl Worker {
 
     /// Leaves out a step that can no longer run.
     fn skip(&mut self, execution: &Arc<Execution>, step: usize, reason: &str) {
-        execution.end_step(step, ExecutionStatus::Cancelled, Some(reason.to_owned()));
-        self.close_batch(execution, true);
+        execution.pass_over(step, reason);
+        self.close_batch(execution, false);
     }
 
     async fn kernel_event(&mut self, event: KernelEvent) {
@@ -374,6 +386,14 @@ impl Worker {
             KernelEvent::Message(message) => self.hear(message).await,
             KernelEvent::Disconnected => {}
             KernelEvent::Reconnected => {
+                // The interrupt may have been lost with the line.
+                if self
+                    .active
+                    .as_ref()
+                    .is_some_and(|active| active.execution.is_unwanted())
+                {
+                    self.interrupt();
+                }
                 self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
                     .await;
             }
@@ -433,8 +453,8 @@ impl Worker {
                     active.with_step(|step| step.execution_count = Some(count));
                 }
                 Said::Asks(question) => {
-                    active.execution.asks(question);
-                    active.question = Some(message);
+                    active.execution.asks(active.step, question, &message.header);
+                    active.question = Some(message.header);
                     self.shared.note(&active.execution);
                 }
                 Said::Ended(outcome) => self.ended(outcome),
@@ -492,6 +512,8 @@ impl Worker {
         match &mut self.active {
             Some(active) if Arc::ptr_eq(&active.execution, execution) => {
                 active.interrupted = true;
+                // Code may swallow the interrupt, or end just before it comes; what follows must not run all the same.
+                execution.is_unwanted_from_now_on();
                 // A kernel that is at something else would drop that, or ignore it, and begin with this all the same.
                 if active.run.begun {
                     self.interrupt();
@@ -518,7 +540,17 @@ impl Worker {
         });
     }
 
-    async fn answer(&mut self, execution: &Arc<Execution>, value: &str) -> Result<(), ExecutionError> {
+    async fn answer(
+        &mut self,
+        execution: &Arc<Execution>,
+        value: &str,
+        number: Option<usize>,
+    ) -> Result<(), ExecutionError> {
+        // The answer to an earlier question, sent once more, must not be taken for that to this one.
+        let current = execution.question().map(|question| question.number);
+        if number.is_some() && current.is_some() && number != current {
+            return Ok(());
+        }
         let asking = self
             .active
             .as_mut()
@@ -550,7 +582,22 @@ impl Worker {
             return;
         };
         let room = self.room().filter(|_| execution.kind == ExecutionKind::Cells);
-        let piece = Piece::resume(Arc::clone(&execution), step, msg_id, room.as_ref());
+        let mut piece = Piece::resume(Arc::clone(&execution), step, msg_id, room.as_ref());
+        if let Some(open) = execution.open_question() {
+            let StoredQuestion {
+                prompt,
+                password,
+                header,
+            } = open;
+            let number = 0;
+            let question = Question {
+                prompt,
+                password,
+                number,
+            };
+            execution.asks(step, question, &header);
+            piece.question = Some(header);
+        }
         self.queue.push_front(execution);
         self.active = Some(piece);
         self.finding = Some(Kernel::return_to(Arc::clone(&self.server), kernel_id, session).boxed());

@@ -7,6 +7,6 @@ mod message;
 mod queue;
 mod wire;
 
-pub use link::{KernelError, KernelEvent, KernelLink};
+pub use link::{KernelError, KernelEvent, KernelLink, greet};
 pub use message::{Channel, ExecuteRequest, Message};
 pub use wire::{Framing, WireError};

@@ -19,6 +19,7 @@ use rmcp::{
     },
     service::RequestContext,
 };
+use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -175,14 +176,24 @@ pub(super) fn input_requests(question: &Question) -> InputRequests {
 
 /// What a client brings for an execution that asks.
 pub(super) fn input(responses: &InputResponses) -> Input {
-    let Some((_, reply)) = responses.iter().find(|(key, _)| key.starts_with(KEY)) else {
+    let Some((key, reply)) = responses.iter().find(|(key, _)| key.starts_with(KEY)) else {
         return Input::Nothing;
     };
+    let number = key
+        .strip_prefix(KEY)
+        .and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
     let is_accepted = reply.get("action").is_none_or(|action| action == "accept");
-    let value = reply.pointer("/content/input").and_then(serde_json::Value::as_str);
-    match value.filter(|_| is_accepted) {
-        Some(value) => Input::Answer(value.to_owned()),
-        None => Input::Declined,
+    match reply.pointer("/content/input").filter(|_| is_accepted) {
+        Some(Value::String(value)) => Input::Answer {
+            value: value.clone(),
+            number,
+        },
+        // A client may have made a number of what looks like one.
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => Input::Answer {
+            value: value.to_string(),
+            number,
+        },
+        _ => Input::Declined,
     }
 }
 

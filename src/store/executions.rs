@@ -48,6 +48,18 @@ pub struct CellRecord {
     pub status: ExecutionStatus,
     #[serde(default)]
     pub execution_count: Option<i64>,
+    /// What it asks and waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<StoredQuestion>,
+}
+
+/// A question of running code, as another process needs it to pass on an answer. The answer is never stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredQuestion {
+    pub prompt: String,
+    pub password: bool,
+    /// Of the kernel's request.
+    pub header: Value,
 }
 
 /// Which executions of one principal to list.

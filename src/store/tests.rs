@@ -59,6 +59,7 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
             msg_id: Some("m".into()),
             status,
             execution_count: Some(7),
+            asks: None,
         }],
         reason: status.is_finished().then(|| "it said so".into()),
         outputs: status.is_finished().then(|| json!([{ "text": "1\u{0}🎉" }])),

@@ -45,8 +45,8 @@ pub struct Resumption {
 /// What a call that takes up an execution brings for it.
 #[derive(Clone)]
 pub enum Input {
-    /// The answer to what it asks.
-    Answer(String),
+    /// The answer to what it asks, and to which of its questions, if that is known.
+    Answer { value: String, number: Option<usize> },
     /// The person does not want to answer.
     Declined,
     /// It is only looked at.

@@ -350,8 +350,9 @@ async fn executions_are_nobody_elses() {
     );
     let refused = bo.call("run_code", run).await.error();
     assert!(
-        refused.contains("1 executions of your tenant") && refused.contains(id.as_str().unwrap()),
+        refused.contains("1 executions of your tenant") && refused.contains("1 of others"),
         "{refused}"
     );
+    assert!(!refused.contains(id.as_str().unwrap()), "{refused}");
     ana.call("cancel_execution", json!({ "execution_id": id })).await.ok();
 }

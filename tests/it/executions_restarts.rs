@@ -193,3 +193,32 @@ async fn two_gateways_on_one_database_leave_each_other_their_executions() {
     .await;
     stage.is_completed(&other, &running, &waiting).await;
 }
+
+#[tokio::test]
+async fn what_code_in_no_notebook_printed_and_asked_outlives_a_killed_gateway() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let code = "print('before', flush=True)\nname = input('Who? ')\nprint('hello', name)";
+    let asked = agent
+        .call("run_code", json!({ "code": code, "timeout": 60 }))
+        .await
+        .ok();
+    assert_eq!(asked["status"], "input_required", "{asked}");
+    let get = json!({ "execution_id": asked["execution_id"] });
+    // The record is written in the background.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    let (_gateway, agent) = stage.gateway().await;
+    let seen = eventually("it asks again", async || {
+        let seen = agent.call("get_execution", get.clone()).await.structured;
+        (seen["status"] == "input_required").then_some(seen)
+    })
+    .await;
+    assert_eq!(seen["input_request"]["prompt"], "Who? ");
+    let answer = json!({ "execution_id": asked["execution_id"], "input": "Ana", "wait": 30 });
+    let ended = agent.call("get_execution", answer).await.ok();
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(texts(&ended["cells"][0]), ["before\nhello Ana\n"]);
+    assert!(ended["reason"].is_null(), "{ended}");
+}

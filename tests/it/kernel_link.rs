@@ -202,7 +202,7 @@ async fn answers_questions(kernel: &mut Kernel) {
     assert_eq!(question.channel, Channel::Stdin);
     assert_eq!(question.content["prompt"], "Secret? ");
     assert_eq!(question.content["password"], true);
-    kernel.link.reply_input(&question, "hünter2").await.unwrap();
+    kernel.link.reply_input(&question.header, "hünter2").await.unwrap();
     let about = kernel.all_about(&id).await;
     assert_eq!(find(&about, "execute_result").content["data"]["text/plain"], "7");
 }

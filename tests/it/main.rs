@@ -13,6 +13,7 @@ mod edge;
 mod eras;
 mod executions;
 mod executions_callers;
+mod executions_cancelling;
 mod executions_clients;
 mod executions_cuts;
 mod executions_editing;

@@ -387,3 +387,91 @@ async fn what_is_no_document_is_refused_for_what_it_is() {
         assert!(error.contains("not a document of this kind"), "{tool}: {error}");
     }
 }
+
+#[tokio::test]
+async fn what_was_written_is_on_disk_when_a_session_has_ended() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let insert = json!({ "path": path, "position": 2, "cells": [{ "content": "two" }] });
+    agent.call("insert_nb_cells", insert).await.ok();
+    agent.call("end_nb_session", json!({ "path": path })).await.ok();
+    if lab::saves_as_told() {
+        let copy = json!({ "path": path, "copyPath": folder.path("copy.ipynb") });
+        agent.call("copy_document", copy).await.ok();
+        let copied = cells_on_disk(&folder.disk.join("copy.ipynb")).expect("a notebook");
+        let sources: Vec<&str> = copied.iter().map(|cell| cell.source.as_str()).collect();
+        assert_eq!(sources, ["zero", "one", "two"]);
+    }
+}
+
+/// Makes a file one that nobody may write, not even the administrator as whom Jupyter may run.
+fn protect(file: &std::path::Path, protected: bool) {
+    let change = |program: &str, how: &str| {
+        let done = std::process::Command::new(program).arg(how).arg(file).status();
+        done.is_ok_and(|status| status.success())
+    };
+    let (attribute, mode) = if protected { ("+i", "a-w") } else { ("-i", "u+w") };
+    assert!(change("chattr", attribute) || change("chmod", mode));
+}
+
+#[tokio::test]
+async fn edits_that_could_never_be_saved_are_refused() {
+    let (_gateway, agent, folder, _) = scene().await;
+    let path = folder.write("protected.txt", "as it is");
+    protect(&folder.disk.join("protected.txt"), true);
+    let info = agent.call("get_document_info", json!({ "path": path })).await.ok();
+    let insert = json!({ "path": path, "position": 0, "text": "never " });
+    let refused = agent.call("insert_document_text", insert.clone()).await;
+    let read = agent.call("get_document_content", json!({ "path": path })).await;
+    protect(&folder.disk.join("protected.txt"), false);
+    assert_eq!(info["writable"], false, "{info}");
+    assert!(refused.error().contains("cannot write"));
+    assert_eq!(read.ok()["content"], "as it is");
+    eventually("it can be edited once it can be written", async || {
+        (!agent.call("insert_document_text", insert.clone()).await.is_error).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_given_no_kernel_and_can_be_replaced() {
+    let (_gateway, agent, folder, _) = scene().await;
+    let path = folder.write("broken.ipynb", "{ this is no notebook");
+    let assign = json!({ "path": path, "kernel_name": "python3" });
+    agent.call("assign_nb_kernel", assign.clone()).await.error();
+    let sessions: Value = crate::support::scene::person()
+        .get("api/sessions")
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert!(!sessions.to_string().contains(&path), "{sessions}");
+    let refused = agent.call("read_nb_cells", json!({ "path": path })).await.error();
+    assert!(refused.contains("overwrite_document"), "{refused}");
+    let whole = json!({ "path": path, "content": notebook(&["mended"]) });
+    agent.call("overwrite_document", whole).await.ok();
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert_eq!(read["cells"][0]["source"], "mended");
+    agent.call("assign_nb_kernel", assign).await.ok();
+    let stat = agent.call("get_nb_stat", json!({ "path": path })).await.ok();
+    assert_eq!(stat["kernel"]["state"], "idle", "{stat}");
+}
+
+#[tokio::test]
+async fn overwriting_is_refused_if_somebody_changed_the_document_since() {
+    let (_gateway, agent, _, path) = scene().await;
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let whole = json!({ "path": path, "content": notebook(&["replaced"]), "if_revision": read["revision"] });
+    let human = Human::join(&path).await;
+    human.insert_cell(2, "typed", "typed meanwhile");
+    eventually("the gateway has it", async || {
+        let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (read["cells"][2]["source"] == "typed meanwhile").then_some(())
+    })
+    .await;
+    agent.call("overwrite_document", whole.clone()).await.error();
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let mut whole = whole;
+    whole["if_revision"] = read["revision"].clone();
+    let written = agent.call("overwrite_document", whole).await.ok();
+    assert!(written["revision"].is_string(), "{written}");
+}

@@ -300,7 +300,6 @@ async fn managing_notebooks() {
     connect("n", &format!("./{new}"), "reconnect").await.ok();
     for (name, path, mode, expected) in [
         ("n", &old, "connect", "choose another name"),
-        ("n", &old, "reconnect", "reconnect it with that path"),
         ("o", &old, "create", "exists"),
         ("o", &scene.folder.path("no.ipynb"), "connect", "no.ipynb"),
         ("o", &scene.folder.path("a.txt"), "connect", ".ipynb"),
@@ -310,6 +309,8 @@ async fn managing_notebooks() {
         let error = connect(name, path, mode).await.error();
         assert!(error.contains(expected), "{name} {path} {mode}: {error}");
     }
+    connect("n", &old, "reconnect").await.ok();
+    connect("n", &new, "reconnect").await.ok();
     connect("o", &old, "connect").await.ok();
     let error = scene.call("list_cell", "x", json!({})).await.error();
     assert!(error.contains("\"x\"") && error.contains("connected: n, o"), "{error}");

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Cells that ran and may still be changed by the kernel: displays that are updated, threads that print.
-const MAX_RECENT: usize = 64;
+const MAX_RECENT: usize = 1024;
 const MAX_RECENT_BYTES: usize = 32 * 1024 * 1024;
 /// A request that the kernel drops because another client's failed is sent again, but not for ever.
 const MAX_REPEATS: u32 = 5;
@@ -126,6 +126,11 @@ impl Worker {
             ExecutionStatus::Failed => execution.stop_on_error,
             _ => true,
         };
+        let is_unwanted = execution.is_unwanted();
+        if is_unwanted {
+            execution.end_rest(ExecutionStatus::Cancelled, Some("it was cancelled".to_owned()));
+        }
+        let stops = stops || is_unwanted;
         self.remember(piece);
         self.close_batch(&execution, stops);
     }

@@ -23,6 +23,9 @@ impl Worker {
         let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
         for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
             piece.flush(room.as_ref());
+            if piece.must_be_stored() {
+                self.shared.note_outputs(&piece.execution);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep},
@@ -153,8 +154,8 @@ impl KernelLink {
         self.send(Outgoing::kernel_info(self.session_id(), msg_id)).await
     }
 
-    /// Answers an `input_request`. The value may be a password.
-    pub async fn reply_input(&self, request: &Message, value: &str) -> Result<(), KernelError> {
+    /// Answers an `input_request` by its header. The value may be a password.
+    pub async fn reply_input(&self, request: &Value, value: &str) -> Result<(), KernelError> {
         let msg_id = uuid::Uuid::new_v4().to_string();
         let reply = Outgoing::input_reply(self.session_id(), &msg_id, request, value);
         self.send(reply).await
@@ -186,6 +187,23 @@ impl KernelLink {
         }
         Ok(())
     }
+}
+
+/// Speaks to a kernel that was just started until it answers. Jupyter takes one that nobody has spoken to for starting,
+/// however long ago that was.
+pub async fn greet(server: Arc<JupyterServer>, kernel_id: &str) -> Result<(), KernelError> {
+    let session = uuid::Uuid::new_v4().to_string();
+    let (link, mut events) = KernelLink::connect(server, kernel_id, &session).await?;
+    link.kernel_info(&session).await?;
+    while let Some(event) = events.recv().await {
+        match event {
+            KernelEvent::Message(message) if message.msg_type == "kernel_info_reply" => break,
+            KernelEvent::Gone(error) => return Err(error.into()),
+            _ => {}
+        }
+    }
+    link.close();
+    Ok(())
 }
 
 impl Shared {

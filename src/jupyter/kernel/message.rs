@@ -153,10 +153,10 @@ impl Outgoing {
         Self::new(Channel::Shell, session, msg_id, "kernel_info_request", json!({}))
     }
 
-    pub(super) fn input_reply(session: &str, msg_id: &str, request: &Message, value: &str) -> Self {
+    pub(super) fn input_reply(session: &str, msg_id: &str, request: &Value, value: &str) -> Self {
         let content = json!({ "status": "ok", "value": value });
         Self {
-            parent: request.header.to_string(),
+            parent: request.to_string(),
             ..Self::new(Channel::Stdin, session, msg_id, "input_reply", content)
         }
     }

@@ -61,6 +61,10 @@ pub enum RoomError {
         "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
     )]
     Lost { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` cannot write {path:?}, so nothing was changed; copy it with copy_document and edit the copy"
+    )]
+    WriteProtected { server: String, path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
     #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
@@ -71,6 +75,7 @@ impl ClientError for RoomError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Jupyter(error) => error.kind(),
+            Self::WriteProtected { .. } => ErrorKind::Forbidden,
             Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => {
                 ErrorKind::Conflict
             }
@@ -174,6 +179,8 @@ pub(super) struct State {
     pub(super) unsaved: bool,
     /// When the document was last known to be where it is.
     pub(super) located: Instant,
+    /// Whether the server can write the file.
+    pub(super) writable: bool,
 }
 
 impl Room {
@@ -322,6 +329,7 @@ impl Room {
         let (ticket, revision) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
+            self.can_be_saved(&state)?;
             let mut applied = state.document.apply_local(author, edits, if_revision)?;
             state.awareness.show(author, name, applied.cursors.take());
             self.dispatch(&mut state, applied)
@@ -388,6 +396,17 @@ impl Room {
             });
         }
         Ok(())
+    }
+
+    /// Jupyter takes and acknowledges edits of a file that it can never write.
+    fn can_be_saved(&self, state: &State) -> Result<(), RoomError> {
+        match state.writable {
+            true => Ok(()),
+            false => Err(RoomError::WriteProtected {
+                server: self.0.server.name().to_owned(),
+                path: state.path.to_string(),
+            }),
+        }
     }
 
     /// Sends a change that was made here.
@@ -464,7 +483,10 @@ impl Room {
     async fn locate(&self, file_id: &str, path: DocPath) {
         let (server, name) = (&self.0.server, path.as_str());
         let there = match server.path_of_file(file_id, name).await {
-            Ok(now) if now == path => server.document(&path).await.map(drop),
+            Ok(now) if now == path => server
+                .document(&path)
+                .await
+                .map(|file| self.0.write().writable = file.writable),
             // The server tells a renamed room of its new path too, but takes its time.
             Ok(now) => return self.0.write().path = now,
             Err(error) => Err(error),
@@ -532,7 +554,13 @@ impl State {
             outbox_bytes: 0,
             unsaved: false,
             located: Instant::now(),
+            writable: true,
         }
+    }
+
+    /// Whether something of ours is to be written to disk, and nobody minds.
+    pub(super) fn wants_saving(&self) -> bool {
+        self.unsaved && self.awareness.autosave()
     }
 
     pub(super) fn send(&mut self, message: &Message) {

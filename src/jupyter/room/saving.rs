@@ -30,7 +30,7 @@ pub(super) struct Saving {
 impl Saving {
     /// The next request, unless one is under way: another would make the server give that one up.
     pub(super) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        if self.asked.is_some() || !state.unsaved || !state.awareness.autosave() {
+        if self.asked.is_some() || !state.wants_saving() {
             return None;
         }
         // Requests overtake edits on the server, so only what it has already is covered.

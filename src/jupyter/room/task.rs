@@ -49,6 +49,10 @@ const GONE: u16 = 4404;
 /// file: it is one that nobody may send. That the file exists is known by then.
 const UNSPEAKABLE: u16 = 1002;
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a room that is left waits until its file has what was written in it.
+const SAVE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often that is asked for; a server that saves something else every time saves this too.
+const MAX_SAVES: usize = 3;
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 
@@ -58,12 +62,13 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
     let mut document = Document::new(kind);
     let received = line.first_sync(&server, &mut document).await;
     received.map_err(|end| end.into_error(&server, path))?;
-    let state = State::new(
+    let mut state = State::new(
         document,
         path.clone(),
         line.session.file_id.clone(),
         line.session.session_id.clone(),
     );
+    state.writable = line.writable;
     let shared = Arc::new(Shared {
         server,
         kind,
@@ -111,7 +116,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     loop {
         let sent = tokio::select! {
             () = shared.closing.cancelled() => {
-                line.leave(shared).await;
+                line.leave(shared, &mut saving).await;
                 return End::Cut("closed".to_owned());
             }
             () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
@@ -252,6 +257,7 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
     let frames = {
         let mut state = shared.write();
         state.file_id.clone_from(&line.session.file_id);
+        state.writable = line.writable;
         state.awareness.forget_others();
         state.awareness.repeat_all();
         if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
@@ -310,6 +316,8 @@ fn adopt(state: &mut State, new: Document) {
 struct Line {
     socket: Socket,
     session: DocumentSession,
+    /// Whether the server can write the file, as far as it says.
+    writable: bool,
 }
 
 /// What the server sent until it had sent everything.
@@ -333,12 +341,16 @@ impl Line {
         if let Err(gone @ JupyterError::NotFound { .. }) = file {
             return Err(gone.into());
         }
-        let session = session?;
+        let (session, writable) = (session?, file.map_or(true, |file| file.writable));
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = kind.room_id(&session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
         let socket = server.socket(&address, path.as_str()).await?;
-        Ok(Self { socket, session })
+        Ok(Self {
+            socket,
+            session,
+            writable,
+        })
     }
 
     /// The handshake of a document that is opened for the first time.
@@ -429,9 +441,11 @@ impl Line {
     }
 
     /// Says goodbye for every agent and hangs up.
-    async fn leave(&mut self, shared: &Shared) {
+    async fn leave(&mut self, shared: &Shared, saving: &mut Saving) {
         // An edit may wait for the bell that this closing overtook.
         let _ = self.send_waiting(shared).await;
+        // Whoever looks at the file next, a copy for instance, must find the edits there.
+        let _ = timeout(SAVE_PATIENCE, self.save(shared, saving)).await;
         let farewell = shared.write().awareness.farewell();
         if !farewell.is_empty() {
             let _ = self.send(&Message::Awareness(farewell)).await;
@@ -442,6 +456,29 @@ impl Line {
             while let Some(Ok(_)) = self.socket.next().await {}
         };
         let _ = timeout(CLOSE_PATIENCE, closing).await;
+    }
+
+    /// Has the server write what is not on disk yet, and waits for it.
+    async fn save(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
+        let mut asked = 0;
+        while shared.read().wants_saving() && asked <= MAX_SAVES {
+            let request = saving.request(&shared.read());
+            if let Some(request) = request {
+                asked += 1;
+                self.send_frames(vec![request]).await?;
+                self.ping(saving.ping().to_vec()).await?;
+            }
+            match self.socket.next().await {
+                Some(Ok(Frame::Binary(bytes))) => guarded(|| hear(shared, &bytes, saving))?,
+                Some(Ok(Frame::Pong(ping))) => saving.ponged(&mut shared.write(), &ping),
+                Some(Ok(Frame::Close(_)) | Err(_)) | None => return Ok(()),
+                Some(Ok(_)) => {}
+            }
+            if saving.take_failure() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     async fn send(&mut self, message: &Message) -> Result<(), End> {
@@ -530,8 +567,9 @@ impl End {
                 code: 4400 | UNSPEAKABLE,
                 ..
             } => {
-                let why =
-                    "it is not a document of this kind (a directory, a binary file, or not a notebook)".to_owned();
+                let why = "it is not a document of this kind (a directory, a binary file, or not a valid notebook); \
+                    get_document_info shows what is in the file, and overwrite_document replaces it"
+                    .to_owned();
                 RoomError::Refused {
                     server: name,
                     path,

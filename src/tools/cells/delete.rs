@@ -71,8 +71,8 @@ pub(in crate::tools) async fn delete_cells(
     Ok(change)
 }
 
-/// Executes the code among the cells that are chosen and deletes them once all of it has run, whether or not the last
-/// of it failed. Nothing is deleted before, nor if some of it did not run. A call that takes up an execution deletes the
+/// Executes the code among the cells that are chosen and deletes them once all of it has run, be it with
+/// errors. Nothing is deleted before, nor if some of it did not run. A call that takes up an execution deletes the
 /// cells that were executed in it.
 pub(in crate::tools) async fn execute_and_delete(
     call: &Call,
@@ -90,7 +90,8 @@ pub(in crate::tools) async fn execute_and_delete(
                 true => {
                     let wanted = RunCells {
                         cells: cells.clone(),
-                        stop_on_error: true,
+                        // What goes wrong in one of them must not keep another from being deleted.
+                        stop_on_error: false,
                     };
                     Some(Taken::Live(run_cells(call, &server, room, &wanted).await?))
                 }

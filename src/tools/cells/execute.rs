@@ -219,6 +219,10 @@ pub(in crate::tools) async fn change_and_run<T>(
     let (taken, change) = match resumed(call).await? {
         Some(taken) => (taken, None),
         None => {
+            if wanted {
+                // Refused before anything is changed, so that whoever tries again does not change it twice.
+                call.engine().has_room(&call.claim())?;
+            }
             let (server, room, change) = changes.await?;
             let wanted = RunCells {
                 cells: change.cell_ids.iter().filter(|_| wanted).cloned().collect(),

@@ -37,7 +37,10 @@ pub(super) struct Arguments {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected an index, 0 or more, or an id as in {\"cell_id\": \"...\"}"
+)]
 enum Position {
     Index(usize),
     Before { cell_id: String },
@@ -46,8 +49,8 @@ enum Position {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CellToInsert {
-    /// code (default), markdown or raw
     #[serde(rename = "type")]
+    #[schemars(extend("default" = "code", "enum" = ["code", "markdown", "raw"]))]
     kind: Option<String>,
     content: String,
 }
@@ -79,7 +82,7 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
         let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
         Inserted {
             message,
-            executed: run.is_some(),
+            executed: run.as_ref().is_some_and(Run::is_executed),
             cell_ids,
             position,
             edited,

@@ -1,6 +1,6 @@
 //! `modify_nb_cells`.
 
-use std::{collections::HashSet, slice};
+use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Notebook,
     execute::{Change, Edited, Run, change_and_run, edit_cells},
-    select::{Range, positions},
+    select::Range,
     wants_exec,
 };
 use crate::{
@@ -71,7 +71,7 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         Modified {
             message,
             modified_ranges,
-            executed: run.is_some(),
+            executed: run.as_ref().is_some_and(Run::is_executed),
             cell_ids,
             edited,
             run,
@@ -91,11 +91,15 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
 
 /// One edit for each cell that is meant, all chosen at the same moment.
 fn edits(room: &Room, modifications: &[Modification]) -> Result<(Vec<String>, Vec<Edit>), ToolError> {
+    if modifications.is_empty() {
+        return Err(ToolError::argument("modifications", "name at least one"));
+    }
     let mut contents = Vec::new();
     let cells = room.ids(|order| {
         let mut all = Vec::new();
         for (index, modification) in modifications.iter().enumerate() {
-            let found = positions(order, slice::from_ref(&modification.range), "modifications.range")?;
+            let named = |why| ToolError::argument(&format!("modifications[{index}].range"), why);
+            let found: Vec<usize> = modification.range.resolve(order).map_err(named)?.collect();
             contents.extend(std::iter::repeat_n((index, &modification.content), found.len()));
             all.extend(found);
         }

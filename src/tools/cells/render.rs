@@ -17,6 +17,9 @@ use crate::{
 /// Notebooks of many large images must not take all memory, or all threads, at once.
 static SCALING: Semaphore = Semaphore::const_new(2);
 
+/// Characters of what an error says, which is told however much was put out before it.
+const MIN_ERROR: usize = 200;
+
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct ShownCell {
     index: usize,
@@ -244,19 +247,34 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
         .cloned()
         .unwrap_or_default();
     let plain: Vec<String> = lines.iter().filter_map(Value::as_str).map(without_ansi).collect();
-    let traceback = truncate(plain.join("\n"), max);
+    let value = output.get("evalue").and_then(Value::as_str).unwrap_or_default();
+    let value = truncate(without_ansi(value), max.max(MIN_ERROR));
+    let traceback = truncate(
+        plain.join("\n"),
+        max.saturating_sub(value.text.chars().count()).max(max / 2),
+    );
     output.insert("name".to_owned(), output.get("ename").cloned().unwrap_or_default());
-    output.insert("value".to_owned(), output.get("evalue").cloned().unwrap_or_default());
+    for member in ["value", "evalue"] {
+        output.insert(member.to_owned(), value.text.as_str().into());
+    }
     output.insert(
         "traceback".to_owned(),
         traceback.text.split('\n').map(str::to_owned).collect(),
     );
-    traceback.truncated
+    value.truncated || traceback.truncated
 }
 
 fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> bool {
     if is_image(mime) {
         return show_image(value, images);
+    }
+    if mime.ends_with("json") && !value.is_string() {
+        // A list of texts is a list here, and not the lines of one text.
+        let cut = truncate(value.to_string(), max);
+        if cut.truncated {
+            *value = cut.text.into();
+        }
+        return cut.truncated;
     }
     shorten(value, max)
 }

@@ -27,6 +27,9 @@ pub(in crate::tools) fn positions(
     ranges: &[Range],
     argument: &str,
 ) -> Result<Vec<usize>, ToolError> {
+    if ranges.is_empty() {
+        return Err(ToolError::argument(argument, "name at least one"));
+    }
     let mut found = Vec::new();
     for (index, range) in ranges.iter().enumerate() {
         let named = |why: String| ToolError::argument(&format!("{argument}[{index}]"), why);

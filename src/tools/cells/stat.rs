@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     jupyter::{Content, RunningKernel, room::RoomKind},
     tools::{Call, ToolError, notebook::require_notebook_name},
+    types::DocPath,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,7 +58,7 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
     let last_modified = document.last_modified.clone();
     let (cell_count, revision) = match &open {
         Some(room) => (room.cell_count(), Some(room.revision())),
-        None => (count_cells(document.into_content()), None),
+        None => (count_cells(&path, document.into_content())?, None),
     };
     Ok(Stat {
         path: path.to_string(),
@@ -68,9 +69,11 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
     })
 }
 
-fn count_cells(content: Content) -> usize {
+fn count_cells(path: &DocPath, content: Content) -> Result<usize, ToolError> {
     match content {
-        Content::Notebook(notebook) => notebook.get("cells").and_then(Value::as_array).map_or(0, Vec::len),
-        Content::Text(_) | Content::Binary(_) | Content::Directory(_) => 0,
+        Content::Notebook(notebook) => Ok(notebook.get("cells").and_then(Value::as_array).map_or(0, Vec::len)),
+        Content::Text(_) | Content::Binary(_) | Content::Directory(_) => {
+            Err(ToolError::argument("path", format!("{path:?} is no notebook")))
+        }
     }
 }

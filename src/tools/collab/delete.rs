@@ -52,7 +52,10 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
     };
     let done = match &change {
         Some(change) => format!("Deleted {} cells from notebook", change.cell_ids.len()),
-        None => "Nothing was deleted, since not all cells have been executed; delete them with exec=false".to_owned(),
+        None if result.as_ref().is_some_and(|result| !result.status.is_finished()) => {
+            "Nothing was deleted yet, since cells are executed before; delete them with exec=false".to_owned()
+        }
+        None => "Nothing was deleted, since not all cells were executed; delete them with exec=false".to_owned(),
     };
     Ok(match result {
         Some(result) => ran(result, |run, message| Changed::new(&message(&done), change, Some(run))),

@@ -16,10 +16,12 @@ use crate::{
         Block, Call, OpenExecution, ToolError,
         cells::{ShownOutputs, show_outputs},
     },
-    types::ExecutionStatus,
+    types::{ExecutionStatus, truncate},
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
+/// Characters of the reason for an end in a message; the outputs have the whole of it.
+const MAX_REASON: usize = 500;
 
 /// How a call wants to run and see what it runs.
 #[derive(Debug, Clone, Copy)]
@@ -185,6 +187,7 @@ impl RunResult {
     /// A sentence on how it went, after what the call did besides.
     pub(in crate::tools) fn message(&self, done: &str) -> String {
         let reason = self.reason.as_deref().unwrap_or("no reason is known");
+        let reason = truncate(reason, MAX_REASON).text;
         match self.status {
             ExecutionStatus::Completed => done.to_owned(),
             ExecutionStatus::Queued | ExecutionStatus::Running => {

@@ -17,11 +17,19 @@ pub(in crate::tools) enum Taken {
 impl Taken {
     /// An execution of the caller's by its id.
     pub(super) async fn find(call: &Call, id: &str) -> Result<Self, ToolError> {
-        let owner = call.owner();
-        match call.engine().live(&owner, id) {
-            Some(execution) => Ok(Self::Live(execution)),
-            None => Ok(Self::Ended(Box::new(call.engine().ended(&owner, id).await?))),
+        let (owner, engine) = (call.owner(), call.engine());
+        if let Some(execution) = engine.live(&owner, id) {
+            return Ok(Self::Live(execution));
         }
+        let snapshot = engine.ended(&owner, id).await?;
+        if !snapshot.status.is_finished() {
+            // One that an earlier process began is not taken up yet, right after the start.
+            engine.settled_in().await;
+            if let Some(execution) = engine.live(&owner, id) {
+                return Ok(Self::Live(execution));
+            }
+        }
+        Ok(Self::Ended(Box::new(snapshot)))
     }
 
     fn snapshot(self) -> Snapshot {
@@ -72,15 +80,14 @@ pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, 
 }
 
 async fn reply(call: &Call, execution: &Arc<Execution>, input: &Input) -> Result<(), ToolError> {
-    let answer = match input {
-        Input::Nothing => return Ok(()),
-        Input::Answer(value) => Some(value.clone()),
-        Input::Declined => None,
-    };
+    if matches!(input, Input::Nothing) {
+        return Ok(());
+    }
     call.principal().require(Permission::Execute)?;
-    match answer {
-        Some(value) => call.engine().answer(execution, value).await?,
-        None => call.engine().cancel(execution).await,
+    match input {
+        Input::Answer { value, number } => call.engine().answer(execution, value.clone(), *number).await?,
+        Input::Declined => call.engine().decline(execution).await,
+        Input::Nothing => {}
     }
     Ok(())
 }

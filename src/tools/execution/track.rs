@@ -11,6 +11,7 @@ use super::{
     wait::{Disconnect, patience, wait},
 };
 use crate::{
+    execution::Snapshot as ExecutionSnapshot,
     tools::{Call, Input, ToolError, output::Ran},
     types::ExecutionStatus,
 };
@@ -38,6 +39,7 @@ pub(super) struct ListArguments {
     path: Option<String>,
     /// queued, running, input_required, completed, failed, cancelled or lost
     status: Option<String>,
+    #[schemars(extend("default" = 20))]
     limit: Option<usize>,
     server: Option<String>,
 }
@@ -64,7 +66,11 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
     let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
     let id = arguments.execution_id.as_str();
     if let Some(input) = arguments.input {
-        answer_execution(&call, id, Input::Answer(input)).await?;
+        let answer = Input::Answer {
+            value: input,
+            number: None,
+        };
+        answer_execution(&call, id, answer).await?;
     }
     let snapshot = match Taken::find(&call, id).await? {
         Taken::Live(execution) => {
@@ -100,7 +106,11 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         Some(name) => Some(call.server(Some(name))?.name()),
         None => None,
     };
-    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        let why = format!("{limit} is out of range; allowed: 1 to {MAX_LIMIT}");
+        return Err(ToolError::argument("limit", why));
+    }
     let found = call
         .engine()
         .list(&call.owner(), server, path.as_ref(), status, limit)
@@ -122,11 +132,16 @@ pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> 
     if let Taken::Live(execution) = Taken::find(&call, id).await? {
         execution.ended(CANCEL_PATIENCE).await;
     }
-    let status = find_execution(&call, id).await?.status;
+    let ExecutionSnapshot { status, cells, .. } = find_execution(&call, id).await?;
+    let has_begun = cells.iter().any(|cell| cell.execution_count.is_some());
     let message = match status {
         ExecutionStatus::Cancelled => "The execution was cancelled".to_owned(),
         ended if ended.is_finished() => format!("The execution had ended already: {}", ended.as_str()),
-        _ => "The kernel was interrupted but the code goes on; restart_nb_kernel ends it by force".to_owned(),
+        _ if has_begun => {
+            "The kernel was interrupted but the code goes on; restart_nb_kernel ends it by force".to_owned()
+        }
+        _ => "The kernel is busy with something else or out of reach; the execution ends as soon as it comes to it"
+            .to_owned(),
     };
     Ok(Cancelled {
         execution_id: arguments.execution_id,

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use crate::{
-    execution::{Engine, Execution},
+    execution::{Engine, Execution, Question},
     tools::{Call, ToolError, client::Reply},
     types::ExecutionStatus,
 };
@@ -41,8 +42,7 @@ pub(in crate::tools) fn patience(call: &Call, argument: &str, seconds: Option<f6
             false => default,
         });
     };
-    Duration::try_from_secs_f64(seconds)
-        .map(|patience| patience.min(MAX_PATIENCE))
+    Duration::try_from_secs_f64(seconds.min(MAX_PATIENCE.as_secs_f64()))
         .map_err(|_| ToolError::argument(argument, format!("{seconds} is not a number of seconds, 0 or more")))
 }
 
@@ -57,9 +57,12 @@ pub(in crate::tools) async fn wait(
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     let follows = call.client().follows();
-    let mut told = Instant::now();
+    // What comes first is told at once, what follows closely is gathered.
+    let mut told: Option<Instant> = None;
+    let mut untold = false;
     // The last question that was asked; what comes of it takes a moment.
     let mut dealt_with = None;
+    let mut asking: Option<Asking> = None;
     let mut left = LeftBehind {
         engine: Arc::clone(call.engine()),
         execution: Arc::clone(execution),
@@ -72,25 +75,30 @@ pub(in crate::tools) async fn wait(
         }
         let question = execution
             .question()
-            .filter(|question| Some(question.number) != dealt_with);
-        if let Some(question) = question.filter(|_| status == ExecutionStatus::InputRequired) {
-            match call.client().ask(&question).await {
-                Reply::Answered(value) => {
-                    // A question that is gone meanwhile needs no answer.
-                    let _ = call.engine().answer(execution, value).await;
-                }
-                Reply::Declined => call.engine().cancel(execution).await,
-                Reply::Unable => break,
-            }
-            dealt_with = Some(question.number);
-            continue;
+            .filter(|question| status == ExecutionStatus::InputRequired && Some(question.number) != dealt_with);
+        match question {
+            Some(question) if asking.as_ref().is_some_and(|asking| asking.number == question.number) => {}
+            // One that somebody else has answered is not waited for any longer.
+            question => asking = question.map(|question| Asking::new(call, question)),
         }
+        let tells_at = told.map_or_else(Instant::now, |last| last + PROGRESS_INTERVAL);
         tokio::select! {
-            _ = changes.changed() => {
-                if follows && told.elapsed() >= PROGRESS_INTERVAL {
-                    tell(call, execution).await;
-                    told = Instant::now();
+            Some((number, reply)) = async { Some(asking.as_mut()?.reply().await) }, if asking.is_some() => {
+                asking = None;
+                match reply {
+                    Reply::Answered(value) => {
+                        // A question that is gone meanwhile needs no answer.
+                        let _ = call.engine().answer(execution, value, Some(number)).await;
+                    }
+                    Reply::Declined => call.engine().decline(execution).await,
+                    Reply::Unable => break,
                 }
+                dealt_with = Some(number);
+            }
+            _ = changes.changed() => untold = true,
+            () = sleep_until(tells_at), if follows && untold => {
+                tell(call, execution).await;
+                (told, untold) = (Some(Instant::now()), false);
             }
             _ = heartbeat.tick(), if follows => tell(call, execution).await,
             () = sleep_until(deadline) => break,
@@ -103,6 +111,26 @@ pub(in crate::tools) async fn wait(
         }
     }
     left.interrupts = false;
+}
+
+/// A question that the client's person is thinking about.
+struct Asking {
+    number: usize,
+    reply: BoxFuture<'static, Reply>,
+}
+
+impl Asking {
+    fn new(call: &Call, question: Question) -> Self {
+        let client = Arc::clone(call.client());
+        Self {
+            number: question.number,
+            reply: Box::pin(async move { client.ask(&question).await }),
+        }
+    }
+
+    async fn reply(&mut self) -> (usize, Reply) {
+        (self.number, (&mut self.reply).await)
+    }
 }
 
 async fn tell(call: &Call, execution: &Execution) {

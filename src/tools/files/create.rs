@@ -141,7 +141,10 @@ fn check_cell(cell: &Value) -> Result<(), &'static str> {
         |value: &Value| value.is_string() || value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string));
     match cell.get("cell_type").and_then(Value::as_str) {
         Some("code") if !cell.get("outputs").is_some_and(Value::is_array) => return Err("a code cell needs `outputs`"),
-        Some("code") if cell.get("execution_count").is_none() => return Err("a code cell needs `execution_count`"),
+        Some("code") if !cell.get("execution_count").is_some_and(is_count) => {
+            return Err("a code cell needs `execution_count`, a whole number or null");
+        }
+        Some("code") if !outputs(cell).all(is_output) => return Err("an output is not one that nbformat has"),
         Some("code" | "markdown" | "raw") => {}
         _ => return Err("`cell_type` must be code, markdown or raw"),
     }
@@ -155,6 +158,30 @@ fn check_cell(cell: &Value) -> Result<(), &'static str> {
         return Err("`id` must be 1 to 64 letters, digits, `-` or `_`");
     }
     Ok(())
+}
+
+fn is_count(value: &Value) -> bool {
+    value.is_null() || value.is_u64()
+}
+
+fn outputs(cell: &Value) -> impl Iterator<Item = &Value> {
+    cell.get("outputs").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether an output has what nbformat requires of its kind.
+fn is_output(output: &Value) -> bool {
+    let has = |member: &str, is: fn(&Value) -> bool| output.get(member).is_some_and(is);
+    let is_text = |value: &Value| value.is_string() || value.is_array();
+    let displays = has("data", Value::is_object) && has("metadata", Value::is_object);
+    match output.get("output_type").and_then(Value::as_str) {
+        Some("stream") => has("name", Value::is_string) && has("text", is_text),
+        Some("display_data") => displays,
+        Some("execute_result") => displays && has("execution_count", is_count),
+        Some("error") => {
+            has("ename", Value::is_string) && has("evalue", Value::is_string) && has("traceback", Value::is_array)
+        }
+        _ => false,
+    }
 }
 
 /// As nbformat has it. Jupyter writes any id to the file, which other programs then refuse.

@@ -108,7 +108,12 @@ fn info(server: &JupyterServer, document: &Document) -> Info {
         name: document.name.clone(),
         path: document.path.clone(),
         kind: document.kind,
-        format: document.format.clone().or_else(|| default_format(document.kind)),
+        format: Some(
+            document
+                .format
+                .clone()
+                .unwrap_or_else(|| default_format(document).to_owned()),
+        ),
         created: document.created.clone(),
         last_modified: document.last_modified.clone(),
         size: document.size,
@@ -119,10 +124,15 @@ fn info(server: &JupyterServer, document: &Document) -> Info {
 }
 
 /// Jupyter leaves the format out when the content is not asked for.
-fn default_format(kind: DocumentKind) -> Option<String> {
-    match kind {
-        DocumentKind::Notebook | DocumentKind::Directory => Some("json".to_owned()),
-        DocumentKind::File => None,
+fn default_format(document: &Document) -> &'static str {
+    let is_text = document
+        .mimetype
+        .as_deref()
+        .is_none_or(|mime| mime.starts_with("text/") || mime.ends_with("json") || mime.ends_with("xml"));
+    match document.kind {
+        DocumentKind::Notebook | DocumentKind::Directory => "json",
+        DocumentKind::File if is_text => "text",
+        DocumentKind::File => "base64",
     }
 }
 

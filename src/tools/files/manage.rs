@@ -11,7 +11,7 @@ use crate::{
         room::{CellKind, Edit, NewCell, RoomError, RoomKind},
     },
     pool::PoolError,
-    tools::{Call, ToolError},
+    tools::{Call, ToolError, cells::Edited},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -114,6 +114,7 @@ pub(super) struct OverwriteArguments {
     path: String,
     /// Text or nbformat JSON
     content: String,
+    if_revision: Option<String>,
     server: Option<String>,
 }
 
@@ -122,8 +123,8 @@ pub(super) struct Overwritten {
     message: String,
     path: String,
     content_length: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    acknowledged: Option<bool>,
+    #[serde(flatten)]
+    edited: Option<Edited>,
 }
 
 pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments) -> Result<Overwritten, ToolError> {
@@ -148,17 +149,17 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     } else {
         RoomKind::Text
     };
-    let acknowledged = match call.room(server, &path, room_kind).await {
+    let edited = match call.room(server, &path, room_kind).await {
         Ok(room) => {
-            let principal = call.principal();
-            Some(
-                room.edit(&principal.id, &principal.name, &[edit], None)
-                    .await?
-                    .acknowledged,
-            )
+            let (principal, if_revision) = (call.principal(), arguments.if_revision.as_deref());
+            let edited = room.edit(&principal.id, &principal.name, &[edit], if_revision).await?;
+            Some(Edited::from(edited))
         }
-        // Without live documents nobody can be typing in it, so the file itself is replaced.
-        Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::NoCollaboration { .. })))) => {
+        // Nobody can be typing where there are no live documents, nor in a file that cannot be opened as one, so the
+        // file itself is replaced.
+        Err(ToolError::Pool(PoolError::Room(
+            RoomError::Jupyter(JupyterError::NoCollaboration { .. }) | RoomError::Refused { .. },
+        ))) if arguments.if_revision.is_none() => {
             let document = match kind {
                 DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?),
                 DocumentKind::File | DocumentKind::Directory => NewDocument::Text(arguments.content),
@@ -172,7 +173,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
         message: format!("Successfully overwrote document at '{path}'"),
         path: path.to_string(),
         content_length,
-        acknowledged,
+        edited,
     })
 }
 

@@ -1,16 +1,20 @@
 //! `assign_nb_kernel`, and giving a notebook another kernel.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::{
-    jupyter::{JupyterError, JupyterServer, Kernelspec, NotebookSession, room::RoomKind},
+    jupyter::{JupyterError, JupyterServer, Kernelspec, NotebookSession, kernel::greet, room::RoomKind},
     tools::{Call, ToolError, notebook::require_notebook_name},
     types::DocPath,
 };
+
+/// How long a new kernel may take before the call returns without its answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +36,9 @@ pub(super) async fn assign_nb_kernel(call: Call, arguments: Arguments) -> Result
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
     server.document(&path).await?;
-    give_kernel(&call, &server, &path, &arguments.kernel_name).await?;
+    let session = give_kernel(&call, &server, &path, &arguments.kernel_name).await?;
+    // Whoever looks at its state next should not find it starting for ever.
+    let _ = timeout(ANSWERS_WITHIN, greet(server, &session.kernel.id)).await;
     Ok(Assigned {
         message: format!(
             "Successfully assigned kernel '{}' to notebook '{path}'",
@@ -51,13 +57,14 @@ pub(super) async fn give_kernel(
     name: &str,
 ) -> Result<NotebookSession, ToolError> {
     let spec = kernelspec(server, name).await?;
+    // Opened first: a notebook that cannot be opened must not lose the kernel that it has.
+    let room = call.room(server, path, RoomKind::Notebook).await?;
     let why = "the notebook was given another kernel";
     call.engine().leave_kernel(server, path, why).await;
     let session = match server.session_of(path).await? {
         Some(session) => server.change_kernel(&session.id, name).await?,
         None => server.start_session(path, Some(name)).await?,
     };
-    let room = call.room(server, path, RoomKind::Notebook).await?;
     let described = json!({ "name": spec.name, "display_name": spec.display_name, "language": spec.language });
     room.set_kernelspec(&call.principal().id, &described)?;
     Ok(session)

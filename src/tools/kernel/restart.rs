@@ -62,7 +62,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
         message,
         kernel_restarted: true,
         outputs_cleared,
-        cells_executed: run.is_some(),
+        cells_executed: run.as_ref().is_some_and(Run::is_executed),
         run,
     };
     let taken = match resumed(&call).await? {
@@ -88,6 +88,9 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate:
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
+    if arguments.exec.unwrap_or(true) {
+        call.engine().has_room(&call.claim())?;
+    }
     // Opened first: a notebook that cannot be opened must not lose its kernel's state.
     let room = call.room(&server, &path, RoomKind::Notebook).await?;
     restart_kernel(call, &server, &path, &room, arguments.kernel_name.as_deref()).await?;

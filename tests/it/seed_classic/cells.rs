@@ -129,7 +129,9 @@ async fn editing() {
     );
     assert_eq!(insert(json!(23), Value::Null).await.ok()["cell_index"], 23, "the end");
     let error = insert(json!(25), Value::Null).await.error();
-    assert!(error.contains("24 cells"), "{error}");
+    assert!(error.contains("0 to 24"), "{error}");
+    let error = insert(json!(-2), Value::Null).await.error();
+    assert!(error.contains("-1 for the end"), "{error}");
     assert!(insert(json!(0), json!("beside")).await.error().contains("`above`"));
     let raw = json!({ "cell_index": 0, "cell_type": "poem", "cell_content": "" });
     assert!(scene.call("insert_cell", "a", raw).await.error().contains("`markdown`"));

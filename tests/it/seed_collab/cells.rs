@@ -205,7 +205,7 @@ async fn cells_are_deleted_by_an_inclusive_range_or_by_ids() {
     shared.sees(&["3"]).await;
     for (more, names) in [
         (json!({}), ["start_index", "cell_ids"]),
-        (json!({ "start_index": 0, "end_index": 1 }), ["1 cells", "out of range"]),
+        (json!({ "start_index": 0, "end_index": 1 }), ["1 cell", "out of range"]),
         (json!({ "cell_ids": ["c3", "nope"] }), ["cell_ids[1]", "nope"]),
     ] {
         shared.refused(DELETE, quietly(more), &names).await;

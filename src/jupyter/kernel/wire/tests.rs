@@ -80,7 +80,7 @@ fn an_answer_names_the_header_of_its_question_as_its_parent() {
     let question = decode_binary(Framing::V1, &v1_frame(&parts)).expect("a message");
     assert_eq!(question.parent_id.as_deref(), Some("p"));
     assert_eq!(question.parent_session.as_deref(), Some("mine"));
-    let reply = Outgoing::input_reply("mine", "r", &question, "hunter2");
+    let reply = Outgoing::input_reply("mine", "r", &question.header, "hunter2");
     assert_eq!(
         serde_json::from_str::<Value>(&reply.parent).expect("json"),
         question.header
