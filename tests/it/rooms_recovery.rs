@@ -49,6 +49,16 @@ async fn converged(agent: &Agent, lab: &OwnLab, path: &str, expected: &[String])
     let cells = eventually("the gateway, the person and the file agree", async || {
         let cells = read(agent, path).await;
         let agreed = human.cells() == cells && cells_on_disk(&lab.file(path))? == cells;
+        if !agreed {
+            eprintln!(
+                cells.iter().map(|c| c.source.clone()).collect::<Vec<_>>(),
+                human.sources(),
+                cells_on_disk(&lab.file(path))?
+                    .iter()
+                    .map(|c| c.source.clone())
+                    .collect::<Vec<_>>()
+            );
+        }
         agreed.then_some(cells)
     })
     .await;
@@ -403,4 +413,31 @@ async fn a_malformed_frame_costs_one_room_and_only_until_the_next_call() {
     }
     assert_eq!(human.cells().iter().filter(|cell| cell.source == "before").count(), 1);
     assert_eq!(human.cells().iter().filter(|cell| cell.source == "after").count(), 7);
+}
+
+/// A page that was not reloaded has everything that Jupyter echoed before it died, also what Jupyter itself had not yet
+/// noted down.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_jupyter_forgot_and_a_page_still_has_is_there_once() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero", "one"]));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let mut expected: Vec<String> = ["zero", "one"].map(str::to_owned).to_vec();
+    let mut human = Human::join_at(&lab.url(), lab.token(), "n.ipynb").await;
+    for round in 0..2 {
+        let sources: Vec<String> = (0..30).map(|number| format!("round {round} cell {number}")).collect();
+        let inserted = sources.iter().map(|source| insert(&agent, "n.ipynb", source));
+        for answer in futures::future::join_all(inserted).await {
+            assert_eq!(answer.ok()["acknowledged"], true);
+        }
+        lab.kill();
+        expected.extend(sources);
+        lab.restart().await;
+        human.come_back(&lab.url(), lab.token(), "n.ipynb").await;
+        let cells = converged(&agent, &lab, "n.ipynb", &expected).await;
+        assert_eq!(cells.len(), expected.len());
+        human
+            .wait_for("the page has the same", |human| human.cells() == cells)
+            .await;
+    }
 }

@@ -2,10 +2,12 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod check;
+mod doubles;
 mod edits;
 mod outputs;
 
 use std::{
+    collections::HashSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -59,6 +61,8 @@ pub(super) struct Document {
     pub(super) changed: watch::Sender<SystemTime>,
     pub(super) acknowledgements: Acknowledgements,
     pub(super) journal: Journal,
+    /// Cells that came although they were there, while that is looked after.
+    doubled: Option<HashSet<Arc<str>>>,
     /// What the observers saw in the transaction that just ended.
     observed: Arc<Mutex<Vec<Observed>>>,
     /// Where our last edit ended: the cell, if it is a notebook, and the offset in its text.
@@ -123,6 +127,7 @@ impl Document {
             changed: watch::Sender::new(SystemTime::now()),
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
+            doubled: None,
             observed,
             caret: None,
             saves,
@@ -356,6 +361,11 @@ impl Document {
                     }
                 }
                 Step::Add(entries) => {
+                    if let Some(doubled) = &mut self.doubled {
+                        let known: HashSet<&str> = self.order.iter().map(|entry| &*entry.id).collect();
+                        let again = entries.iter().filter(|entry| known.contains(&*entry.id));
+                        doubled.extend(again.map(|entry| Arc::clone(&entry.id)));
+                    }
                     let count = entries.len();
                     added.extend(entries.iter().map(|entry| Arc::clone(&entry.id)));
                     let place = at.min(self.order.len());

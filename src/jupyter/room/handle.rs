@@ -558,6 +558,15 @@ impl State {
         }
     }
 
+    /// Removes cells that a restart of the server has left twice.
+    pub(super) fn remove_doubles(&mut self) {
+        if let Some(applied) = self.document.remove_doubles() {
+            tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
+            self.unsaved = true;
+            self.send(&Message::Update(applied.update));
+        }
+    }
+
     /// Whether something of ours is to be written to disk, and nobody minds.
     pub(super) fn wants_saving(&self) -> bool {
         self.unsaved && self.awareness.autosave()

@@ -186,6 +186,7 @@ fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result<(), End> {
             if state.document.saves() > saves {
                 saving.noted(&mut state);
             }
+            state.remove_doubles();
             follow_rename(&mut state);
         }
         Message::Awareness(entries) => {
@@ -243,9 +244,9 @@ fn worth_retrying(error: &RoomError) -> bool {
     )
 }
 
-/// One attempt: the server's document is taken into a scratch one first. If it has everything that
-/// was ever acknowledged, it is the document we know and both are merged; otherwise the server has
-/// made a new one, which is adopted, and our unsaved edits are done again in it.
+/// One attempt: the server's document is taken into a scratch one first. If it is the document we know, or an
+/// earlier state of it, both are merged; otherwise the server has made a new one, which is adopted, and our
+/// unsaved edits are done again in it.
 async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
     let to_error = |end: End| end.into_error(&shared.server, path);
     let mut line = Line::join(&shared.server, path, shared.kind).await?;
@@ -260,7 +261,7 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         state.writable = line.writable;
         state.awareness.forget_others();
         state.awareness.repeat_all();
-        if state.document.acknowledgements.covered_by(&scratch.state_vector()) {
+        if state.document.acknowledgements.are_of(&scratch.state_vector()) {
             let restarted = state.server_session != line.session.session_id;
             // A server that was restarted resets its document to the file, unsaved edits or not.
             let unsaved = if restarted {
@@ -283,11 +284,15 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         } else {
             adopt(&mut state, scratch);
         }
+        if state.server_session != line.session.session_id {
+            state.document.look_for_doubles();
+        }
         state.server_session.clone_from(&line.session.session_id);
         if let Some(vector) = received.server_vector {
             let answer = Message::SyncStep2(state.document.diff(&vector));
             state.send(&answer);
         }
+        state.remove_doubles();
         state.take_outbox()
     };
     line.send_frames(frames).await.map_err(to_error)?;

@@ -50,40 +50,6 @@ impl Human {
 
     /// Opens a document of any server and waits until it is there.
     pub async fn join_at(url: &str, token: &str, path: &str) -> Self {
-        let kind = if path.ends_with(".ipynb") {
-            "json:notebook"
-        } else {
-            "text:file"
-        };
-        let (format, file_type) = kind.split_once(':').expect("a kind");
-        let authorization = format!("token {token}");
-        super::jupyter::install_tls();
-        let session: Value = reqwest::Client::new()
-            .put(format!("{url}api/collaboration/session/{path}"))
-            .header("authorization", &authorization)
-            .json(&json!({ "format": format, "type": file_type }))
-            .send()
-            .await
-            .expect("an answer")
-            .json()
-            .await
-            .expect("a session");
-        let id = |name: &str| session[name].as_str().expect("an id").to_owned();
-        let base = url.replace("http://", "ws://");
-        let address = format!(
-            "{base}api/collaboration/room/{kind}:{}?sessionId={}",
-            id("fileId"),
-            id("sessionId")
-        );
-        let mut request = address.into_client_request().expect("a url");
-        request
-            .headers_mut()
-            .insert("authorization", authorization.parse().expect("a header"));
-        let limits = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        let (socket, _) = connect_async_with_config(request, Some(limits), true)
-            .await
-            .expect("the room opens");
-
         // Older servers garble ids that are longer than those of browsers.
         let mut options = Options::with_client_id(ClientID::new(u64::from(uuid::Uuid::new_v4().as_fields().0)));
         options.offset_kind = OffsetKind::Utf16;
@@ -99,30 +65,7 @@ impl Human {
             clock: 0,
             others: HashMap::new(),
         }));
-        let (out, mut waiting) = mpsc::unbounded_channel::<Vec<u8>>();
-        let shared = Arc::clone(&page);
-        let task = tokio::spawn(async move {
-            let (mut write, mut read) = socket.split();
-            loop {
-                let frames = tokio::select! {
-                    frame = waiting.recv() => match frame {
-                        Some(frame) => vec![frame],
-                        None => break,
-                    },
-                    message = read.next() => match message {
-                        Some(Ok(Message::Binary(bytes))) => hear(&shared, client, &bytes),
-                        Some(Ok(_)) => Vec::new(),
-                        Some(Err(_)) | None => break,
-                    },
-                };
-                for frame in frames {
-                    if write.send(Message::Binary(frame.into())).await.is_err() {
-                        return;
-                    }
-                }
-            }
-            let _ = timeout(Duration::from_secs(1), write.close()).await;
-        });
+        let (out, task) = attend(&page, client, open_room(url, token, path).await);
         let human = Self {
             page,
             client,
@@ -134,6 +77,16 @@ impl Human {
             .wait_for("the document arrives", |human| human.page().synced)
             .await;
         human
+    }
+
+    /// Returns to a room with what the browser still has in memory, as a page does that was never reloaded.
+    pub async fn come_back(&mut self, url: &str, token: &str, path: &str) {
+        self.task.abort();
+        self.page().synced = false;
+        (self.out, self.task) = attend(&self.page, self.client, open_room(url, token, path).await);
+        let vector = self.page().doc.transact().state_vector();
+        self.send(sync(0, &vector.encode_v1()));
+        self.wait_for("the document arrives", |human| human.page().synced).await;
     }
 
     fn page(&self) -> MutexGuard<'_, Page> {
@@ -277,6 +230,74 @@ impl Human {
         drop(out);
         let _ = task.await;
     }
+}
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+
+async fn open_room(url: &str, token: &str, path: &str) -> Socket {
+    let kind = if path.ends_with(".ipynb") {
+        "json:notebook"
+    } else {
+        "text:file"
+    };
+    let (format, file_type) = kind.split_once(':').expect("a kind");
+    let authorization = format!("token {token}");
+    super::jupyter::install_tls();
+    let session: Value = reqwest::Client::new()
+        .put(format!("{url}api/collaboration/session/{path}"))
+        .header("authorization", &authorization)
+        .json(&json!({ "format": format, "type": file_type }))
+        .send()
+        .await
+        .expect("an answer")
+        .json()
+        .await
+        .expect("a session");
+    let id = |name: &str| session[name].as_str().expect("an id").to_owned();
+    let base = url.replace("http://", "ws://");
+    let address = format!(
+        "{base}api/collaboration/room/{kind}:{}?sessionId={}",
+        id("fileId"),
+        id("sessionId")
+    );
+    let mut request = address.into_client_request().expect("a url");
+    request
+        .headers_mut()
+        .insert("authorization", authorization.parse().expect("a header"));
+    let limits = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+    let (socket, _) = connect_async_with_config(request, Some(limits), true)
+        .await
+        .expect("the room opens");
+    socket
+}
+
+/// Carries frames between a page and its room until either is gone.
+fn attend(page: &Arc<Mutex<Page>>, client: u64, socket: Socket) -> (mpsc::UnboundedSender<Vec<u8>>, JoinHandle<()>) {
+    let (out, mut waiting) = mpsc::unbounded_channel::<Vec<u8>>();
+    let shared = Arc::clone(page);
+    let task = tokio::spawn(async move {
+        let (mut write, mut read) = socket.split();
+        loop {
+            let frames = tokio::select! {
+                frame = waiting.recv() => match frame {
+                    Some(frame) => vec![frame],
+                    None => break,
+                },
+                message = read.next() => match message {
+                    Some(Ok(Message::Binary(bytes))) => hear(&shared, client, &bytes),
+                    Some(Ok(_)) => Vec::new(),
+                    Some(Err(_)) | None => break,
+                },
+            };
+            for frame in frames {
+                if write.send(Message::Binary(frame.into())).await.is_err() {
+                    return;
+                }
+            }
+        }
+        let _ = timeout(Duration::from_secs(1), write.close()).await;
+    });
+    (out, task)
 }
 
 /// Takes in one frame and returns what to answer.

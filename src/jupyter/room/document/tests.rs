@@ -204,9 +204,9 @@ fn a_rebuilt_document_is_told_from_the_one_we_know() {
     let mut pair = Pair::with_cells(&[("a", "1")]);
     let edited = pair.edit(&[set("a", "12")], None).expect("valid");
     pair.ours.apply_remote(&edited.update).expect("the echo");
-    assert!(pair.ours.acknowledgements.covered_by(&pair.theirs.state_vector()));
+    assert!(pair.ours.acknowledgements.are_of(&pair.theirs.state_vector()));
     let rebuilt = Pair::with_cells(&[("a", "1")]);
-    assert!(!pair.ours.acknowledgements.covered_by(&rebuilt.theirs.state_vector()));
+    assert!(!pair.ours.acknowledgements.are_of(&rebuilt.theirs.state_vector()));
 }
 
 #[test]

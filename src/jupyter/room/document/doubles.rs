@@ -1,0 +1,64 @@
+//! Cells that are there twice after Jupyter was restarted. It fills a document that it had not noted down whole from
+//! the file, with copies of cells that browsers, and we, still have in memory and bring back.
+
+use std::{collections::HashSet, sync::Arc};
+
+use yrs::{Array, BranchID, Hook, Transact};
+
+use super::{Applied, Author, CellEntry, Document, OBSERVER};
+
+impl Document {
+    /// Looks from now on for cells that are there twice.
+    pub(in crate::jupyter::room) fn look_for_doubles(&mut self) {
+        let mut seen = HashSet::new();
+        let doubled = self.order.iter().filter(|entry| !seen.insert(&*entry.id));
+        self.doubled = Some(doubled.map(|entry| Arc::clone(&entry.id)).collect());
+    }
+
+    /// Removes all but one of the cells that are there more than once and in every respect the same, as Jupyter does when
+    /// it writes the file. Everybody who does this keeps the same one.
+    pub(in crate::jupyter::room) fn remove_doubles(&mut self) -> Option<Applied> {
+        let doubled = self.doubled.as_mut().filter(|doubled| !doubled.is_empty())?;
+        let doubled = std::mem::take(doubled);
+        let mut places: Vec<usize> = doubled.iter().flat_map(|id| self.superfluous(id)).collect();
+        if places.is_empty() {
+            return None;
+        }
+        places.sort_unstable();
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        for place in places.iter().rev() {
+            self.cells.remove(&mut txn, u32::try_from(*place).unwrap_or(u32::MAX));
+        }
+        Some(self.finish(txn, &Author::Local(OBSERVER.into())))
+    }
+
+    /// The places of copies of a cell, except that of the one that stays.
+    fn superfluous(&self, id: &str) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.order.len())
+            .filter(|place| &*self.order[*place].id == id)
+            .collect();
+        places.sort_by_key(|place| made(&self.order[*place]));
+        let Some((stays, copies)) = places.split_first() else {
+            return Vec::new();
+        };
+        let txn = self.doc.transact();
+        let read = |place: usize| {
+            let mut cell = self.read_in(&txn, place)?;
+            // Some say that a cell does nothing, others say nothing.
+            cell.execution_state.clear();
+            Some(cell)
+        };
+        let kept = read(*stays);
+        let is_same = |place: &&usize| kept.is_some() && read(**place) == kept;
+        copies.iter().filter(is_same).copied().collect()
+    }
+}
+
+/// Who made a cell, and when: the same for everybody in the room.
+fn made(entry: &CellEntry) -> Option<(u64, u32)> {
+    match entry.hook.as_ref().map(Hook::id) {
+        Some(BranchID::Nested(id)) => Some((id.client.get(), id.clock)),
+        _ => None,
+    }
+}
