@@ -126,6 +126,61 @@ async fn path_rules_hold_whatever_the_spelling() {
 }
 
 #[tokio::test]
+async fn what_is_denied_does_not_move_with_the_directory_it_is_in() {
+    let folder = lab().folder();
+    for file in ["open/a.txt", "open/deep/b.txt", "secret/c.txt", "above/private/d.txt"] {
+        folder.write(file, "x");
+    }
+    let name = &folder.name;
+    let rules = format!("paths = [\"{name}/**\", \"!{name}/secret/**\", \"!{name}/above/private/**\"]");
+    let gateway = Gateway::configured(&people(&person("bounded-two", &rules))).await;
+    let agent = Agent::with_token(&gateway, "bounded-two", Era::Modern).await;
+    let path = |relative: &str| folder.path(relative);
+    let rename = |from: &str, to: &str| ("rename_document", json!({ "path": path(from), "newPath": path(to) }));
+    let one = |tool, at: &str| (tool, json!({ "path": path(at) }));
+    for (tool, arguments) in [
+        rename("secret", "stolen"),
+        rename("secret", "secret"),
+        rename("above", "stolen"),
+        rename("above/private", "stolen"),
+        rename("open", "secret"),
+        rename("open", "above/private"),
+        rename("open/deep", "secret/deep"),
+        one("delete_document", "secret"),
+        one("delete_document", "above"),
+        one("delete_document", "above/private"),
+        one("get_document_info", "secret"),
+        one("get_document_info", "above/private"),
+        (
+            "create_document",
+            json!({ "path": path("secret"), "type": "directory" }),
+        ),
+        (
+            "copy_document",
+            json!({ "path": path("above"), "copyPath": path("stolen") }),
+        ),
+    ] {
+        let refused = agent.call(tool, arguments.clone()).await.error();
+        assert!(refused.contains("path rules"), "{tool} {arguments}: {refused}");
+        assert!(!folder.has("stolen"), "{tool} {arguments}");
+    }
+    let named = agent
+        .call("delete_document", json!({ "path": path("above") }))
+        .await
+        .error();
+    assert!(named.contains(&format!("`!{name}/above/private/**`")), "{named}");
+    assert!(folder.has("secret/c.txt") && folder.has("above/private/d.txt"));
+
+    let (tool, arguments) = rename("open", "opened");
+    agent.call(tool, arguments).await.ok();
+    agent
+        .call("delete_document", json!({ "path": path("opened/deep/b.txt") }))
+        .await
+        .ok();
+    assert!(folder.has("opened/a.txt") && !folder.has("opened/deep/b.txt"));
+}
+
+#[tokio::test]
 async fn a_selection_narrows_what_is_offered() {
     let gateway = Gateway::start().await;
     for era in ERAS {
