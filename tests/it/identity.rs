@@ -57,6 +57,11 @@ async fn the_tenant_bounds_its_tokens() {
     let gateway = Gateway::configured(&config).await;
     let agent = Agent::connect_to(&gateway.url("/mcp?toolsets=all"), "asks-for-all", Era::Modern).await;
     assert_eq!(agent.tools().await, ["list_documents", "get_document_info"]);
+    let outside = agent.call("list_nbs", json!({})).await.error();
+    assert!(
+        outside.contains("operator") && !outside.contains("?toolsets"),
+        "{outside}"
+    );
 }
 
 #[tokio::test]
@@ -283,6 +288,33 @@ async fn headers_select_as_the_url_does() {
         "{}",
         answer.text
     );
+}
+
+#[tokio::test]
+async fn selections_without_anything_in_common_select_nothing() {
+    let gateway = Gateway::start().await;
+    let list = |query: &str| {
+        let list = reqwest::Client::new().post(gateway.url(&format!("/mcp{query}")));
+        list.header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .bearer_auth(TOKEN)
+            .header("mcp-protocol-version", wire::MODERN_VERSION)
+            .header("mcp-method", "tools/list")
+            .body(modern_list())
+    };
+    let none = send(list("?toolsets=url").header("x-mcp-toolsets", "session")).await;
+    assert_eq!(none.json()["result"]["tools"], json!([]), "{}", none.text);
+    let repeated = list("").header("x-mcp-toolsets", "url").header("x-mcp-toolsets", "all");
+    let repeated = send(repeated).await.json();
+    assert_eq!(repeated["result"]["tools"].as_array().map(Vec::len), Some(2));
+    for name in ["x-mcp-toolsets", "x-mcp-readonly", "x-mcp-server"] {
+        let refused = send(list("").header(name, b"\xc3\xa4".as_slice())).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.json()["error"]),
+            (400, &json!("bad_selection")),
+            "{name}"
+        );
+    }
 }
 
 fn modern_list() -> String {
