@@ -60,13 +60,14 @@ impl App {
         let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
+        let drain = Drain::new(config.http.drain_timeout);
         let services = Services {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
             connections: Arc::default(),
+            last_call: drain.last_call_token().clone(),
         };
-        let drain = Drain::new(config.http.drain_timeout);
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone(), leaving);
         let handler = Arc::new(handler);
