@@ -136,7 +136,10 @@ impl App {
             drain.clone(),
         );
         let metrics = match config.http.metrics_listen {
-            Some(address) => Some((listen(address).await?, metrics_router(metrics))),
+            Some(address) => {
+                let router = metrics_router(metrics, settings::edge(config).origins);
+                Some((listen(address).await?, router))
+            }
             None => None,
         };
         let listener = listen(config.http.listen).await?;
@@ -153,6 +156,12 @@ impl App {
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Where the metrics are, if that is an address of their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        let (listener, _) = self.metrics.as_ref()?;
+        listener.local_addr().ok()
     }
 
     /// The handle by which the gateway is told to leave.
