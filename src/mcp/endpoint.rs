@@ -99,15 +99,16 @@ impl<H: ServerHandler> Endpoint<H> {
 
     /// Answers one request of an authenticated principal.
     pub async fn handle(&self, request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+        let is_modern = is_modern(request.headers());
         let envelope = match *request.method() {
-            Method::POST => match envelope::inspect(body, self.max_json_depth) {
+            Method::POST => match envelope::inspect(body, self.max_json_depth, is_modern) {
                 Ok(envelope) => Some(envelope),
                 Err(malformed) => return json_reply(StatusCode::BAD_REQUEST, &malformed.to_json()),
             },
             _ => None,
         };
         // `initialize` exists only in the older versions, whatever version it names.
-        if is_modern(request.headers()) && envelope != Some(Envelope::Initialize) {
+        if is_modern && envelope != Some(Envelope::Initialize) {
             let (mut parts, full) = request.into_parts();
             if let (Some(direct), Some(Envelope::Call)) = (&self.direct, envelope) {
                 parts = match direct::answer_modern(direct, parts, body).await {

@@ -214,18 +214,16 @@ async fn malformed_messages_get_json_rpc_errors() {
         (r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, -32600),
     ];
     for (body, code) in cases {
-        for version in ["2025-11-25", wire::MODERN_VERSION] {
-            // Without a session there is nothing to ask of the older era; in the newer one the rest is missing.
-            let answer = send(post(&gateway, body).header("mcp-protocol-version", version)).await;
-            let error = &answer.json()["error"]["code"];
-            let is_sound = body.ends_with("\"ping\"}");
-            assert!(
-                *error == code || is_sound && error.is_i64(),
-                "{version} {body}: {}",
-                answer.text
-            );
-            assert_eq!(answer.status, 400, "{version} {body}");
-        }
+        let answer = send(post(&gateway, body)).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()["error"]["code"].as_i64()),
+            (400, Some(code)),
+            "{body}"
+        );
+        // The newer era looks first at headers that are missing here, and has its own methods.
+        let modern = send(post(&gateway, body).header("mcp-protocol-version", wire::MODERN_VERSION)).await;
+        assert_eq!(modern.status, 400, "{body}");
+        assert!(modern.json()["error"]["code"].is_i64(), "{body}: {}", modern.text);
     }
     for (accept, kind) in [
         ("image/png", "application/json"),
