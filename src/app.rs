@@ -60,13 +60,14 @@ impl App {
         let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
+        let drain = Drain::new(config.http.drain_timeout);
         let services = Services {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
             connections: Arc::default(),
+            last_call: drain.last_call_token().clone(),
         };
-        let drain = Drain::new(config.http.drain_timeout);
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone(), leaving);
         let handler = Arc::new(handler);
@@ -135,7 +136,10 @@ impl App {
             drain.clone(),
         );
         let metrics = match config.http.metrics_listen {
-            Some(address) => Some((listen(address).await?, metrics_router(metrics))),
+            Some(address) => {
+                let router = metrics_router(metrics, settings::edge(config).origins);
+                Some((listen(address).await?, router))
+            }
             None => None,
         };
         let listener = listen(config.http.listen).await?;
@@ -152,6 +156,12 @@ impl App {
 
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Where the metrics are, if that is an address of their own.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        let (listener, _) = self.metrics.as_ref()?;
+        listener.local_addr().ok()
     }
 
     /// The handle by which the gateway is told to leave.

@@ -6,5 +6,5 @@ mod path_rules;
 mod principal;
 
 pub use authenticator::{AuthError, Authenticator};
-pub use path_rules::PathRules;
+pub use path_rules::{PathRules, Uncovered};
 pub use principal::{AccessError, Principal, Tenant};

@@ -15,7 +15,7 @@ use std::{
 use clap::{Parser, Subcommand};
 
 use crate::{
-    app::{AppError, place_store},
+    app::{AppError, place_store, unsupported},
     config::{Config, ConfigError, Env},
 };
 
@@ -62,7 +62,7 @@ enum TokenCommand {
     /// Print a new token once, and the TOML to paste into the config
     New {
         /// The identity that people will see in JupyterLab
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = token::name)]
         name: String,
     },
 }
@@ -102,8 +102,14 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::CheckConfig { config } => check_config::run(&config),
-        Command::Token(TokenCommand::New { name }) => token::new(&name),
-        Command::Tools(arguments) => tools::run(&arguments),
+        Command::Token(TokenCommand::New { name }) => {
+            token::new(&name);
+            Ok(())
+        }
+        Command::Tools(arguments) => {
+            tools::run(&arguments);
+            Ok(())
+        }
         Command::Health(arguments) => health::run(&arguments),
         Command::Migrate { config } => migrate::run(config.as_deref()),
     };
@@ -123,6 +129,12 @@ fn load_config(file: Option<&Path>, env: &Env) -> Result<Config, CommandError> {
         place_store(&mut config);
     }
     Ok(config)
+}
+
+/// Refuses what this version cannot honour, in the form in which all that is wrong with a config is told.
+fn require_supported(config: &Config, file: Option<&Path>) -> Result<(), CommandError> {
+    let origin = file.map_or("environment".into(), Path::to_string_lossy);
+    unsupported(config).map_err(|error| CommandError::BadConfig(format!("{origin}: {error}")))
 }
 
 fn failed(error: &dyn std::error::Error) -> CommandError {

@@ -19,7 +19,7 @@ mod validate;
 
 pub use access::{AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, ServerConfig, TenantConfig, TokenConfig};
 pub use error::{ConfigError, Problem, Why};
-pub use load::Env;
+pub use load::{Env, environment};
 pub use model::{
     Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
     TelemetryConfig,

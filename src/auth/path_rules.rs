@@ -1,7 +1,12 @@
 //! Which paths a tenant or token may touch: globs over normalised paths, `!` denies, deny wins.
 
+mod reach;
+#[cfg(test)]
+mod tests;
+
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use self::reach::Reach;
 use crate::types::DocPath;
 
 /// A name that no sensible glob spells out: if a deny rule matches it, the rule covers everything there.
@@ -14,37 +19,66 @@ pub struct PathRules {
     /// For each allow glob the leading folders without wildcards: what lies above them must be
     /// visible in listings, or nobody could find the way down.
     allow_prefixes: Vec<String>,
+    /// The directories of which an allow glob covers all that is in them.
+    allow_trees: GlobSet,
+    allows_everything: bool,
+    reaches: Vec<Reach>,
+}
+
+/// Why not all of a directory may be touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Uncovered {
+    /// This denial could match something in it.
+    Denied(String),
+    /// No rule allows all of it.
+    NotAllowed,
 }
 
 impl PathRules {
     /// Builds the rules; a list with only denials allows everything else.
     pub fn new(patterns: &[String]) -> Result<Self, globset::Error> {
         let mut allow = GlobSetBuilder::new();
+        let mut allow_trees = GlobSetBuilder::new();
         let mut deny = GlobSetBuilder::new();
-        let mut allow_prefixes = Vec::new();
+        let (mut allow_prefixes, mut reaches) = (Vec::new(), Vec::new());
+        let mut allows_everything = false;
         for pattern in patterns {
             match pattern.strip_prefix('!') {
                 // Denials ignore case: on a case-insensitive file system `Secret/` is `secret/`.
-                Some(denied) => drop(deny.add(glob(denied, true)?)),
+                Some(denied) => {
+                    deny.add(glob(denied, true)?);
+                    reaches.push(Reach::new(denied)?);
+                }
                 None => {
                     allow.add(glob(pattern, false)?);
-                    allow_prefixes.push(literal_prefix(pattern));
+                    allow_prefixes.push(literal_prefix(trimmed(pattern)));
+                    allows_everything |= ["**", "**/*"].contains(&trimmed(pattern));
+                    if let Some(tree) = tree(pattern) {
+                        allow_trees.add(tree);
+                    }
                 }
             }
         }
         if allow_prefixes.is_empty() && !patterns.is_empty() {
             allow.add(glob("**", false)?);
             allow_prefixes.push(String::new());
+            allows_everything = true;
         }
         Ok(Self {
             allow: allow.build()?,
             deny: deny.build()?,
             allow_prefixes,
+            allow_trees: allow_trees.build()?,
+            allows_everything,
+            reaches,
         })
     }
 
     pub fn allows(&self, path: &DocPath) -> bool {
-        let denied = self.denies(path.as_str()) || self.in_denied_folder(path);
+        let denied = match path.is_root() {
+            true => self.wholly_denied(path),
+            false => self.denies(path.as_str()) || self.in_denied_folder(path) || self.is_denied_folder(path),
+        };
         !denied && (self.allow.is_match(path.as_str()) || path.is_root() && self.allow.is_match(PROBE))
     }
 
@@ -58,6 +92,30 @@ impl PathRules {
                 .allow_prefixes
                 .iter()
                 .any(|prefix| leads_to(directory.as_str(), prefix))
+    }
+
+    /// Checks that whatever is in a directory may be touched, judged by the rules alone: what is done to a
+    /// directory is done to all that is in it, seen or not. Where the rules leave a doubt it is not covered.
+    pub fn covers(&self, directory: &DocPath) -> Result<(), Uncovered> {
+        let denial = self.reaches.iter().find(|reach| reach.could_match_below(directory));
+        if let Some(denial) = denial {
+            return Err(Uncovered::Denied(format!("!{}", denial.pattern)));
+        }
+        match self.allows_everything || self.is_in_allowed_tree(directory) {
+            true => Ok(()),
+            false => Err(Uncovered::NotAllowed),
+        }
+    }
+
+    fn is_in_allowed_tree(&self, directory: &DocPath) -> bool {
+        let mut folder = directory.clone();
+        while !folder.is_root() {
+            if self.allow_trees.is_match(folder.as_str()) {
+                return true;
+            }
+            folder = folder.parent();
+        }
+        false
     }
 
     fn denies(&self, path: &str) -> bool {
@@ -76,27 +134,48 @@ impl PathRules {
         false
     }
 
+    /// `!secret/**` denies all that is in a folder, hence also the folder itself. A rule that is about everything so
+    /// far down, as `!data/*/**` is, names no folder: what is at `data/a.csv` may be a file and is not denied by it.
+    fn is_denied_folder(&self, path: &DocPath) -> bool {
+        self.denies(&below(path.as_str())) && !self.denies(&below(&below(path.parent().as_str())))
+    }
+
     fn wholly_denied(&self, directory: &DocPath) -> bool {
-        let below = match directory.as_str() {
-            "" => PROBE.to_owned(),
-            folder => format!("{folder}/{PROBE}"),
-        };
-        self.denies(directory.as_str()) || self.denies(&below) && self.denies(&format!("{below}/{PROBE}"))
+        self.denies(directory.as_str()) || self.denies(&below(directory.as_str()))
+    }
+}
+
+/// Something that could be in a directory.
+fn below(directory: &str) -> String {
+    match directory {
+        "" => PROBE.to_owned(),
+        folder => format!("{folder}/{PROBE}"),
     }
 }
 
 fn glob(pattern: &str, ignore_case: bool) -> Result<Glob, globset::Error> {
-    let pattern = pattern.trim_start_matches("./").trim_start_matches('/');
-    GlobBuilder::new(pattern)
+    GlobBuilder::new(trimmed(pattern))
         .literal_separator(true)
         .backslash_escape(true)
         .case_insensitive(ignore_case)
         .build()
 }
 
+/// A glob as the paths are to which it is held: from the root, and without a slash at its end.
+fn trimmed(pattern: &str) -> &str {
+    pattern.trim_start_matches("./").trim_matches('/')
+}
+
+/// The directories of which a glob matches all that is in them.
+fn tree(pattern: &str) -> Option<Glob> {
+    let pattern = trimmed(pattern);
+    let directory = pattern.strip_suffix("/**/*").or_else(|| pattern.strip_suffix("/**"))?;
+    glob(directory, false).ok()
+}
+
 /// The folders of a glob before its first wildcard: `projects/a*/x` begins in `projects`.
 fn literal_prefix(pattern: &str) -> String {
-    let segments: Vec<&str> = pattern.trim_start_matches('/').split('/').collect();
+    let segments: Vec<&str> = pattern.split('/').collect();
     let literal = |segment: &&&str| !segment.contains(['*', '?', '[', '{', '\\']);
     let folders = segments.len().saturating_sub(1);
     let prefix: Vec<&str> = segments[..folders].iter().take_while(literal).copied().collect();
@@ -109,72 +188,4 @@ fn leads_to(directory: &str, prefix: &str) -> bool {
         outer.is_empty() || inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
     };
     within(prefix, directory) || within(directory, prefix)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rules(patterns: &[&str]) -> PathRules {
-        let patterns: Vec<String> = patterns.iter().map(|p| (*p).to_owned()).collect();
-        PathRules::new(&patterns).expect("valid globs")
-    }
-
-    fn path(raw: &str) -> DocPath {
-        DocPath::parse(raw).expect("valid path")
-    }
-
-    #[test]
-    fn everything_and_nothing() {
-        let all = rules(&["**"]);
-        assert!(all.allows(&path("a/b.ipynb")) && all.allows(&path("")) && all.may_enter(&path("")));
-        let none = rules(&[]);
-        assert!(!none.allows(&path("a")) && !none.may_enter(&path("")));
-    }
-
-    #[test]
-    fn a_star_stays_in_its_folder() {
-        let rules = rules(&["projects/*.ipynb"]);
-        assert!(rules.allows(&path("projects/a.ipynb")));
-        assert!(!rules.allows(&path("projects/deep/a.ipynb")));
-        assert!(!rules.allows(&path("projects2/a.ipynb")));
-    }
-
-    #[test]
-    fn denials_win_whatever_their_order_and_case() {
-        let rules = rules(&["!projects/secret/**", "projects/**", "!**/*.key"]);
-        assert!(rules.allows(&path("projects/a.ipynb")));
-        assert!(!rules.allows(&path("projects/secret/a.ipynb")));
-        assert!(!rules.allows(&path("projects/Secret/a.ipynb")));
-        assert!(!rules.allows(&path("projects/x/id.key")));
-        assert!(!rules.may_enter(&path("projects/secret")));
-        assert!(!rules.may_enter(&path("projects/secret/deeper")));
-        assert!(rules.may_enter(&path("projects/x")));
-    }
-
-    #[test]
-    fn a_denied_folder_covers_what_is_in_it() {
-        let rules = rules(&["**", "!private"]);
-        assert!(!rules.allows(&path("private")) && !rules.allows(&path("private/a/b.txt")));
-        assert!(!rules.may_enter(&path("private/a")));
-    }
-
-    #[test]
-    fn only_denials_allow_the_rest() {
-        let rules = rules(&["!private/**"]);
-        assert!(rules.allows(&path("a.ipynb")) && rules.may_enter(&path("")));
-        assert!(!rules.allows(&path("private/a.ipynb")));
-    }
-
-    #[test]
-    fn the_way_down_to_an_allowed_folder_is_visible() {
-        let rules = rules(&["teams/ana/**"]);
-        for visible in ["", "teams", "teams/ana", "teams/ana/deep"] {
-            assert!(rules.may_enter(&path(visible)), "{visible}");
-        }
-        for hidden in ["other", "teams/bob", "teams/ana2"] {
-            assert!(!rules.may_enter(&path(hidden)), "{hidden}");
-        }
-        assert!(!rules.allows(&path("teams/x.ipynb")));
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::PathRules;
+use super::{PathRules, Uncovered};
 use crate::types::{DocPath, Permission, PermissionSet, Toolset};
 
 /// A group of tokens with its servers and upper bounds.
@@ -45,6 +45,10 @@ pub enum AccessError {
     ReadOnly { needed: Permission },
     #[error("path {path:?} is outside the path rules of {name:?}; ask an operator to allow it")]
     Path { path: String, name: String },
+    #[error(
+        "directory {path:?} cannot be moved or deleted as a whole: {why}, by the path rules of {name:?}; move or delete one by one what may be touched in it"
+    )]
+    Tree { path: String, why: String, name: String },
 }
 
 impl Principal {
@@ -113,6 +117,27 @@ impl Principal {
 
     pub fn require_directory(&self, directory: &DocPath) -> Result<(), AccessError> {
         self.allow(directory, self.may_enter(directory))
+    }
+
+    /// Checks that all that is or could be in a directory may be touched.
+    pub fn require_tree(&self, directory: &DocPath) -> Result<(), AccessError> {
+        let spellings = [Some(directory.clone()), directory.decoded()];
+        for spelling in spellings.iter().flatten() {
+            let covered = self
+                .tenant
+                .paths
+                .covers(spelling)
+                .and_then(|()| self.paths.covers(spelling));
+            covered.map_err(|uncovered| AccessError::Tree {
+                path: directory.to_string(),
+                why: match uncovered {
+                    Uncovered::Denied(rule) => format!("`{rule}` may deny something in it"),
+                    Uncovered::NotAllowed => "not all that may be in it is allowed".to_owned(),
+                },
+                name: self.name.clone(),
+            })?;
+        }
+        Ok(())
     }
 
     fn allow(&self, path: &DocPath, allowed: bool) -> Result<(), AccessError> {

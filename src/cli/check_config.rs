@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::CommandError;
-use crate::{app::unsupported, config::Config};
+use super::{CommandError, require_supported};
+use crate::config::{Config, environment};
 
 pub(super) fn run(file: &Path) -> Result<(), CommandError> {
-    let config = Config::load(Some(file), &std::env::vars().collect())?;
-    unsupported(&config).map_err(|error| CommandError::BadConfig(format!("{}: {error}", file.display())))?;
+    let config = Config::load(Some(file), &environment()?)?;
+    require_supported(&config, Some(file))?;
     println!("{}: ok", file.display());
     Ok(())
 }

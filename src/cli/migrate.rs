@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use super::{CommandError, failed, load_config};
-use crate::{app::unsupported, config::Env, store::Store};
+use super::{CommandError, failed, load_config, require_supported};
+use crate::{config::environment, store::Store};
 
 pub(super) fn run(file: Option<&Path>) -> Result<(), CommandError> {
-    let env: Env = std::env::vars().collect();
-    let config = load_config(file, &env)?;
-    unsupported(&config).map_err(|error| CommandError::BadConfig(error.to_string()))?;
+    let config = load_config(file, &environment()?)?;
+    require_supported(&config, file)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,18 +5,17 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{CommandError, failed, load_config};
+use super::{CommandError, failed, load_config, require_supported};
 use crate::{
     app::{
         App,
         banner::Banner,
         discovery,
         lab::{Lab, LabOptions, Venv, VenvSpec},
-        unsupported,
     },
     config::{
-        Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, token::new_token,
-        validate_exposure,
+        Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, environment,
+        token::new_token, validate_exposure,
     },
     http::Drain,
     telemetry,
@@ -45,7 +44,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    let env: Env = std::env::vars().collect();
+    let env = environment()?;
     let mut config = load(arguments, &env)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -83,7 +82,7 @@ fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
         config.sessions.idle_timeout = Duration::from_secs(minutes * 60);
     }
     // Said first of all: a JupyterLab that was started for nothing would be a surprise.
-    unsupported(&config).map_err(|error| CommandError::BadConfig(error.to_string()))?;
+    require_supported(&config, arguments.config.as_deref())?;
     Ok(config)
 }
 

@@ -5,14 +5,16 @@ mod markdown;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::CommandError;
-use crate::{mcp::Catalogue, types::Toolset};
+use crate::{
+    mcp::Catalogue,
+    types::{Toolset, ToolsetError},
+};
 
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Toolsets to show, e.g. notebook,kernel or all (default: the default set)
-    #[arg(long, value_name = "LIST", default_value = "default")]
-    toolsets: String,
+    #[arg(long, value_name = "LIST", default_value = "default", value_parser = toolsets)]
+    toolsets: Toolsets,
     /// As JSON, with schemas
     #[arg(long)]
     json: bool,
@@ -21,9 +23,16 @@ pub(super) struct Arguments {
     markdown: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    let selected =
-        Toolset::parse_list(arguments.toolsets.split(',')).map_err(|error| CommandError::Failed(error.to_string()))?;
+/// One argument that names several.
+#[derive(Clone)]
+struct Toolsets(Vec<Toolset>);
+
+fn toolsets(list: &str) -> Result<Toolsets, ToolsetError> {
+    Toolset::parse_list(list.split(',')).map(Toolsets)
+}
+
+pub(super) fn run(arguments: &Arguments) {
+    let Toolsets(selected) = &arguments.toolsets;
     let catalogue = Catalogue::new();
     // A tool of several toolsets is shown once, under the first of those selected.
     let tools = catalogue.iter().filter_map(|(definition, tool)| {
@@ -40,14 +49,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             })
             .collect();
         println!("{:#}", Value::from(tools));
-        return Ok(());
+        return;
     }
     if arguments.markdown {
         print!(
             "{}",
             markdown::page(tools.map(|(toolset, definition, _)| (*toolset, definition)))
         );
-        return Ok(());
+        return;
     }
     let mut heading = None;
     for (toolset, definition, _) in tools {
@@ -61,5 +70,4 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
             definition.description
         );
     }
-    Ok(())
 }

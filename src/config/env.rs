@@ -51,6 +51,20 @@ pub(super) fn overlay(root: &mut Node, env: &Env, origins: &mut Origins) -> Vec<
     overrides.into_iter().filter_map(apply).collect()
 }
 
+/// What is wrong with a variable that is not valid UTF-8, if it is a setting by its name.
+pub(super) fn not_text(variable: &str) -> Option<Problem> {
+    let setting = setting(variable)?;
+    let why = Why::BadHidden("the variable is not valid UTF-8");
+    let problem = Problem::new(setting.to_ascii_lowercase().replace("__", "."), why);
+    Some(problem.with_origin(format!("env {variable}")))
+}
+
+/// The rest of a variable's name, if it begins as the names of settings do.
+fn setting(variable: &str) -> Option<&str> {
+    let prefix = variable.get(..PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(PREFIX).then_some(&variable[PREFIX.len()..])
+}
+
 struct Override<'a> {
     variable: &'a str,
     value: &'a str,
@@ -59,12 +73,8 @@ struct Override<'a> {
 
 impl<'a> Override<'a> {
     fn new(variable: &'a str, value: &'a str) -> Option<Self> {
-        let prefix = variable.get(..PREFIX.len())?;
-        if !prefix.eq_ignore_ascii_case(PREFIX) {
-            return None;
-        }
         // No key is as deep as six steps: the last piece takes what is left, and is unknown then.
-        let pieces = variable[PREFIX.len()..].splitn(6, "__");
+        let pieces = setting(variable)?.splitn(6, "__");
         Some(Self {
             variable,
             value,

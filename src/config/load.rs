@@ -2,10 +2,11 @@
 //! that reads files.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::access::ServerConfig;
-use super::env::{Origins, overlay};
+use super::env::{Origins, not_text, overlay};
 use super::error::{ConfigError, Problem, Why};
 use super::model::Config;
 use super::node::{Node, table};
@@ -16,6 +17,25 @@ use super::validate::{validate, validate_exposure};
 
 /// The environment, as a value so that tests have their own.
 pub type Env = BTreeMap<String, String>;
+
+/// The environment of this process. Variables that are no text are other programs', unless they are settings.
+pub fn environment() -> Result<Env, ConfigError> {
+    texts(std::env::vars_os())
+}
+
+fn texts(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Env, ConfigError> {
+    let (mut env, mut problems) = (Env::new(), Vec::new());
+    for (name, value) in variables {
+        match (name.to_str(), value.into_string()) {
+            (Some(name), Ok(value)) => drop(env.insert(name.to_owned(), value)),
+            _ => problems.extend(not_text(&name.to_string_lossy())),
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(env),
+        false => Err(ConfigError::Invalid(problems)),
+    }
+}
 
 impl Config {
     /// Reads the file, if there is one, lays the environment over it and checks the whole.
@@ -117,5 +137,30 @@ fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ConfigError {
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         message: error.message().replace('\n', ", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn variable(name: &[u8], value: &[u8]) -> (OsString, OsString) {
+        (OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec()))
+    }
+
+    #[test]
+    fn variables_that_are_no_text_matter_only_where_they_are_settings() {
+        let foreign = [variable(b"A\xff", b"1"), variable(b"B", b"\xff"), variable(b"C", b"1")];
+        let env = texts(foreign.into_iter()).expect("nothing of ours");
+        assert_eq!(env.into_iter().collect::<Vec<_>>(), [("C".to_owned(), "1".to_owned())]);
+        let setting = [variable(b"jmg__http__listen", b"\xff")];
+        let error = texts(setting.into_iter()).expect_err("ours").to_string();
+        assert_eq!(
+            error,
+            "env jmg__http__listen: http.listen: the variable is not valid UTF-8"
+        );
+        assert!(texts([variable(b"JMG__A\xff", b"1")].into_iter()).is_err());
     }
 }

@@ -18,12 +18,13 @@ use futures::{FutureExt, future::BoxFuture};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
     header::{HOST, ORIGIN},
+    uri::{Authority, Scheme},
 };
 use tower::{Layer, Service};
 use tower_http::cors::CorsLayer;
 use tracing::Instrument;
 
-use super::{Edge, cors, problem::Problem};
+use super::{Edge, OriginPolicy, cors, problem::Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -103,7 +104,8 @@ where
 
     async fn admit(self, request: Request) -> Response {
         // Limits before anything reads what the client sent. The body's is enforced while it is read.
-        let checked = check_header_size(&self.edge, &request).and_then(|()| check_origin(&self.edge, &request));
+        let checked =
+            check_header_size(&self.edge, &request).and_then(|()| check_origin(&self.edge.config.origins, &request));
         match checked {
             Ok(()) => self.forward(request).await,
             Err((reason, problem)) => {
@@ -156,8 +158,8 @@ fn check_header_size<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal
 
 /// Refuses hosts and origins that are not the gateway's own or allowed ones. On every route, health and
 /// metrics included: a rebound name reaches them all.
-fn check_origin<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal> {
-    let policy = &edge.config.origins;
+pub(super) fn check_origin(policy: &OriginPolicy, request: &Request) -> Result<(), Refusal> {
+    check_ambiguity(request)?;
     let authority = authority(request.headers(), request.uri()).unwrap_or_default();
     if !policy.allows_host(authority) {
         let message = "this Host is not allowed; add it to http.allowed_hosts or set http.public_url";
@@ -179,10 +181,39 @@ fn check_origin<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Refuses requests that name two hosts or two origins, of which a proxy may believe the other one.
+fn check_ambiguity(request: &Request) -> Result<(), Refusal> {
+    let (headers, uri) = (request.headers(), request.uri());
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    let is_other = |authority: &Authority| host.is_some_and(|host| !is_same_host(host, authority, uri));
+    if hosts.next().is_some() || uri.authority().is_some_and(is_other) {
+        let message = "the request names more than one host; send one Host header, equal to that of the target";
+        return Err(("host", Problem::new(StatusCode::BAD_REQUEST, "ambiguous_host", message)));
+    }
+    if headers.get_all(ORIGIN).iter().nth(1).is_some() {
+        let message = "the request has more than one Origin; send one";
+        return Err((
+            "origin",
+            Problem::new(StatusCode::BAD_REQUEST, "ambiguous_origin", message),
+        ));
+    }
+    Ok(())
+}
+
+fn is_same_host(host: &HeaderValue, authority: &Authority, uri: &http::Uri) -> bool {
+    let Ok(host) = Authority::try_from(host.as_bytes()) else {
+        return false;
+    };
+    let default = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
+    host.host().eq_ignore_ascii_case(authority.host()) && port(&host) == port(authority)
+}
+
 /// The host a request is addressed to: HTTP/2 puts it into the target.
 pub(super) fn authority<'a>(headers: &'a HeaderMap, uri: &'a http::Uri) -> Option<&'a str> {
     let from_header = headers.get(HOST).and_then(|host| host.to_str().ok());
-    from_header.or_else(|| uri.authority().map(http::uri::Authority::as_str))
+    from_header.or_else(|| uri.authority().map(Authority::as_str))
 }
 
 /// The client's own id where it is sane.

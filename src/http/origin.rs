@@ -10,6 +10,8 @@ pub struct OriginPolicy {
     /// Host names, with a port only where the operator gave one.
     hosts: Vec<(String, Option<u16>)>,
     origins: Vec<Url>,
+    /// Whether any host is allowed that is an address and not a name.
+    addresses: bool,
 }
 
 impl OriginPolicy {
@@ -27,7 +29,19 @@ impl OriginPolicy {
             );
             origins.push(url.clone());
         }
-        Self { hosts, origins }
+        Self {
+            hosts,
+            origins,
+            addresses: false,
+        }
+    }
+
+    /// The same, but whoever knows an address of this machine may use it.
+    pub(super) fn with_addresses(self) -> Self {
+        Self {
+            addresses: true,
+            ..self
+        }
     }
 
     pub(super) fn allows_host(&self, authority: &str) -> bool {
@@ -35,6 +49,7 @@ impl OriginPolicy {
             return false;
         };
         is_loopback(&host)
+            || self.addresses && host.parse::<IpAddr>().is_ok()
             || self
                 .hosts
                 .iter()
@@ -135,5 +150,14 @@ mod tests {
             assert!(!policy().allows_origin(refused, "127.0.0.1:8585"), "{refused}");
         }
         assert!(!policy().allows_origin("http://localhost:6274", "mcp.example.org"));
+    }
+
+    #[test]
+    fn addresses() {
+        let policy = policy();
+        assert!(!policy.allows_host("10.1.2.3:9090"));
+        let policy = policy.with_addresses();
+        assert!(policy.allows_host("10.1.2.3:9090") && policy.allows_host("[fd00::1]:9090"));
+        assert!(!policy.allows_host("evil.example:9090"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a client selects by URL or headers. Both may be given; together they narrow further.
+//! What a client selects by URL or headers. It may be said in both and several times; all of it together narrows.
 
 use http::{HeaderMap, HeaderName, Uri};
 use url::form_urlencoded;
@@ -18,68 +18,76 @@ pub(super) enum SelectionError {
     Toolset(#[from] ToolsetError),
     #[error("readonly: {0:?} is neither true nor false")]
     Readonly(String),
-    #[error("server: the URL selects {url:?} and the header {header:?}; select one")]
-    Servers { url: String, header: String },
+    #[error("server: {one:?} and {other:?} are selected at once; select one")]
+    Servers { one: String, other: String },
+    #[error("{0}: the header's value is not plain text")]
+    Undecodable(HeaderName),
 }
 
 pub(super) fn select(uri: &Uri, headers: &HeaderMap) -> Result<Selection, SelectionError> {
-    let by_url = from_query(uri.query().unwrap_or_default())?;
-    let by_header = from_headers(headers)?;
-    narrow(by_url, by_header)
-}
-
-fn from_query(query: &str) -> Result<Selection, SelectionError> {
     let mut selection = Selection::default();
-    if query.is_empty() {
-        return Ok(selection);
-    }
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
         match &*name {
-            "toolsets" => selection.toolsets.extend(Toolset::parse_list(value.split(','))?),
+            "toolsets" => narrow_toolsets(&mut selection, &value)?,
             "readonly" => selection.readonly |= flag(&value)?,
-            "server" => selection.servers.extend(names(&value)),
+            "server" => narrow_servers(&mut selection, &value)?,
             // Other parameters may be an ingress' own.
             _ => {}
         }
     }
+    for value in texts(headers, &TOOLSETS) {
+        narrow_toolsets(&mut selection, value?)?;
+    }
+    for value in texts(headers, &READONLY) {
+        selection.readonly |= flag(value?)?;
+    }
+    for value in texts(headers, &SERVER) {
+        narrow_servers(&mut selection, value?)?;
+    }
     Ok(selection)
 }
 
-fn from_headers(headers: &HeaderMap) -> Result<Selection, SelectionError> {
-    let get = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    Ok(Selection {
-        toolsets: Toolset::parse_list(get(TOOLSETS).unwrap_or_default().split(','))?,
-        readonly: get(READONLY).map(flag).transpose()?.unwrap_or(false),
-        servers: get(SERVER).map(|value| names(value).collect()).unwrap_or_default(),
-    })
+/// Every value of a header. Each may come from another hand on the way, and what one of them forbids must hold.
+fn texts<'a>(
+    headers: &'a HeaderMap,
+    name: &'a HeaderName,
+) -> impl Iterator<Item = Result<&'a str, SelectionError>> + 'a {
+    let undecodable = |_| SelectionError::Undecodable(name.clone());
+    headers
+        .get_all(name)
+        .iter()
+        .map(move |value| value.to_str().map_err(undecodable))
 }
 
-fn narrow(url: Selection, header: Selection) -> Result<Selection, SelectionError> {
-    let toolsets = match (url.toolsets.is_empty(), header.toolsets.is_empty()) {
-        (true, _) => header.toolsets,
-        (_, true) => url.toolsets,
-        _ => url
-            .toolsets
-            .into_iter()
-            .filter(|toolset| header.toolsets.contains(toolset))
-            .collect(),
+/// Nothing in common is a selection too: of no tools at all.
+fn narrow_toolsets(selection: &mut Selection, value: &str) -> Result<(), SelectionError> {
+    let named = Toolset::parse_list(value.split(','))?;
+    if named.is_empty() {
+        return Ok(());
+    }
+    match &mut selection.toolsets {
+        Some(selected) => selected.retain(|toolset| named.contains(toolset)),
+        none => *none = Some(named),
+    }
+    Ok(())
+}
+
+fn narrow_servers(selection: &mut Selection, value: &str) -> Result<(), SelectionError> {
+    let named: Vec<String> = names(value).collect();
+    let selected = &mut selection.servers;
+    if named.is_empty() || selected.is_empty() {
+        selected.extend(named);
+        return Ok(());
+    }
+    let conflict = SelectionError::Servers {
+        one: selected.join(","),
+        other: named.join(","),
     };
-    let servers = match (url.servers.is_empty(), header.servers.is_empty()) {
-        (true, _) => header.servers,
-        (_, true) => url.servers,
-        _ if url.servers == header.servers => url.servers,
-        _ => {
-            return Err(SelectionError::Servers {
-                url: url.servers.join(","),
-                header: header.servers.join(","),
-            });
-        }
-    };
-    Ok(Selection {
-        toolsets,
-        readonly: url.readonly || header.readonly,
-        servers,
-    })
+    selected.retain(|server| named.contains(server));
+    match selected.is_empty() {
+        true => Err(conflict),
+        false => Ok(()),
+    }
 }
 
 fn flag(value: &str) -> Result<bool, SelectionError> {
@@ -103,17 +111,17 @@ mod tests {
     use super::*;
 
     fn selected(uri: &str, headers: &[(&'static str, &'static str)]) -> Result<Selection, SelectionError> {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)))
-            .collect();
-        select(&uri.parse().expect("uri"), &headers)
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(*name, http::HeaderValue::from_static(value));
+        }
+        select(&uri.parse().expect("uri"), &all)
     }
 
     #[test]
     fn url_and_headers_say_the_same() {
         let expected = Selection {
-            toolsets: vec![Toolset::Notebook, Toolset::Kernel],
+            toolsets: Some(vec![Toolset::Notebook, Toolset::Kernel]),
             readonly: true,
             servers: vec!["lab-b".to_owned()],
         };
@@ -137,7 +145,25 @@ mod tests {
             &[("x-mcp-toolsets", "all"), ("x-mcp-readonly", "false")],
         )
         .expect("valid");
-        assert_eq!((both.toolsets, both.readonly), (vec![Toolset::Notebook], true));
+        assert_eq!((both.toolsets, both.readonly), (Some(vec![Toolset::Notebook]), true));
+        let toolsets = |uri, headers| selected(uri, headers).expect("valid").toolsets;
+        let nothing_in_common = toolsets("/mcp?toolsets=url", &[("x-mcp-toolsets", "session")]);
+        assert_eq!(
+            nothing_in_common,
+            Some(vec![]),
+            "no tools, and not those of nobody's selection"
+        );
+        let repeated = [("x-mcp-toolsets", "url,files"), ("x-mcp-toolsets", "files,kernel")];
+        assert_eq!(toolsets("/mcp", &repeated), Some(vec![Toolset::Files]));
+        assert_eq!(
+            toolsets("/mcp?toolsets=url&toolsets=all", &[]),
+            Some(vec![Toolset::Url])
+        );
+        assert_eq!(toolsets("/mcp?toolsets=", &[("x-mcp-toolsets", "")]), None);
+        let readonly = [("x-mcp-readonly", "false"), ("x-mcp-readonly", "true")];
+        assert!(selected("/mcp?readonly=false", &readonly).expect("valid").readonly);
+        let servers = selected("/mcp?server=a,b", &[("x-mcp-server", "b"), ("x-mcp-server", "b,c")]);
+        assert_eq!(servers.expect("valid").servers, ["b"]);
     }
 
     #[test]
@@ -146,5 +172,12 @@ mod tests {
             assert!(selected(uri, &[]).is_err(), "{uri}");
         }
         assert!(selected("/mcp?server=a", &[("x-mcp-server", "b")]).is_err());
+        assert!(selected("/mcp", &[("x-mcp-server", "a"), ("x-mcp-server", "b")]).is_err());
+        for name in [TOOLSETS, READONLY, SERVER] {
+            let undecodable = http::HeaderValue::from_bytes(b"\xc3\xa4").expect("a header value");
+            let headers = HeaderMap::from_iter([(name.clone(), undecodable)]);
+            let refused = select(&Uri::from_static("/mcp"), &headers);
+            assert_eq!(refused, Err(SelectionError::Undecodable(name)));
+        }
     }
 }

@@ -25,6 +25,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BUFFER: usize = 128 * 1024;
 /// Accepting fails when the process is out of file descriptors; trying at once again would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long before the deadline those who wait are called, at least.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -32,6 +34,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Drain {
     leaving: CancellationToken,
+    last_call: CancellationToken,
     stop: CancellationToken,
     work: TaskTracker,
     deadline: Duration,
@@ -41,6 +44,7 @@ impl Drain {
     pub fn new(deadline: Duration) -> Self {
         Self {
             leaving: CancellationToken::new(),
+            last_call: CancellationToken::new(),
             stop: CancellationToken::new(),
             work: TaskTracker::new(),
             deadline,
@@ -55,6 +59,11 @@ impl Drain {
     /// Cancelled when the gateway is told to leave.
     pub fn leaving_token(&self) -> &CancellationToken {
         &self.leaving
+    }
+
+    /// Cancelled a moment before the deadline: who only waits must answer now, while answers are still sent.
+    pub fn last_call_token(&self) -> &CancellationToken {
+        &self.last_call
     }
 
     /// Cancelled when every stream must end, whatever it carries.
@@ -75,8 +84,17 @@ impl Drain {
     async fn finished(&self) {
         self.leaving.cancelled().await;
         self.work.close();
-        let in_time = timeout(self.deadline, self.work.wait());
-        if let Some(Err(_)) = self.stop.run_until_cancelled(in_time).await {
+        let in_time = async {
+            let patience = patience(self.deadline);
+            if timeout(patience, self.work.wait()).await.is_ok() {
+                return true;
+            }
+            self.last_call.cancel();
+            timeout(self.deadline.saturating_sub(patience), self.work.wait())
+                .await
+                .is_ok()
+        };
+        if self.stop.run_until_cancelled(in_time).await == Some(false) {
             tracing::warn!(
                 left = self.work.len(),
                 "requests were still running at the drain deadline"
@@ -84,6 +102,11 @@ impl Drain {
         }
         self.stop.cancel();
     }
+}
+
+/// How much of the time for leaving those who wait may have; the rest is for their answers.
+fn patience(deadline: Duration) -> Duration {
+    deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
 }
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
@@ -125,5 +148,18 @@ async fn connection(stream: TcpStream, router: Router, watcher: hyper_util::serv
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_wait_are_called_in_time() {
+        let seconds = Duration::from_secs;
+        for (deadline, called_after) in [(60, 54), (20, 18), (5, 4), (1, 0), (0, 0)] {
+            assert_eq!(patience(seconds(deadline)), seconds(called_after));
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::{any, get},
 };
@@ -12,7 +13,12 @@ use http::{StatusCode, header::CONTENT_TYPE};
 use rmcp::ServerHandler;
 use tower::layer::layer_fn;
 
-use super::{Edge, guard::Guard, health, mcp_route, metadata, problem::Problem};
+use super::{
+    Edge, OriginPolicy,
+    guard::{Guard, check_origin},
+    health, mcp_route, metadata,
+    problem::Problem,
+};
 use crate::telemetry::Metrics;
 
 /// Builds the service.
@@ -40,9 +46,29 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
         .with_state(edge)
 }
 
-/// Only the metrics, for an address that the public cannot reach.
-pub fn metrics_router(metrics: Metrics) -> Router {
-    Router::new().route("/metrics", get(render_metrics)).with_state(metrics)
+/// Only the metrics, for an address that the public cannot reach but a page in an operator's browser may. Scrapers
+/// ask by address, and no name can be rebound to stand for one.
+pub fn metrics_router(metrics: Metrics, origins: OriginPolicy) -> Router {
+    let origins = Arc::new(origins.with_addresses());
+    let rejections = metrics.clone();
+    let check = move |request: Request, next: Next| {
+        let checked = check_origin(&origins, &request);
+        let rejections = rejections.clone();
+        async move {
+            match checked {
+                Ok(()) => next.run(request).await,
+                Err((reason, problem)) => {
+                    rejections.rejected(reason);
+                    problem.into_response()
+                }
+            }
+        }
+    };
+    Router::new()
+        .route("/metrics", get(render_metrics))
+        .fallback(not_found)
+        .layer(from_fn(check))
+        .with_state(metrics)
 }
 
 async fn render_metrics(State(metrics): State<Metrics>) -> Response {

@@ -117,10 +117,14 @@ impl JupyterServer {
         request: RequestBuilder,
         subject: &str,
     ) -> Result<T, JupyterError> {
+        let started = Instant::now();
         let response = self.send(request, subject).await?;
-        let status = response.status();
-        let body = response.bytes().await.map_err(|error| self.transport_error(&error))?;
-        serde_json::from_slice(&body).map_err(|_| self.not_jupyter(status, "an unexpected answer"))
+        let (status, what) = (response.status(), described(&response));
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.transport_error(&error, started))?;
+        serde_json::from_slice(&body).map_err(|_| self.not_jupyter(status, what))
     }
 
     /// Sends a request and makes every answer but success an error.
@@ -147,7 +151,7 @@ impl JupyterServer {
             Err(_) => "unreachable",
         };
         self.metrics.jupyter_request(&self.name, outcome, started.elapsed());
-        answer.map_err(|error| self.transport_error(&error))
+        answer.map_err(|error| self.transport_error(&error, started))
     }
 
     async fn refusal(&self, response: Response, subject: &str) -> JupyterError {
@@ -156,6 +160,7 @@ impl JupyterServer {
             .headers()
             .get(CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+        let what = described(&response);
         let server = self.name.clone();
         if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
             return JupyterError::Credentials {
@@ -174,7 +179,7 @@ impl JupyterServer {
                 server,
                 status: status.as_u16(),
             },
-            _ if !is_json => self.not_jupyter(status, "a web page"),
+            _ if !is_json => self.not_jupyter(status, what),
             StatusCode::NOT_FOUND => JupyterError::NotFound {
                 server,
                 path: subject.to_owned(),
@@ -199,17 +204,19 @@ impl JupyterServer {
         }
     }
 
-    fn transport_error(&self, error: &reqwest::Error) -> JupyterError {
+    fn transport_error(&self, error: &reqwest::Error, started: Instant) -> JupyterError {
         if error.is_timeout() && !error.is_connect() {
-            return self.timed_out();
+            return self.timed_out(started.elapsed());
         }
         self.unreachable(root_cause(error))
     }
 
-    pub(super) fn timed_out(&self) -> JupyterError {
+    /// Some questions are given less time than others, so that it is said how long this one waited.
+    pub(super) fn timed_out(&self, after: Duration) -> JupyterError {
+        let rounded = after + Duration::from_millis(500);
         JupyterError::Timeout {
             server: self.name.clone(),
-            seconds: self.request_timeout.as_secs(),
+            seconds: rounded.as_secs().max(1),
         }
     }
 
@@ -247,6 +254,15 @@ fn authorization(token: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("token {}", token.expose())).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+/// What came instead of JSON.
+fn described(response: &Response) -> &'static str {
+    let kind = response.headers().get(CONTENT_TYPE);
+    match kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        true => "HTML",
+        false => "something else",
+    }
 }
 
 async fn message_of(response: Response) -> String {

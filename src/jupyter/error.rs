@@ -17,7 +17,7 @@ pub enum JupyterError {
     )]
     Credentials { server: String, status: u16 },
     #[error(
-        "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); check that its url points at a Jupyter server and includes the base path"
+        "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); is its url that of a Jupyter server, the base path included, or that of a login page?"
     )]
     NotJupyter { server: String, status: u16, what: String },
     #[error("{path:?} does not exist on Jupyter server `{server}`; list_documents shows what does")]

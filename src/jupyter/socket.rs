@@ -55,7 +55,9 @@ impl JupyterServer {
         subprotocol: Option<&str>,
     ) -> Result<Option<Socket>, JupyterError> {
         let connecting = timeout(self.request_timeout(), self.connect(api_path, subject, subprotocol));
-        connecting.await.unwrap_or_else(|_| Err(self.timed_out()))
+        connecting
+            .await
+            .unwrap_or_else(|_| Err(self.timed_out(self.request_timeout())))
     }
 
     async fn connect(

@@ -4,10 +4,10 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use rmcp::model::{Tool, ToolAnnotations};
 
-use super::Caller;
+use super::{Caller, identity::names};
 use crate::{
     tools::{Effect, ToolDefinition, catalogue},
-    types::Permission,
+    types::{Permission, Toolset},
 };
 
 pub struct Catalogue {
@@ -32,6 +32,14 @@ pub(super) enum Refusal {
         tool: String,
         toolset: &'static str,
         selected: String,
+    },
+    #[error(
+        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those that your tenant offers ({offered}); ask an operator for it"
+    )]
+    NotOffered {
+        tool: String,
+        toolset: &'static str,
+        offered: String,
     },
     #[error("tool `{tool}` changes things and this connection is read-only; connect without readonly=true to use it")]
     ReadOnly { tool: String },
@@ -73,11 +81,7 @@ impl Catalogue {
             .definition(name)
             .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
         if !offers(caller, definition) {
-            return Err(Refusal::NotSelected {
-                tool: name.to_owned(),
-                toolset: definition.toolsets.first().map_or("all", |toolset| toolset.as_str()),
-                selected: caller.toolset_names(),
-            });
+            return Err(not_among(caller, name, definition));
         }
         if caller.is_readonly() && definition.permission != Permission::Read {
             return Err(Refusal::ReadOnly { tool: name.to_owned() });
@@ -112,6 +116,24 @@ impl Default for Catalogue {
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {
     definition.toolsets.iter().any(|toolset| caller.has_toolset(*toolset))
+}
+
+/// Advises to select a toolset only where selecting it would help.
+fn not_among(caller: &Caller, name: &str, definition: &ToolDefinition) -> Refusal {
+    let tool = name.to_owned();
+    let within = |toolset: &&Toolset| caller.bound().is_none_or(|bound| bound.contains(toolset));
+    match definition.toolsets.iter().find(within) {
+        Some(toolset) => Refusal::NotSelected {
+            tool,
+            toolset: toolset.as_str(),
+            selected: caller.toolset_names(),
+        },
+        None => Refusal::NotOffered {
+            tool,
+            toolset: definition.toolsets.first().map_or("all", |toolset| toolset.as_str()),
+            offered: names(caller.bound().unwrap_or_default()),
+        },
+    }
 }
 
 fn describe(definition: &ToolDefinition) -> Tool {

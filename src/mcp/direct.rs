@@ -2,7 +2,7 @@
 //! tasks) they need nothing, and it costs more than they do themselves. Only what is asked in the plainest way goes
 //! here: whatever is unusual about a request, right or wrong, is rmcp's to judge.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -18,7 +18,11 @@ use rmcp::model::{
 };
 use serde::Deserialize;
 
-use super::{Caller, Reply, endpoint::json_reply, observe::Asked};
+use super::{
+    Caller, Reply,
+    endpoint::json_reply,
+    observe::{Asked, known_version},
+};
 
 /// What answers calls without a client to talk back to.
 pub trait Direct: Send + Sync {
@@ -41,11 +45,10 @@ impl Asked for DirectCall {
         &self.id
     }
 
-    fn protocol_version(&self) -> Cow<'_, str> {
+    fn protocol_version(&self) -> &'static str {
         // Only the first version has no such header.
-        only(&self.parts.headers, "mcp-protocol-version")
-            .unwrap_or(ProtocolVersion::V_2025_03_26.as_str())
-            .into()
+        let first = ProtocolVersion::V_2025_03_26;
+        known_version(only(&self.parts.headers, "mcp-protocol-version").unwrap_or(first.as_str()))
     }
 
     fn meta(&self) -> Option<&MetaObject> {

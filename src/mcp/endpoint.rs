@@ -3,7 +3,10 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONTENT_LENGTH, CONTENT_TYPE},
+};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use rmcp::{
     ServerHandler,
@@ -16,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Direct, SessionLimits, Sessions, direct,
-    envelope::{self, Envelope},
+    envelope::{self, Envelope, INVALID_REQUEST, PARSE_ERROR, malformed},
 };
 use crate::{
     events::{EventLimits, MemoryEvents},
@@ -30,6 +33,9 @@ const FIRST_MODERN_VERSION: &str = "2026-07-28";
 /// How often idle sessions and old events are looked for, at least.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// How the library begins to say that it cannot read a message.
+const UNREADABLE: &str = "fail to deserialize";
+const INTERNAL_ERROR: i32 = -32603;
 
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointConfig {
@@ -93,15 +99,16 @@ impl<H: ServerHandler> Endpoint<H> {
 
     /// Answers one request of an authenticated principal.
     pub async fn handle(&self, request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+        let is_modern = is_modern(request.headers());
         let envelope = match *request.method() {
-            Method::POST => match envelope::inspect(body, self.max_json_depth) {
+            Method::POST => match envelope::inspect(body, self.max_json_depth, is_modern) {
                 Ok(envelope) => Some(envelope),
                 Err(malformed) => return json_reply(StatusCode::BAD_REQUEST, &malformed.to_json()),
             },
             _ => None,
         };
         // `initialize` exists only in the older versions, whatever version it names.
-        if is_modern(request.headers()) && envelope != Some(Envelope::Initialize) {
+        if is_modern && envelope != Some(Envelope::Initialize) {
             let (mut parts, full) = request.into_parts();
             if let (Some(direct), Some(Envelope::Call)) = (&self.direct, envelope) {
                 parts = match direct::answer_modern(direct, parts, body).await {
@@ -111,9 +118,9 @@ impl<H: ServerHandler> Endpoint<H> {
             }
             let request = Request::from_parts(parts, full);
             // Boxed, as below: the library's futures are large, and would be moved once for every caller.
-            return Box::pin(self.modern.handle(request)).await;
+            return answered(Box::pin(self.modern.handle(request)).await, body).await;
         }
-        self.handle_legacy(request, envelope, principal).await
+        answered(self.handle_legacy(request, envelope, principal).await, body).await
     }
 
     async fn handle_legacy(
@@ -160,6 +167,44 @@ fn closed(mut reply: Reply) -> Reply {
         *reply.status_mut() = StatusCode::NO_CONTENT;
     }
     reply
+}
+
+/// The library refuses in plain text what it cannot read or does not accept; who sends JSON-RPC reads JSON-RPC.
+async fn answered(reply: Reply, body: &Bytes) -> Reply {
+    let status = reply.status();
+    let is_readable = reply.headers().get(CONTENT_TYPE).is_some_and(|kind| {
+        let kind = kind.as_bytes();
+        kind.starts_with(b"application/json") || kind.starts_with(b"text/event-stream")
+    });
+    if is_readable || !status.is_client_error() && !status.is_server_error() {
+        return reply;
+    }
+    let (mut parts, said) = reply.into_parts();
+    let Ok(said) = said.collect().await;
+    let said = String::from_utf8_lossy(&said.to_bytes()).into_owned();
+    let (code, message) = match status {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if said.starts_with(UNREADABLE) => {
+            parts.status = StatusCode::BAD_REQUEST;
+            (
+                PARSE_ERROR,
+                "the body is not a JSON-RPC message that can be read".to_owned(),
+            )
+        }
+        _ if status.is_client_error() => (INVALID_REQUEST, said),
+        _ => {
+            tracing::warn!(%status, said, "a message was not answered");
+            (INTERNAL_ERROR, "the gateway could not answer this".to_owned())
+        }
+    };
+    let error = malformed(envelope::id_of(body), code, message);
+    let mut json = json_reply(parts.status, &error.to_json());
+    // What else is said, such as which methods there are, stays.
+    for (name, value) in &parts.headers {
+        if name != CONTENT_TYPE && name != CONTENT_LENGTH {
+            json.headers_mut().insert(name, value.clone());
+        }
+    }
+    json
 }
 
 fn not_found(message: &str) -> Reply {

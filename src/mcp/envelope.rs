@@ -1,7 +1,9 @@
 //! A first look at a message, before the protocol library reads it: is it JSON, is it sane, what is it?
 //! The library answers malformed bodies in plain text; clients deserve JSON-RPC errors.
 
-use serde::Deserialize;
+mod params;
+
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// What the rest of the endpoint needs to know of a message.
@@ -26,15 +28,18 @@ impl Malformed {
     }
 }
 
-const PARSE_ERROR: i32 = -32700;
-const INVALID_REQUEST: i32 = -32600;
+pub(super) const PARSE_ERROR: i32 = -32700;
+pub(super) const INVALID_REQUEST: i32 = -32600;
 const INVALID_PARAMS: i32 = -32602;
+
+/// Methods of the older era only.
+const REMOVED: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(default)]
     jsonrpc: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "present")]
     id: Option<Value>,
     #[serde(default)]
     method: Option<Value>,
@@ -46,29 +51,21 @@ struct Message<'a> {
     error: Option<serde::de::IgnoredAny>,
 }
 
-#[derive(Deserialize)]
-struct CallParams {
-    name: Option<Value>,
-    arguments: Option<ObjectOrElse>,
+/// Tells a member that is null from one that is not there.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
-/// Tells an object from anything else without keeping it.
-struct ObjectOrElse {
-    is_object: bool,
+/// The id under which a message is answered, as far as it can be read.
+pub(super) fn id_of(body: &[u8]) -> Value {
+    let message = serde_json::from_slice::<Message<'_>>(body);
+    message.ok().and_then(|message| message.id).unwrap_or_default()
 }
 
-impl<'de> Deserialize<'de> for ObjectOrElse {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&serde_json::value::RawValue>::deserialize(deserializer)?;
-        Ok(Self {
-            is_object: raw.get().starts_with('{') || raw.get() == "null",
-        })
-    }
-}
-
-/// Checks the shape of a body.
-pub(super) fn inspect(body: &[u8], max_depth: usize) -> Result<Envelope, Malformed> {
-    if nesting(body) > max_depth {
+/// Checks the shape of a body, which came as one of the newer era or not.
+pub(super) fn inspect(body: &[u8], max_depth: usize, is_modern: bool) -> Result<Envelope, Malformed> {
+    let shape = Shape::of(body);
+    if shape.depth > max_depth {
         return Err(malformed(
             Value::Null,
             INVALID_REQUEST,
@@ -78,6 +75,11 @@ pub(super) fn inspect(body: &[u8], max_depth: usize) -> Result<Envelope, Malform
     if body.trim_ascii_start().first() == Some(&b'[') {
         let why = "batches are not supported; send each message as a request of its own";
         return Err(malformed(Value::Null, INVALID_REQUEST, why));
+    }
+    // What is not looked at here would pass, and be refused by the library in words for nobody.
+    if shape.has_lone_surrogate {
+        let why = "the body is not valid JSON: an escape such as \\ud83d is half of a character";
+        return Err(malformed(Value::Null, PARSE_ERROR, why));
     }
     let message: Message<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => {
@@ -89,10 +91,13 @@ pub(super) fn inspect(body: &[u8], max_depth: usize) -> Result<Envelope, Malform
     if message.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
         return Err(malformed(id, INVALID_REQUEST, "`jsonrpc` must be \"2.0\""));
     }
-    if message
+    let is_id = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
+    // Only an answer to what could not be read has none.
+    let may_be_null = message.method.is_none();
+    if !message
         .id
         .as_ref()
-        .is_some_and(|id| !id.is_string() && !id.is_i64() && !id.is_u64())
+        .is_none_or(|id| is_id(id) || may_be_null && id.is_null())
     {
         return Err(malformed(
             Value::Null,
@@ -101,7 +106,7 @@ pub(super) fn inspect(body: &[u8], max_depth: usize) -> Result<Envelope, Malform
         ));
     }
     match message.method {
-        Some(Value::String(method)) => inspect_request(&method, message.params, id),
+        Some(Value::String(method)) => inspect_request(&method, message.params, id, is_modern),
         Some(_) => Err(malformed(id, INVALID_REQUEST, "`method` must be a string")),
         None if message.result.is_some() || message.error.is_some() => Ok(Envelope::Other),
         None => Err(malformed(id, INVALID_REQUEST, "`method` is missing")),
@@ -112,34 +117,24 @@ fn inspect_request(
     method: &str,
     params: Option<&serde_json::value::RawValue>,
     id: Value,
+    is_modern: bool,
 ) -> Result<Envelope, Malformed> {
     let text = params.map_or("{}", |params| params.get());
     if !text.starts_with('{') {
         return Err(malformed(id, INVALID_PARAMS, "`params` must be an object"));
     }
-    match method {
-        "initialize" => Ok(Envelope::Initialize),
-        // The library takes a call it cannot read for an unknown method; this names what is wrong.
-        "tools/call" => {
-            let call: CallParams =
-                serde_json::from_str(text).map_err(|error| malformed(id.clone(), INVALID_PARAMS, error.to_string()))?;
-            if !call.name.is_some_and(|name| name.is_string()) {
-                return Err(malformed(
-                    id,
-                    INVALID_PARAMS,
-                    "`params.name` must be the name of a tool",
-                ));
-            }
-            if call.arguments.is_some_and(|arguments| !arguments.is_object) {
-                return Err(malformed(id, INVALID_PARAMS, "`params.arguments` must be an object"));
-            }
-            Ok(Envelope::Call)
-        }
-        _ => Ok(Envelope::Other),
+    // A method that the newer era has not got takes no parameters there, right or wrong.
+    if !(is_modern && REMOVED.contains(&method)) {
+        params::check(method, text).map_err(|why| malformed(id, INVALID_PARAMS, why))?;
     }
+    Ok(match method {
+        "initialize" => Envelope::Initialize,
+        "tools/call" => Envelope::Call,
+        _ => Envelope::Other,
+    })
 }
 
-fn malformed(id: Value, code: i32, message: impl Into<String>) -> Malformed {
+pub(super) fn malformed(id: Value, code: i32, message: impl Into<String>) -> Malformed {
     Malformed {
         id,
         code,
@@ -147,31 +142,66 @@ fn malformed(id: Value, code: i32, message: impl Into<String>) -> Malformed {
     }
 }
 
-/// How deeply objects and arrays are nested, found without building them.
-fn nesting(body: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = body.iter();
+/// What can be seen of a body without building what it says.
+#[derive(Default)]
+struct Shape {
+    /// How deeply objects and arrays are nested.
+    depth: usize,
+    /// Whether a string has half of a character.
+    has_lone_surrogate: bool,
+}
+
+impl Shape {
+    fn of(body: &[u8]) -> Self {
+        let (mut depth, mut shape) = (0_usize, Self::default());
+        let mut bytes = body.iter();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'{' | b'[' => {
+                    depth += 1;
+                    shape.depth = shape.depth.max(depth);
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'"' => shape.has_lone_surrogate |= !skip_string(&mut bytes),
+                _ => {}
+            }
+        }
+        shape
+    }
+}
+
+/// Skips the rest of a string, and tells whether its escapes make whole characters.
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) -> bool {
+    let mut is_whole = true;
     while let Some(byte) = bytes.next() {
         match byte {
-            b'{' | b'[' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => skip_string(&mut bytes),
+            b'"' => return is_whole,
+            b'\\' if bytes.next() == Some(&b'u') => is_whole &= skip_character(bytes),
             _ => {}
         }
     }
-    deepest
+    is_whole
 }
 
-fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => return,
-            b'\\' => drop(bytes.next()),
-            _ => {}
+/// Skips what follows `\u`: one code unit, or two that are a character together.
+fn skip_character(bytes: &mut std::slice::Iter<'_, u8>) -> bool {
+    let code_unit = |digits: &[u8]| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let rest = bytes.as_slice();
+    match rest.get(..4).and_then(code_unit) {
+        Some(0xD800..0xDC00) => {
+            let second = rest.get(4..10).and_then(|rest| code_unit(rest.strip_prefix(b"\\u")?));
+            let is_pair = second.is_some_and(|second| (0xDC00..0xE000).contains(&second));
+            if is_pair {
+                *bytes = rest[10..].iter();
+            }
+            is_pair
         }
+        Some(0xDC00..0xE000) => false,
+        // What is no escape at all is found by those who read it.
+        _ => true,
     }
 }
 
@@ -181,7 +211,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn code(body: &str) -> Option<i32> {
-        inspect(body.as_bytes(), 16).err().map(|malformed| malformed.code)
+        inspect(body.as_bytes(), 16, false)
+            .err()
+            .map(|malformed| malformed.code)
     }
 
     #[test]
@@ -190,17 +222,19 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#" {"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#,
+            r#"{"jsonrpc":"2.0","id":"\ud83d\ude00 \\ud83d \u00e9","method":"ping"}"#,
         ] {
-            assert_eq!(inspect(body.as_bytes(), 16), Ok(Envelope::Other), "{body}");
+            assert_eq!(inspect(body.as_bytes(), 16, false), Ok(Envelope::Other), "{body}");
         }
         for body in [
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"a":"[[[[[[[[[[[[[[[["}}}"#,
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":null}}"#,
         ] {
-            assert_eq!(inspect(body.as_bytes(), 16), Ok(Envelope::Call), "{body}");
+            assert_eq!(inspect(body.as_bytes(), 16, false), Ok(Envelope::Call), "{body}");
         }
-        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
-        assert_eq!(inspect(initialize.as_bytes(), 16), Ok(Envelope::Initialize));
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        assert_eq!(inspect(initialize.as_bytes(), 16, false), Ok(Envelope::Initialize));
     }
 
     #[test]
@@ -222,17 +256,20 @@ mod tests {
                 INVALID_PARAMS,
             ),
             (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#,
+                r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}"#,
                 INVALID_PARAMS,
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"resources/read"}"#, INVALID_PARAMS),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\ud83d"}}"#,
+                PARSE_ERROR,
             ),
             (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
-                INVALID_PARAMS,
+                r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\ud83d\ud83d"}}"#,
+                PARSE_ERROR,
             ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":[1]}}"#,
-                INVALID_PARAMS,
-            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","other":"\ude00"}"#, PARSE_ERROR),
         ];
         for (body, expected) in cases {
             assert_eq!(code(body), Some(expected), "{body}");
@@ -243,12 +280,15 @@ mod tests {
             "]".repeat(40)
         );
         assert_eq!(code(&deep), Some(INVALID_REQUEST));
+        let removed = r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe"}"#;
+        assert_eq!(code(removed), Some(INVALID_PARAMS));
+        assert_eq!(inspect(removed.as_bytes(), 16, true), Ok(Envelope::Other));
     }
 
     proptest! {
         #[test]
         fn nothing_panics(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = inspect(&body, 16);
+            let _ = inspect(&body, 16, false);
         }
     }
 }

@@ -25,7 +25,7 @@ use super::{
     Caller, Catalogue,
     catalogue::Refusal,
     client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
-    observe::observe,
+    observe::{Target, observe},
     prompts, resources,
     subscriptions::{MAX_PER_PRINCIPAL, Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
@@ -172,7 +172,7 @@ impl ServerHandler for GatewayHandler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        observe(&self.metrics, "initialize", None, &context, async {
+        observe(&self.metrics, "initialize", Target::Nothing, &context, async {
             context.peer.set_peer_info(request.clone());
             self.negotiate_initialize(&request)
         })
@@ -181,7 +181,7 @@ impl ServerHandler for GatewayHandler {
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
-        observe(&self.metrics, "server/discover", None, &context, async {
+        observe(&self.metrics, "server/discover", Target::Nothing, &context, async {
             Ok(DiscoverResult::from_server_info(versions, self.get_info()))
         })
         .await
@@ -192,7 +192,7 @@ impl ServerHandler for GatewayHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        observe(&self.metrics, "tools/list", None, &context, async {
+        observe(&self.metrics, "tools/list", Target::Nothing, &context, async {
             let tools = self.catalogue.visible(caller(&context.extensions)?);
             // What is visible depends on the token, so no shared cache may keep it.
             Ok(ListToolsResult::with_all_items(tools)
@@ -208,12 +208,11 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let context = Arc::new(context);
-        // A name that is no tool's would make a new time series for every guess.
         let known = self.catalogue.known_name(&request.name);
         observe(
             &self.metrics,
             "tools/call",
-            known,
+            Target::Tool(known),
             &*context,
             self.call(request, &context),
         )
@@ -232,7 +231,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/get", None, &*context, async {
+        observe(&self.metrics, "tasks/get", Target::Nothing, &*context, async {
             let call = self.task_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, id, request_id(&context));
@@ -247,7 +246,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/update", None, &*context, async {
+        observe(&self.metrics, "tasks/update", Target::Nothing, &*context, async {
             let call = self.task_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
@@ -262,7 +261,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/cancel", None, &*context, async {
+        observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
             let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
             cancelled.map(drop).map_err(|error| tasks::not_found(&error))
         })
@@ -278,7 +277,7 @@ impl ServerHandler for GatewayHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        observe(&self.metrics, "resources/list", None, &context, async {
+        observe(&self.metrics, "resources/list", Target::Nothing, &context, async {
             let cursor = request.and_then(|request| request.cursor);
             let page = self.view(&context)?.list(cursor.as_deref());
             let page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
@@ -295,11 +294,17 @@ impl ServerHandler for GatewayHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        observe(&self.metrics, "resources/templates/list", None, &context, async {
-            Ok(resources::templates()
-                .with_ttl_ms(LIST_TTL_MS)
-                .with_cache_scope(CacheScope::Private))
-        })
+        observe(
+            &self.metrics,
+            "resources/templates/list",
+            Target::Nothing,
+            &context,
+            async {
+                Ok(resources::templates()
+                    .with_ttl_ms(LIST_TTL_MS)
+                    .with_cache_scope(CacheScope::Private))
+            },
+        )
         .await
     }
 
@@ -308,12 +313,18 @@ impl ServerHandler for GatewayHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        observe(&self.metrics, "resources/read", None, &context, async {
-            let read = self.view(&context)?.read(&request.uri).await;
-            let read = read.map_err(|error| resources::failure(&error, &request.uri))?;
-            let result = resources::contents(read).with_ttl_ms(0);
-            Ok(result.with_cache_scope(CacheScope::Private).into())
-        })
+        observe(
+            &self.metrics,
+            "resources/read",
+            Target::Resource(&request.uri),
+            &context,
+            async {
+                let read = self.view(&context)?.read(&request.uri).await;
+                let read = read.map_err(|error| resources::failure(&error, &request.uri))?;
+                let result = resources::contents(read).with_ttl_ms(0);
+                Ok(result.with_cache_scope(CacheScope::Private).into())
+            },
+        )
         .await
     }
 
@@ -322,12 +333,18 @@ impl ServerHandler for GatewayHandler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        observe(&self.metrics, "resources/subscribe", None, &context, async {
-            let (principal, peer) = (&caller(&context.extensions)?.principal.id, context.peer.clone());
-            let view = self.view(&context)?;
-            self.watches
-                .subscribe(request.uri, &view, principal, peer, &self.notices)
-        })
+        observe(
+            &self.metrics,
+            "resources/subscribe",
+            Target::Resource(&request.uri),
+            &context,
+            async {
+                let (principal, peer) = (&caller(&context.extensions)?.principal.id, context.peer.clone());
+                let view = self.view(&context)?;
+                self.watches
+                    .subscribe(request.uri.clone(), &view, principal, peer, &self.notices)
+            },
+        )
         .await
     }
 
@@ -336,10 +353,16 @@ impl ServerHandler for GatewayHandler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        observe(&self.metrics, "resources/unsubscribe", None, &context, async {
-            self.watches.unsubscribe(&request.uri);
-            Ok(())
-        })
+        observe(
+            &self.metrics,
+            "resources/unsubscribe",
+            Target::Resource(&request.uri),
+            &context,
+            async {
+                self.watches.unsubscribe(&request.uri);
+                Ok(())
+            },
+        )
         .await
     }
 
@@ -362,7 +385,7 @@ impl ServerHandler for GatewayHandler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let request = context.request_context();
-        observe(&self.metrics, "subscriptions/listen", None, request, async {
+        observe(&self.metrics, "subscriptions/listen", Target::Nothing, request, async {
             let principal = &caller(&request.extensions)?.principal.id;
             self.notices.listen(self.view(request)?, principal, &context).await
         })
@@ -374,7 +397,7 @@ impl ServerHandler for GatewayHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        observe(&self.metrics, "prompts/list", None, &context, async {
+        observe(&self.metrics, "prompts/list", Target::Nothing, &context, async {
             Ok(prompts::list()
                 .with_ttl_ms(LIST_TTL_MS)
                 .with_cache_scope(CacheScope::Private))
@@ -387,7 +410,8 @@ impl ServerHandler for GatewayHandler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        observe(&self.metrics, "prompts/get", None, &context, async {
+        let name = request.name.clone();
+        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
             Ok(prompts::get(request)?.into())
         })
         .await
@@ -398,7 +422,7 @@ impl ServerHandler for GatewayHandler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        observe(&self.metrics, "completion/complete", None, &context, async {
+        observe(&self.metrics, "completion/complete", Target::Nothing, &context, async {
             prompts::complete(request, &self.view(&context)?).await
         })
         .await

@@ -12,8 +12,8 @@ use crate::{
 /// Which tools a client wants to see. A selection narrows what its token allows; it never widens it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Empty: what the tenant has, else the default set.
-    pub toolsets: Vec<Toolset>,
+    /// None: what the tenant has, else the default set. An empty selection is one of no tools.
+    pub toolsets: Option<Vec<Toolset>>,
     pub readonly: bool,
     /// Empty: all of the tenant's.
     pub servers: Vec<String>,
@@ -31,16 +31,14 @@ pub struct Caller {
 impl Caller {
     pub fn new(principal: Arc<Principal>, scope: Scope, selection: &Selection) -> Self {
         let bound = &principal.tenant.toolsets;
-        let toolsets: Vec<Toolset> = match (selection.toolsets.is_empty(), bound.is_empty()) {
-            (true, true) => Toolset::defaults().collect(),
-            (true, false) => bound.clone(),
-            (false, true) => selection.toolsets.clone(),
-            (false, false) => selection
-                .toolsets
-                .iter()
-                .copied()
-                .filter(|toolset| bound.contains(toolset))
-                .collect(),
+        let toolsets: Vec<Toolset> = match (&selection.toolsets, bound.is_empty()) {
+            (None, true) => Toolset::defaults().collect(),
+            (None, false) => bound.clone(),
+            (Some(selected), true) => selected.clone(),
+            (Some(selected), false) => {
+                let within = |toolset: &Toolset| bound.contains(toolset);
+                selected.iter().copied().filter(within).collect()
+            }
         };
         Self {
             principal,
@@ -55,8 +53,13 @@ impl Caller {
     }
 
     pub(super) fn toolset_names(&self) -> String {
-        let names: Vec<&str> = self.toolsets.iter().map(|toolset| toolset.as_str()).collect();
-        names.join(", ")
+        names(&self.toolsets)
+    }
+
+    /// What the tenant offers, if an operator has bounded it.
+    pub(super) fn bound(&self) -> Option<&[Toolset]> {
+        let bound = &self.principal.tenant.toolsets;
+        (!bound.is_empty()).then_some(bound)
     }
 
     pub(super) fn is_readonly(&self) -> bool {
@@ -86,4 +89,12 @@ impl Caller {
         };
         Call::new(principal, self.scope.clone(), services.clone(), client).offering(Arc::clone(&self.toolsets))
     }
+}
+
+pub(super) fn names(toolsets: &[Toolset]) -> String {
+    if toolsets.is_empty() {
+        return "none".to_owned();
+    }
+    let names: Vec<&str> = toolsets.iter().map(|toolset| toolset.as_str()).collect();
+    names.join(", ")
 }

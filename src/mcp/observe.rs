@@ -5,17 +5,25 @@ use std::{borrow::Cow, pin::Pin, time::Instant};
 use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResponse, CallToolResult, MetaObject, RequestId},
+    model::{CallToolResponse, CallToolResult, InitializeResult, MetaObject, ProtocolVersion, RequestId},
     service::RequestContext,
 };
 use tracing::{Instrument, Span, field};
 
 use crate::telemetry::{Metrics, Operation, set_remote_parent};
 
+/// Longer names than this are nobody's.
+const MAX_NAME_CHARS: usize = 256;
+
 /// How an answer counts: a tool that failed is an answered request and still an error.
 pub(super) trait Observed {
     fn tool_failed(&self) -> bool {
         false
+    }
+
+    /// The version that was agreed upon, if the answer settles it.
+    fn negotiated(&self) -> Option<&ProtocolVersion> {
+        None
     }
 }
 
@@ -32,7 +40,11 @@ impl Observed for CallToolResult {
 }
 
 impl Observed for rmcp::model::ListToolsResult {}
-impl Observed for rmcp::model::InitializeResult {}
+impl Observed for InitializeResult {
+    fn negotiated(&self) -> Option<&ProtocolVersion> {
+        Some(&self.protocol_version)
+    }
+}
 impl Observed for rmcp::model::DiscoverResult {}
 impl Observed for rmcp::model::GetTaskResult {}
 impl Observed for rmcp::model::ListResourcesResult {}
@@ -43,12 +55,60 @@ impl Observed for rmcp::model::GetPromptResponse {}
 impl Observed for rmcp::model::CompleteResult {}
 impl Observed for () {}
 
+/// What an operation is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Target<'a> {
+    Nothing,
+    /// A tool that there is: another name would make a new time series for every guess.
+    Tool(Option<&'static str>),
+    Prompt(&'a str),
+    Resource(&'a str),
+}
+
+impl<'a> Target<'a> {
+    fn tool(self) -> Option<&'static str> {
+        match self {
+            Self::Tool(tool) => tool,
+            _ => None,
+        }
+    }
+
+    fn prompt(self) -> Option<&'a str> {
+        match self {
+            Self::Prompt(name) => Some(beginning(name)),
+            _ => None,
+        }
+    }
+
+    fn resource(self) -> Option<&'a str> {
+        match self {
+            Self::Resource(uri) => Some(beginning(uri)),
+            _ => None,
+        }
+    }
+}
+
+/// What a client sends may be of any length; so much of it tells what it was.
+fn beginning(text: &str) -> &str {
+    let end = text
+        .char_indices()
+        .nth(MAX_NAME_CHARS)
+        .map_or(text.len(), |(end, _)| end);
+    &text[..end]
+}
+
 /// What is known of a request, whichever way it came.
 pub(super) trait Asked: Sync {
     fn id(&self) -> &RequestId;
-    fn protocol_version(&self) -> Cow<'_, str>;
+    /// One of those that are spoken here: what a client says would make a new time series each time.
+    fn protocol_version(&self) -> &'static str;
     fn meta(&self) -> Option<&MetaObject>;
     fn parts(&self) -> Option<&Parts>;
+}
+
+pub(super) fn known_version(version: &str) -> &'static str {
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str);
+    known.find(|known| *known == version).unwrap_or("unknown")
 }
 
 impl Asked for RequestContext<RoleServer> {
@@ -56,9 +116,9 @@ impl Asked for RequestContext<RoleServer> {
         &self.id
     }
 
-    fn protocol_version(&self) -> Cow<'_, str> {
+    fn protocol_version(&self) -> &'static str {
         let version = RequestContext::protocol_version(self);
-        version.map_or("unknown".into(), |version| version.as_str().to_owned().into())
+        version.map_or("unknown", |version| known_version(version.as_str()))
     }
 
     fn meta(&self) -> Option<&MetaObject> {
@@ -75,15 +135,20 @@ impl Asked for RequestContext<RoleServer> {
 pub(super) fn observe<'a, T: Observed + 'a>(
     metrics: &'a Metrics,
     method: &'static str,
-    tool: Option<&'static str>,
+    target: Target<'a>,
     request: &'a dyn Asked,
     operation: impl Future<Output = Result<T, ErrorData>> + Send + 'a,
 ) -> Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>> {
     Box::pin(async move {
         let started = Instant::now();
-        let protocol_version = &*request.protocol_version();
-        let span = span(method, tool, request, protocol_version);
+        let span = span(method, target, request);
         let result = operation.instrument(span.clone()).await;
+        let negotiated = result.as_ref().ok().and_then(Observed::negotiated);
+        let protocol_version = match negotiated {
+            Some(version) => known_version(version.as_str()),
+            None => request.protocol_version(),
+        };
+        span.record("mcp.protocol.version", protocol_version);
         let code;
         let outcome = match &result {
             Ok(answer) if answer.tool_failed() => Err("tool_error"),
@@ -100,7 +165,7 @@ pub(super) fn observe<'a, T: Observed + 'a>(
         metrics.operation(
             Operation {
                 method,
-                tool,
+                tool: target.tool(),
                 protocol_version,
             },
             outcome,
@@ -110,18 +175,21 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     })
 }
 
-fn span(method: &'static str, tool: Option<&str>, request: &dyn Asked, protocol_version: &str) -> Span {
+fn span(method: &'static str, target: Target<'_>, request: &dyn Asked) -> Span {
+    let tool = target.tool();
     // At this level spans cost nothing unless a collector wants them, or somebody looks closely.
     let span = tracing::debug_span!(
         "mcp",
-        otel.name = &*span_name(method, tool),
+        otel.name = &*span_name(method, tool.or(target.prompt())),
         otel.kind = "server",
         mcp.method.name = method,
-        mcp.protocol.version = protocol_version,
+        mcp.protocol.version = field::Empty,
         jsonrpc.request.id = %request.id(),
         network.transport = "tcp",
         network.protocol.name = "http",
         gen_ai.tool.name = tool,
+        gen_ai.prompt.name = target.prompt(),
+        mcp.resource.uri = target.resource(),
         gen_ai.operation.name = tool.map(|_| "execute_tool"),
         mcp.session.id = session_id(request),
         error.type = field::Empty,
@@ -136,9 +204,9 @@ fn span(method: &'static str, tool: Option<&str>, request: &dyn Asked, protocol_
     span
 }
 
-fn span_name(method: &'static str, tool: Option<&str>) -> Cow<'static, str> {
-    match tool {
-        Some(tool) => format!("{method} {tool}").into(),
+fn span_name(method: &'static str, name: Option<&str>) -> Cow<'static, str> {
+    match name {
+        Some(name) => format!("{method} {name}").into(),
         None => method.into(),
     }
 }
@@ -146,4 +214,94 @@ fn span_name(method: &'static str, tool: Option<&str>) -> Cow<'static, str> {
 /// Only protocol versions with sessions send the header.
 fn session_id(request: &dyn Asked) -> Option<&str> {
     request.parts()?.headers.get("mcp-session-id")?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fmt::Write,
+        sync::{Arc, Mutex},
+    };
+
+    use tracing::{Subscriber, span};
+    use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt, registry};
+
+    use super::*;
+
+    struct Request(RequestId);
+
+    impl Asked for Request {
+        fn id(&self) -> &RequestId {
+            &self.0
+        }
+
+        fn protocol_version(&self) -> &'static str {
+            "2026-07-28"
+        }
+
+        fn meta(&self) -> Option<&MetaObject> {
+            None
+        }
+
+        fn parts(&self) -> Option<&Parts> {
+            None
+        }
+    }
+
+    /// Writes down what spans are told.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<String>>);
+
+    impl field::Visit for Written {
+        fn record_debug(&mut self, field: &field::Field, value: &dyn std::fmt::Debug) {
+            let mut text = self.0.lock().expect("no panic");
+            write!(text, "{}={value:?};", field.name()).expect("memory");
+        }
+    }
+
+    impl<S: Subscriber> Layer<S> for Written {
+        fn on_new_span(&self, attributes: &span::Attributes<'_>, _: &span::Id, _: Context<'_, S>) {
+            attributes.record(&mut self.clone());
+        }
+
+        fn on_record(&self, _: &span::Id, values: &span::Record<'_>, _: Context<'_, S>) {
+            values.record(&mut self.clone());
+        }
+    }
+
+    async fn written<T: Observed + Send>(method: &'static str, target: Target<'_>, answer: T) -> String {
+        let (written, metrics) = (Written::default(), Metrics::new("test", None).expect("metrics"));
+        let _default = tracing::subscriber::set_default(registry().with(written.clone()));
+        let request = Request(RequestId::Number(1));
+        let observed = observe(&metrics, method, target, &request, async { Ok(answer) }).await;
+        assert!(observed.is_ok());
+        written.0.lock().expect("no panic").clone()
+    }
+
+    #[tokio::test]
+    async fn spans_say_what_an_operation_is_about() {
+        let read = written("resources/read", Target::Resource("notebook://list"), ()).await;
+        assert!(read.contains("mcp.resource.uri=\"notebook://list\""), "{read}");
+        assert!(read.contains("otel.name=\"resources/read\""), "{read}");
+        assert!(read.contains("mcp.protocol.version=\"2026-07-28\""), "{read}");
+        let got = written("prompts/get", Target::Prompt("explain_notebook"), ()).await;
+        assert!(got.contains("gen_ai.prompt.name=\"explain_notebook\""), "{got}");
+        assert!(got.contains("otel.name=\"prompts/get explain_notebook\""), "{got}");
+        let called = written("tools/call", Target::Tool(Some("run_code")), ()).await;
+        assert!(called.contains("gen_ai.tool.name=\"run_code\""), "{called}");
+    }
+
+    #[tokio::test]
+    async fn versions_are_those_that_are_spoken_here() {
+        assert_eq!(known_version("2025-11-25"), "2025-11-25");
+        assert_eq!(known_version("2099-01-01"), "unknown");
+        let mut result = InitializeResult::default();
+        result.protocol_version = ProtocolVersion::V_2025_06_18;
+        let initialized = written("initialize", Target::Nothing, result).await;
+        assert!(
+            initialized.contains("mcp.protocol.version=\"2025-06-18\""),
+            "{initialized}"
+        );
+        assert!(!initialized.contains("2026"), "{initialized}");
+    }
 }

@@ -5,7 +5,9 @@ use std::io::IsTerminal;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, filter::ParseError, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 use super::{Metrics, metrics::resource};
 use crate::config::{LogFormat, TelemetryConfig};
@@ -13,7 +15,7 @@ use crate::config::{LogFormat, TelemetryConfig};
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     #[error("telemetry.log_level: {0}")]
-    Filter(#[from] tracing_subscriber::filter::ParseError),
+    Filter(#[from] ParseError),
     #[error("telemetry.otlp_endpoint: {0}")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
     #[error("metrics: {0}")]
@@ -56,15 +58,22 @@ pub fn init(config: &TelemetryConfig) -> Result<(Metrics, TelemetryGuard), Telem
             .with_tracer(tracer.tracer("jupyter-mcp-gateway"))
             .with_filter(EnvFilter::new("info,jupyter_mcp_gateway=debug"))
     });
-    // rmcp tells of every session's start and end; its warnings are enough unless more is asked for.
-    let filter = EnvFilter::try_new(format!("rmcp=warn,{}", config.log_level))?;
-    let logs = log_layer(config.log_format).with_filter(filter);
+    let logs = log_layer(config.log_format).with_filter(filter(&config.log_level)?);
     // Not `.with(None)`: beside a layer without a filter, no span or event is ever switched off for good,
     // and those that the filter above refuses would cost every request.
     let mut layers = vec![logs.boxed()];
     layers.extend(traces.map(Layer::boxed));
     tracing_subscriber::registry().with(layers).try_init()?;
     Ok((metrics.clone(), TelemetryGuard { tracer, metrics }))
+}
+
+/// The target of what the protocol library logs.
+const LIBRARY: &str = "rmcp";
+
+/// It tells of every session's start and end; its warnings are enough unless more is asked for. What its service
+/// loop calls errors are answers to clients that have gone, which is theirs to do.
+fn filter(level: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("{LIBRARY}=warn,{LIBRARY}::service=off,{level}"))
 }
 
 fn log_layer(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
@@ -79,5 +88,27 @@ fn log_layer(format: LogFormat) -> Box<dyn Layer<Registry> + Send + Sync> {
             .with_current_span(true)
             .with_span_list(false)
             .boxed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::{Level, subscriber::with_default};
+
+    use super::*;
+
+    const SERVICE: &str = concat!("rmcp", "::service");
+
+    #[test]
+    fn clients_that_leave_are_no_errors_and_ours_are() {
+        let logs = |level: &str| tracing_subscriber::registry().with(filter(level).expect("a filter"));
+        with_default(logs("info"), || {
+            assert!(tracing::enabled!(target: "jupyter_mcp_gateway::mcp", Level::ERROR));
+            assert!(tracing::enabled!(target: concat!("rmcp", "::transport"), Level::WARN));
+            assert!(!tracing::enabled!(target: SERVICE, Level::ERROR));
+        });
+        with_default(logs(&format!("info,{SERVICE}=debug")), || {
+            assert!(tracing::enabled!(target: SERVICE, Level::DEBUG), "if it is asked for");
+        });
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     auth::Principal,
     execution::{Claim, Engine, Owner},
@@ -67,6 +69,8 @@ pub struct Services {
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
     pub connections: Arc<Connections>,
+    /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
+    pub last_call: CancellationToken,
 }
 
 #[derive(Clone)]
@@ -137,6 +141,11 @@ impl Call {
     /// The notebooks that principals have given names.
     pub(super) fn connections(&self) -> &Connections {
         &self.services.connections
+    }
+
+    /// Returns when the gateway is about to leave.
+    pub(super) async fn last_call(&self) {
+        self.services.last_call.cancelled().await;
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {

@@ -1,6 +1,6 @@
 //! The commands that end by themselves, as the binary.
 
-use std::io::Write;
+use std::{ffi::OsStr, io::Write, os::unix::ffi::OsStrExt};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -24,6 +24,8 @@ fn wrong_usage_exits_with_2() {
         &["serve", "--listen", "nowhere"],
         &["check-config"],
         &["token", "new"],
+        &["token", "new", "--name", " "],
+        &["tools", "--toolsets", "nonsense"],
     ] {
         let ended = run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.stderr);
@@ -53,6 +55,30 @@ fn a_bad_config_is_named_by_file_and_key_and_exits_with_64() {
     let missing = run(&["check-config", "--config", "no-such-file.toml"]);
     assert_eq!(missing.code, Some(64));
     assert!(missing.stderr.contains("no-such-file.toml"));
+}
+
+#[test]
+fn variables_that_are_no_text_stop_nothing_unless_they_are_settings() {
+    let undecodable = OsStr::from_bytes(b"\xff");
+    let config = file("");
+    let check = |variable: &str| {
+        let mut command = gateway_command();
+        command
+            .arg("check-config")
+            .arg("--config")
+            .arg(config.path())
+            .env(variable, undecodable);
+        ended(command.output().unwrap())
+    };
+    let foreign = check("SOMEBODY_ELSES");
+    assert_eq!(foreign.code, Some(0), "{}", foreign.stderr);
+    let ours = check("JMG__HTTP__LISTEN");
+    assert_eq!(ours.code, Some(64), "{}", ours.stderr);
+    assert!(
+        ours.stderr.starts_with("env JMG__HTTP__LISTEN: http.listen: "),
+        "{}",
+        ours.stderr
+    );
 }
 
 #[test]
@@ -111,6 +137,8 @@ fn a_store_that_this_version_cannot_use_is_refused() {
             "{command}: {}",
             ended.stderr
         );
+        let named = format!("{}: store.url: ", postgres.path().display());
+        assert!(ended.stderr.starts_with(&named), "{command}: {}", ended.stderr);
     }
 }
 
@@ -210,7 +238,7 @@ fn the_catalogue_is_shown_to_people_and_programs() {
     assert!(tools[0]["inputSchema"].is_object() && tools[0]["outputSchema"].is_object());
     let unknown = run(&["tools", "--toolsets", "nonsense"]);
     assert!(
-        unknown.code != Some(0) && unknown.stderr.contains("allowed: gateway"),
+        unknown.code == Some(2) && unknown.stderr.contains("allowed: gateway"),
         "{}",
         unknown.stderr
     );

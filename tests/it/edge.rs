@@ -97,6 +97,49 @@ async fn foreign_hosts_and_origins_are_refused_on_every_route() {
 }
 
 #[tokio::test]
+async fn a_request_has_one_host_and_one_origin() {
+    let gateway = Gateway::start().await;
+    let get = |target: &str, headers: &str| format!("GET {target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+    let here = "Host: {address}\r\n";
+    for (target, headers, status) in [
+        ("/healthz", here.to_owned(), 200),
+        ("http://{address}/healthz", here.to_owned(), 200),
+        ("/healthz", format!("{here}{here}"), 400),
+        ("/healthz", format!("{here}Host: evil.example\r\n"), 400),
+        ("/healthz", format!("Host: evil.example\r\n{here}"), 400),
+        ("http://evil.example/healthz", here.to_owned(), 400),
+        ("http://{address}/healthz", "Host: evil.example\r\n".to_owned(), 400),
+        ("http://evil.example/healthz", "Host: evil.example\r\n".to_owned(), 403),
+        ("http://localhost/healthz", "Host: \u{e4}\r\n".to_owned(), 400),
+        (
+            "/healthz",
+            format!("{here}Origin: http://localhost\r\nOrigin: http://evil.example\r\n"),
+            400,
+        ),
+    ] {
+        let request = get(target, &headers);
+        assert_eq!(gateway.status_of(&request).await, status, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_at_an_address_of_their_own_are_guarded_too() {
+    let gateway = Gateway::with("http.metrics_listen = \"127.0.0.1:0\"").await;
+    let client = reqwest::Client::new();
+    let url = gateway.metrics_url("/metrics");
+    assert_eq!(send(client.get(&url)).await.status, 200);
+    assert_eq!(send(client.get(&url).header("host", "10.1.2.3:9090")).await.status, 200);
+    for path in ["/metrics", "/nothing"] {
+        let url = gateway.metrics_url(path);
+        let rebound = send(client.get(&url).header("host", "evil.example")).await;
+        assert_eq!(rebound.status, 403, "{path}");
+        let page = send(client.get(&url).header("origin", "https://evil.example")).await;
+        assert_eq!(page.status, 403, "{path}");
+    }
+    assert_eq!(get(&gateway, "/metrics").await.status, 404);
+}
+
+#[tokio::test]
 async fn a_browser_of_an_allowed_origin_may_ask_first() {
     let gateway = Gateway::with("http.allowed_origins = [\"https://app.example.org\"]").await;
     let preflight = reqwest::Client::new()
@@ -154,6 +197,21 @@ async fn malformed_messages_get_json_rpc_errors() {
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":3}}"#,
             -32602,
         ),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"resources/read"}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"completion/complete"}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"resources/subscribe"}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":"\ud83d"}}}"#,
+            -32700,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":1e999}}"#,
+            -32700,
+        ),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, -32600),
     ];
     for (body, code) in cases {
         let answer = send(post(&gateway, body)).await;
@@ -162,6 +220,20 @@ async fn malformed_messages_get_json_rpc_errors() {
             (400, Some(code)),
             "{body}"
         );
+        // The newer era looks first at headers that are missing here, and has its own methods.
+        let modern = send(post(&gateway, body).header("mcp-protocol-version", wire::MODERN_VERSION)).await;
+        assert_eq!(modern.status, 400, "{body}");
+        assert!(modern.json()["error"]["code"].is_i64(), "{body}: {}", modern.text);
+    }
+    for (accept, kind) in [
+        ("image/png", "application/json"),
+        ("application/json, text/event-stream", "text/plain"),
+    ] {
+        let request = reqwest::Client::new().post(gateway.url("/mcp")).bearer_auth(TOKEN);
+        let request = request.header("accept", accept).header("content-type", kind);
+        let answer = send(request.body(initialize())).await;
+        assert!(answer.status.is_client_error(), "{}", answer.text);
+        assert_eq!(answer.json()["error"]["code"], -32600, "{}", answer.text);
     }
 }
 
@@ -231,6 +303,8 @@ async fn metrics_count_operations_by_the_conventions() {
     agent.call("get_base_url", json!({ "server": "nowhere" })).await.error();
     agent.request("tools/call", json!({ "name": "no_such_tool" })).await;
     send(post_without_token(&gateway, initialize())).await;
+    let newer = initialize().replace(wire::LEGACY_VERSION, "2099-01-01");
+    assert_eq!(send(post(&gateway, newer)).await.status, 200);
     let text = get(&gateway, "/metrics").await.text;
     let line = |parts: &[&str]| text.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     let count = "mcp_server_operation_duration_seconds_count";
@@ -253,7 +327,17 @@ async fn metrics_count_operations_by_the_conventions() {
         line(&["jmg_http_rejections_total", "reason=\"token_missing\""]),
         "{text}"
     );
-    assert!(!text.contains("no_such_tool") && !text.contains(TOKEN));
+    assert!(
+        line(&[
+            count,
+            "mcp_method_name=\"initialize\"",
+            "mcp_protocol_version=\"2025-11-25\""
+        ]),
+        "{text}"
+    );
+    for said_by_clients in ["no_such_tool", "2099-01-01", TOKEN] {
+        assert!(!text.contains(said_by_clients), "{text}");
+    }
 }
 
 #[tokio::test]

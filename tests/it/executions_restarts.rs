@@ -112,6 +112,43 @@ async fn what_runs_when_the_gateway_leaves_is_taken_up_by_the_next() {
 }
 
 #[tokio::test]
+async fn a_single_run_that_is_taken_up_and_completes_has_nothing_to_explain() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let run = json!({ "path": stage.path, "code": WAITS, "timeout": 0 });
+    let running = id(&agent.call("run_code", run).await.ok());
+    eventually("it has begun", async || stage.folder.has("runs").then_some(())).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    let (_gateway, agent) = stage.gateway().await;
+    stage.folder.write("go", "");
+    let result = ended(&agent, &running).await;
+    assert_eq!(result["status"], "completed", "{result}");
+    assert!(result["reason"].is_null(), "{result}");
+}
+
+#[tokio::test]
+async fn calls_that_wait_are_answered_before_the_gateway_leaves() {
+    for era in [Era::Legacy, Era::Modern] {
+        let folder = lab().folder();
+        let path = folder.write("w.ipynb", &notebook(&[]));
+        let gateway = Gateway::with("[http]\ndrain_timeout = \"2s\"").await;
+        let agent = Agent::connect(&gateway, era).await;
+        let code = "import time\nopen('begun', 'w').close()\ntime.sleep(10)";
+        let waiting = agent.call("run_code", json!({ "path": path, "code": code, "timeout": 60 }));
+        let leaving = async {
+            eventually("it has begun", async || folder.has("begun").then_some(())).await;
+            gateway.drain().start();
+        };
+        let (answer, ()) = tokio::join!(waiting, leaving);
+        let result = answer.ok();
+        assert_eq!(result["status"], "running", "{era:?}: {result}");
+        assert!(result["execution_id"].is_string(), "{era:?}: {result}");
+        gateway.gone().await;
+    }
+}
+
+#[tokio::test]
 async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
     let stage = Stage::new().await;
     let (gateway, agent) = stage.gateway().await;

@@ -57,6 +57,11 @@ async fn the_tenant_bounds_its_tokens() {
     let gateway = Gateway::configured(&config).await;
     let agent = Agent::connect_to(&gateway.url("/mcp?toolsets=all"), "asks-for-all", Era::Modern).await;
     assert_eq!(agent.tools().await, ["list_documents", "get_document_info"]);
+    let outside = agent.call("list_nbs", json!({})).await.error();
+    assert!(
+        outside.contains("operator") && !outside.contains("?toolsets"),
+        "{outside}"
+    );
 }
 
 #[tokio::test]
@@ -123,6 +128,61 @@ async fn path_rules_hold_whatever_the_spelling() {
         assert!(refused.contains("path rules"), "{tool}: {refused}");
     }
     assert!(folder.has("open/a.txt") && folder.has("secret/b.txt"));
+}
+
+#[tokio::test]
+async fn what_is_denied_does_not_move_with_the_directory_it_is_in() {
+    let folder = lab().folder();
+    for file in ["open/a.txt", "open/deep/b.txt", "secret/c.txt", "above/private/d.txt"] {
+        folder.write(file, "x");
+    }
+    let name = &folder.name;
+    let rules = format!("paths = [\"{name}/**\", \"!{name}/secret/**\", \"!{name}/above/private/**\"]");
+    let gateway = Gateway::configured(&people(&person("bounded-two", &rules))).await;
+    let agent = Agent::with_token(&gateway, "bounded-two", Era::Modern).await;
+    let path = |relative: &str| folder.path(relative);
+    let rename = |from: &str, to: &str| ("rename_document", json!({ "path": path(from), "newPath": path(to) }));
+    let one = |tool, at: &str| (tool, json!({ "path": path(at) }));
+    for (tool, arguments) in [
+        rename("secret", "stolen"),
+        rename("secret", "secret"),
+        rename("above", "stolen"),
+        rename("above/private", "stolen"),
+        rename("open", "secret"),
+        rename("open", "above/private"),
+        rename("open/deep", "secret/deep"),
+        one("delete_document", "secret"),
+        one("delete_document", "above"),
+        one("delete_document", "above/private"),
+        one("get_document_info", "secret"),
+        one("get_document_info", "above/private"),
+        (
+            "create_document",
+            json!({ "path": path("secret"), "type": "directory" }),
+        ),
+        (
+            "copy_document",
+            json!({ "path": path("above"), "copyPath": path("stolen") }),
+        ),
+    ] {
+        let refused = agent.call(tool, arguments.clone()).await.error();
+        assert!(refused.contains("path rules"), "{tool} {arguments}: {refused}");
+        assert!(!folder.has("stolen"), "{tool} {arguments}");
+    }
+    let named = agent
+        .call("delete_document", json!({ "path": path("above") }))
+        .await
+        .error();
+    assert!(named.contains(&format!("`!{name}/above/private/**`")), "{named}");
+    assert!(folder.has("secret/c.txt") && folder.has("above/private/d.txt"));
+
+    let (tool, arguments) = rename("open", "opened");
+    agent.call(tool, arguments).await.ok();
+    agent
+        .call("delete_document", json!({ "path": path("opened/deep/b.txt") }))
+        .await
+        .ok();
+    assert!(folder.has("opened/a.txt") && !folder.has("opened/deep/b.txt"));
 }
 
 #[tokio::test]
@@ -228,6 +288,33 @@ async fn headers_select_as_the_url_does() {
         "{}",
         answer.text
     );
+}
+
+#[tokio::test]
+async fn selections_without_anything_in_common_select_nothing() {
+    let gateway = Gateway::start().await;
+    let list = |query: &str| {
+        let list = reqwest::Client::new().post(gateway.url(&format!("/mcp{query}")));
+        list.header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .bearer_auth(TOKEN)
+            .header("mcp-protocol-version", wire::MODERN_VERSION)
+            .header("mcp-method", "tools/list")
+            .body(modern_list())
+    };
+    let none = send(list("?toolsets=url").header("x-mcp-toolsets", "session")).await;
+    assert_eq!(none.json()["result"]["tools"], json!([]), "{}", none.text);
+    let repeated = list("").header("x-mcp-toolsets", "url").header("x-mcp-toolsets", "all");
+    let repeated = send(repeated).await.json();
+    assert_eq!(repeated["result"]["tools"].as_array().map(Vec::len), Some(2));
+    for name in ["x-mcp-toolsets", "x-mcp-readonly", "x-mcp-server"] {
+        let refused = send(list("").header(name, b"\xc3\xa4".as_slice())).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.json()["error"]),
+            (400, &json!("bad_selection")),
+            "{name}"
+        );
+    }
 }
 
 fn modern_list() -> String {

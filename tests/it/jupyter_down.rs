@@ -46,7 +46,11 @@ async fn each_kind_of_broken_server_gets_its_own_advice() {
     let wrong_token = server("refused", lab().url(), "not-the-token");
     let cases = [
         ("down", server("down", "http://127.0.0.1:9/", "t"), "cannot be reached"),
-        ("page", server("page", &answering(HTML).await, "t"), "instead of JSON"),
+        (
+            "page",
+            server("page", &answering(HTML).await, "t"),
+            "with HTML instead of JSON",
+        ),
         (
             "notfound",
             server("notfound", &answering(HTML_404).await, "t"),
@@ -108,5 +112,9 @@ async fn a_server_that_never_answers_times_out_and_delays_nobody() {
     );
     let listed = agent.call("list_servers", json!({})).await.ok();
     assert_eq!(listed["servers"][0]["reachable"], false);
+    assert!(
+        listed.to_string().contains("within 3 s"),
+        "as long as it was waited: {listed}"
+    );
     assert_eq!(listed["servers"][1]["reachable"], true);
 }

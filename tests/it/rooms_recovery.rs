@@ -49,16 +49,6 @@ async fn converged(agent: &Agent, lab: &OwnLab, path: &str, expected: &[String])
     let cells = eventually("the gateway, the person and the file agree", async || {
         let cells = read(agent, path).await;
         let agreed = human.cells() == cells && cells_on_disk(&lab.file(path))? == cells;
-        if !agreed {
-            eprintln!(
-                cells.iter().map(|c| c.source.clone()).collect::<Vec<_>>(),
-                human.sources(),
-                cells_on_disk(&lab.file(path))?
-                    .iter()
-                    .map(|c| c.source.clone())
-                    .collect::<Vec<_>>()
-            );
-        }
         agreed.then_some(cells)
     })
     .await;

@@ -117,7 +117,7 @@ impl Worker {
         execution.end_step(piece.step, ending.status, ending.reason);
         let stops = match ending.status {
             // What an earlier process queued behind it is not begun by this one.
-            ExecutionStatus::Completed if piece.resumed => {
+            ExecutionStatus::Completed if piece.resumed && execution.next_step().is_some() => {
                 let why = "the gateway was restarted before the cells after it ran";
                 execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
                 true

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 
-use super::{GatewayHandler, caller_of, failure, observe, render, request_id_of};
+use super::{GatewayHandler, Target, caller_of, failure, observe, render, request_id_of};
 use crate::{
     execution::Question,
     mcp::{Caller, Direct, DirectCall},
@@ -34,7 +34,7 @@ impl Direct for GatewayHandler {
                 Ok(render(definition.name, request_id_of(Some(&call.parts)), result))
             };
             let known = self.catalogue.known_name(&call.params.name);
-            let answered = observe(&self.metrics, "tools/call", known, &call, read).await;
+            let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &call, read).await;
             answered.unwrap_or_else(|error| failure(&error.message))
         })
     }

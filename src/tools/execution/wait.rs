@@ -46,7 +46,8 @@ pub(in crate::tools) fn patience(call: &Call, argument: &str, seconds: Option<f6
         .map_err(|_| ToolError::argument(argument, format!("{seconds} is not a number of seconds, 0 or more")))
 }
 
-/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out.
+/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out, or the
+/// gateway leaves, after which another one knows the execution by its id.
 pub(in crate::tools) async fn wait(
     call: &Call,
     execution: &Arc<Execution>,
@@ -102,6 +103,7 @@ pub(in crate::tools) async fn wait(
             }
             _ = heartbeat.tick(), if follows => tell(call, execution).await,
             () = sleep_until(deadline) => break,
+            () = call.last_call() => break,
             () = call.client().cancelled() => {
                 if call.client().takes_back() {
                     left.interrupts = true;

@@ -11,7 +11,7 @@ use crate::{
         Block, Call, ToolError,
         output::{WithBlocks, to_json},
     },
-    types::truncate,
+    types::{DocPath, truncate},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -66,7 +66,9 @@ pub(super) async fn get_document_info(
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     if !arguments.include_content.unwrap_or(false) {
-        let info = info(server, &server.document(&path).await?);
+        let document = server.document(&path).await?;
+        require_kind(&call, &path, &document)?;
+        let info = info(server, &document);
         let blocks = vec![Block::Text(to_json(&info).to_string())];
         return Ok(WithBlocks {
             value: InfoWithContent {
@@ -81,6 +83,7 @@ pub(super) async fn get_document_info(
         Some(room) => (server.document(&path).await?, Some(room.content())),
         None => (server.document_with_content(&path).await?, None),
     };
+    require_kind(&call, &path, &document)?;
     let info = info(server, &document);
     let content = match content {
         Some(NewDocument::Notebook(notebook)) => Content::Notebook(notebook),
@@ -101,6 +104,14 @@ pub(super) async fn get_document_info(
         },
         blocks,
     })
+}
+
+/// Some rules deny a directory and would not deny a file of the same name.
+fn require_kind(call: &Call, path: &DocPath, document: &Document) -> Result<(), ToolError> {
+    match document.kind {
+        DocumentKind::Directory => Ok(call.principal().require_directory(path)?),
+        DocumentKind::Notebook | DocumentKind::File => Ok(()),
+    }
 }
 
 fn info(server: &JupyterServer, document: &Document) -> Info {

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::create::parse_notebook;
 use crate::{
     jupyter::{
-        DocumentKind, JupyterError, NewDocument,
+        DocumentKind, JupyterError, JupyterServer, NewDocument,
         room::{CellKind, Edit, NewCell, RoomError, RoomKind},
     },
     pool::PoolError,
     tools::{Call, ToolError, cells::Edited},
+    types::DocPath,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,12 +31,30 @@ pub(super) struct Deleted {
 pub(super) async fn delete_document(call: Call, arguments: DeleteArguments) -> Result<Deleted, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
+    require_contents(&call, server, &path, &[&path]).await?;
     server.delete(&path).await?;
     call.pool().deleted(server.name(), &path).await;
     Ok(Deleted {
         message: format!("Successfully deleted document at '{path}'"),
         path: path.to_string(),
     })
+}
+
+/// What is in a directory goes where it goes, so that all of it must be allowed, here and there. Jupyter is asked
+/// what it is only where the rules leave a doubt.
+async fn require_contents(
+    call: &Call,
+    server: &JupyterServer,
+    path: &DocPath,
+    places: &[&DocPath],
+) -> Result<(), ToolError> {
+    let refusal = places
+        .iter()
+        .find_map(|place| call.principal().require_tree(place).err());
+    match refusal {
+        Some(refusal) if server.document(path).await?.kind == DocumentKind::Directory => Err(refusal.into()),
+        _ => Ok(()),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -58,6 +77,7 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
     let server = call.server(arguments.server.as_deref())?;
     let old = call.file(&arguments.path)?;
     let new = call.file(&arguments.new_path)?;
+    require_contents(&call, server, &old, &[&old, &new]).await?;
     if old != new {
         server.rename(&old, &new).await?;
         call.pool().renamed(server.name(), &old, &new);
@@ -93,6 +113,7 @@ pub(super) async fn copy_document(call: Call, arguments: CopyArguments) -> Resul
     let server = call.server(arguments.server.as_deref())?;
     let original = call.file(&arguments.path)?;
     let copy = call.file(&arguments.copy_path)?;
+    require_contents(&call, server, &original, &[&original, &copy]).await?;
     match call
         .pool()
         .lease_open(server.name(), &original, RoomKind::of(&original))

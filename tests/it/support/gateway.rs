@@ -10,7 +10,11 @@ use jupyter_mcp_gateway::{
     telemetry::Metrics,
 };
 use rmcp::ServerHandler;
-use tokio::task::JoinHandle;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinHandle,
+};
 
 use super::lab;
 
@@ -19,6 +23,7 @@ pub const TOKEN: &str = "test-token-of-ana";
 
 pub struct Gateway {
     address: SocketAddr,
+    metrics: Option<SocketAddr>,
     drain: Drain,
     task: JoinHandle<()>,
 }
@@ -74,6 +79,7 @@ impl Gateway {
         let (address, drain) = (app.address().expect("an address"), app.drain());
         Self {
             address,
+            metrics: app.metrics_address(),
             drain,
             task: tokio::spawn(app.run()),
         }
@@ -81,6 +87,22 @@ impl Gateway {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// A URL on the address that only metrics have.
+    pub fn metrics_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.metrics.expect("an address of their own"))
+    }
+
+    /// The status of a request that is sent as it stands, but for `{address}`, which is where it goes.
+    pub async fn status_of(&self, request: &str) -> u16 {
+        let mut socket = TcpStream::connect(self.address).await.expect("a connection");
+        let request = request.replace("{address}", &self.address.to_string());
+        socket.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        status.unwrap_or_else(|| panic!("no status: {answer}"))
     }
 
     pub fn drain(&self) -> &Drain {

@@ -1,0 +1,107 @@
+//! How far a glob reaches: whether it could match something below a directory, whatever is there.
+
+use globset::GlobMatcher;
+
+use super::glob;
+use crate::types::DocPath;
+
+/// A denial as it was written, and as the steps by which it goes down.
+#[derive(Debug, Clone)]
+pub(super) struct Reach {
+    pub(super) pattern: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// `**`, and whatever cannot be told apart by names.
+    Anywhere,
+    Name(Box<GlobMatcher>),
+}
+
+impl Reach {
+    pub(super) fn new(pattern: &str) -> Result<Self, globset::Error> {
+        let mut steps = Vec::new();
+        for name in pattern.trim_start_matches("./").trim_matches('/').split('/') {
+            if name == "**" || !is_one_name(name) {
+                steps.push(Step::Anywhere);
+            } else {
+                steps.push(Step::Name(Box::new(glob(name, true)?.compile_matcher())));
+            }
+            // Where such a step ends is not known, so that it is taken to reach everything.
+            if !is_one_name(name) {
+                break;
+            }
+        }
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            steps,
+        })
+    }
+
+    /// Whether something at or below the path could be matched. Says yes where it cannot know.
+    pub(super) fn could_match_below(&self, path: &DocPath) -> bool {
+        let mut reached = vec![0];
+        for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
+            let mut next = Vec::new();
+            for at in self.with_skipped(&reached) {
+                match self.steps.get(at) {
+                    // All of the glob matched a directory above, and with it what is in it.
+                    None => return true,
+                    Some(Step::Anywhere) => next.push(at),
+                    Some(Step::Name(matcher)) if matcher.is_match(name) => next.push(at + 1),
+                    Some(Step::Name(_)) => {}
+                }
+            }
+            next.dedup();
+            reached = next;
+        }
+        !reached.is_empty()
+    }
+
+    /// `**` stands for no directory too.
+    fn with_skipped(&self, reached: &[usize]) -> Vec<usize> {
+        let mut all = Vec::new();
+        for &(mut at) in reached {
+            while let Some(Step::Anywhere) = self.steps.get(at) {
+                all.push(at);
+                at += 1;
+            }
+            all.push(at);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Whether a piece of a glob between two slashes matches names and never parts of paths. Alternatives and classes
+/// may hold or match a slash, by which the glob was split; those that plainly do not are taken as they are.
+fn is_one_name(piece: &str) -> bool {
+    let mut rest = piece;
+    while let Some(begin) = rest.find(['{', '[', ']', '}', '\\']) {
+        let (close, is_plain): (char, fn(&str) -> bool) = match rest.as_bytes()[begin] {
+            b'{' => ('}', is_plain_alternatives),
+            b'[' => (']', is_plain_class),
+            _ => return false,
+        };
+        let Some((inside, after)) = rest[begin + 1..].split_once(close) else {
+            return false;
+        };
+        if !is_plain(inside) {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+fn is_plain_alternatives(inside: &str) -> bool {
+    !inside.contains(['{', '[', '\\']) && !inside.contains("**")
+}
+
+/// No range between letters and digits has the slash in it.
+fn is_plain_class(inside: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    !inside.is_empty() && !inside.starts_with('-') && !inside.contains("--") && inside.bytes().all(is_plain)
+}
