@@ -34,6 +34,8 @@ use crate::{
 
 /// How long a kernel may take to shut down when the gateway leaves it.
 const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
+/// How often an agent whose cell runs in silence is shown to people.
+const PRESENCE: Duration = Duration::from_secs(10);
 
 /// What a worker is asked to do.
 pub(super) enum Command {
@@ -85,6 +87,8 @@ pub(super) struct Worker {
     settling: FuturesUnordered<BoxFuture<'static, (String, bool)>>,
     barrier: Option<Barrier>,
     idle_since: Instant,
+    /// When people were last shown that the agent is there.
+    shown_at: Instant,
 }
 
 /// A question to the kernel whose answer comes after all that it had to say of the run before.
@@ -106,6 +110,8 @@ enum Event {
     Settled(String, bool),
     FlushDue,
     Silence,
+    /// People should see that the agent is still there.
+    PresenceDue,
     ProbeDue,
     Told(Result<Option<RunningKernel>, JupyterError>),
     Idle,
@@ -134,6 +140,7 @@ impl Worker {
             settling: FuturesUnordered::new(),
             barrier: None,
             idle_since: Instant::now(),
+            shown_at: Instant::now(),
         }
     }
 
@@ -148,6 +155,7 @@ impl Worker {
                 Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
                 Event::FlushDue => self.flush(),
                 Event::Silence => self.ask(),
+                Event::PresenceDue => self.stay_present(),
                 Event::ProbeDue => {
                     if let Some(kernel) = &mut self.kernel {
                         kernel.probe().await;
@@ -219,6 +227,7 @@ impl Worker {
             state = told => Event::Told(state),
             () = sleep_until(probes_at.unwrap_or(gives_up)), if probes_at.is_some() => Event::ProbeDue,
             () = sleep_until(asks_at.unwrap_or(gives_up)), if asks_at.is_some() => Event::Silence,
+            () = sleep_until(self.shown_at + PRESENCE), if self.active.is_some() => Event::PresenceDue,
             Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
             () = sleep_until(gives_up), if is_idle => Event::Idle,
         }

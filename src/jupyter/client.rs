@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dashmap::DashSet;
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::{JupyterError, sessions::Starting};
+use super::{JupyterError, room::Lobby, sessions::Starting};
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
@@ -35,6 +36,10 @@ pub struct JupyterServer {
     loads_progressively: AtomicBool,
     /// Notebooks whose kernels are being started.
     pub(super) starting: Starting,
+    /// Kernels that the gateway itself started for notebooks.
+    pub(super) started: DashSet<String>,
+    /// Where agents are listed as online.
+    pub(super) lobby: Lobby,
 }
 
 impl JupyterServer {
@@ -65,6 +70,8 @@ impl JupyterServer {
             metrics,
             loads_progressively: AtomicBool::new(false),
             starting: Starting::default(),
+            started: DashSet::new(),
+            lobby: Lobby::default(),
         })
     }
 

@@ -13,6 +13,7 @@ mod document;
 mod edit;
 mod handle;
 mod json;
+mod lobby;
 mod notebook;
 mod replay;
 mod saving;
@@ -24,6 +25,8 @@ pub use document::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail}
 pub use edit::{CellKind, Edit, EditError, NewCell};
 pub use handle::{Acknowledgement, CellOrder, CellWritten, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
 pub use notebook::Cell;
+
+pub(super) use lobby::Lobby;
 
 use crate::types::DocPath;
 

@@ -47,9 +47,12 @@ impl JupyterServer {
         Ok(sessions.into_iter().filter_map(with_kernel).collect())
     }
 
+    /// The session of a document. Two are there if JupyterLab and the gateway started one at the same time, for
+    /// JupyterLab names the document only afterwards; then people's is the one that counts.
     pub async fn session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
         let sessions = self.sessions().await?;
-        Ok(sessions.into_iter().find(|session| session.is_of(path)))
+        let of_path = sessions.into_iter().filter(|session| session.is_of(path));
+        Ok(of_path.min_by_key(|session| self.started.contains(&session.kernel.id)))
     }
 
     /// The kernel that runs for a document, if one does. Starts none.
@@ -80,9 +83,19 @@ impl JupyterServer {
         let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
         let body = json!({ "path": path.as_str(), "name": path.name(), "type": "notebook", "kernel": kernel });
         let request = self.patient(self.request(Method::POST, SESSIONS).json(&body));
-        match self.json(request, path.as_str()).await {
-            Err(error) => Err(self.explain_start(error, kernel_name).await),
-            started => started,
+        let started: NotebookSession = match self.json(request, path.as_str()).await {
+            Err(error) => return Err(self.explain_start(error, kernel_name).await),
+            Ok(started) => started,
+        };
+        self.started.insert(started.kernel.id.clone());
+        match self.session_of(path).await {
+            Ok(Some(peoples)) if peoples.id != started.id => {
+                tracing::info!(%path, "a person started a kernel at the same time; theirs is used");
+                // Nobody has used the other one yet.
+                let _ = self.shutdown_kernel(&started.kernel.id).await;
+                Ok(peoples)
+            }
+            _ => Ok(started),
         }
     }
 

@@ -326,3 +326,26 @@ async fn another_language_runs_as_well() {
     assert_ne!(ended["status"], "completed", "{ended}");
     assert_eq!(std::fs::read_to_string(jupyter.file("runs")).unwrap(), "once\n");
 }
+
+/// JupyterLab starts a kernel under a name that nobody knows and names the notebook afterwards, so that both may start
+/// one at the same time.
+#[tokio::test]
+async fn of_two_kernels_of_a_notebook_that_of_the_people_counts() {
+    let scene = Scene::new(&["x = 1"]).await;
+    scene.run(0, 1).await.ok();
+    let ours = scene.kernel().await;
+    let session = json!({ "path": "5e5510", "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
+    let started: Value = person()
+        .send(Method::POST, "api/sessions", session)
+        .await
+        .json()
+        .await
+        .unwrap();
+    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
+    person()
+        .send(Method::PATCH, &named, json!({ "path": scene.path }))
+        .await;
+    let stat = scene.call("get_nb_stat", json!({})).await.ok();
+    assert_eq!(stat["kernel"]["id"], started["kernel"]["id"]);
+    assert_ne!(stat["kernel"]["id"], ours.as_str());
+}

@@ -127,3 +127,57 @@ async fn what_changes_all_the_time_is_saved_in_between() {
     })
     .await;
 }
+
+/// JupyterLab's side panel lists who is online from a room that belongs to no document.
+#[tokio::test]
+async fn an_agent_at_work_is_listed_as_online() {
+    let (gateway, folder) = (Gateway::start().await, lab().folder());
+    let path = folder.write("n.ipynb", &notebook(&["1"]));
+    let address = format!(
+        "ws://{}/api/collaboration/room/JupyterLab:globalAwareness?token={}",
+        lab().address(),
+        lab().token()
+    );
+    let (mut panel, _) = tokio_tungstenite::connect_async(address).await.expect("the room opens");
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let modify = json!({ "path": path, "modifications": [{ "range": { "start": 0 }, "content": "2" }] });
+    agent.call("modify_nb_cells", modify).await.ok();
+    let listed = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            let frame = futures::StreamExt::next(&mut panel)
+                .await
+                .expect("more")
+                .expect("a frame");
+            let text = String::from_utf8_lossy(&frame.into_data()).into_owned();
+            if text.contains(&format!("notebook:{path}")) {
+                return text;
+            }
+        }
+    });
+    let listed = listed.await.expect("the agent is listed");
+    assert!(listed.contains(r#""display_name":"ana""#), "{listed}");
+}
+
+#[tokio::test]
+async fn the_cursor_of_an_agent_is_where_it_edited_last_also_at_the_end() {
+    let (gateway, folder) = (Gateway::start().await, lab().folder());
+    let path = folder.write("n.ipynb", &notebook(&["first", "second"]));
+    let (agent, human) = (Agent::connect(&gateway, Era::Modern).await, Human::join(&path).await);
+    let cursor = async |what: &str, differs_from: Value| {
+        eventually(what, async || {
+            let others = human.others();
+            let cursors = others.iter().map(|state| state["cursors"][0]["head"].clone());
+            cursors
+                .into_iter()
+                .find(|head| !head.is_null() && *head != differs_from)
+        })
+        .await
+    };
+    let modify = |cell: usize, content: &str| json!({ "path": path, "modifications": [{ "range": { "start": cell }, "content": content }] });
+    agent.call("modify_nb_cells", modify(0, "f1rst")).await.ok();
+    let middle = cursor("a cursor in the middle", Value::Null).await;
+    assert!(middle["item"].is_object(), "{middle}");
+    agent.call("modify_nb_cells", modify(1, "second and more")).await.ok();
+    let end = cursor("a cursor at the end", middle).await;
+    assert!(end["type"].is_object() && end["item"].is_null(), "{end}");
+}

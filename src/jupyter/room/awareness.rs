@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::wire::AwarenessEntry;
 
@@ -31,30 +31,47 @@ struct Agent {
     client: u64,
     clock: u64,
     user: Value,
-    cursors: Value,
+    /// What it says of itself beside its name.
+    members: Map<String, Value>,
     last_active: Instant,
     last_sent: Option<Instant>,
 }
 
 impl Awareness {
-    /// Shows an agent in the room, with its cursor if it has one.
+    /// Shows an agent in the room, with its cursor if it has one; else with that which it had.
     pub(super) fn show(&mut self, id: &Arc<str>, name: &str, cursors: Option<Value>) {
+        let had = self
+            .agents
+            .get(id)
+            .and_then(|agent| agent.members.get("cursors"))
+            .cloned();
+        let cursors = cursors.or(had).unwrap_or_else(|| json!([]));
+        self.say(id, name, Map::from_iter([("cursors".to_owned(), cursors)]));
+    }
+
+    /// Shows an agent with what it says of itself. Returns whether that is news.
+    pub(super) fn say(&mut self, id: &Arc<str>, name: &str, members: Map<String, Value>) -> bool {
         let now = Instant::now();
         let agent = self.agents.entry(Arc::clone(id)).or_insert_with(|| Agent {
             client: super::new_client_id(),
             clock: 0,
             user: user(id, name),
-            cursors: json!([]),
+            members: Map::new(),
             last_active: now,
             last_sent: None,
         });
         agent.last_active = now;
-        if let Some(cursors) = cursors
-            && agent.cursors != cursors
-        {
-            agent.cursors = cursors;
+        let is_new = agent.members != members;
+        if is_new {
+            agent.members = members;
             agent.last_sent = None;
         }
+        is_new
+    }
+
+    /// Whether no agent is here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.agents.is_empty()
     }
 
     /// What others say of themselves. Returns whether a newcomer should be told who is here.
@@ -79,8 +96,13 @@ impl Awareness {
 
     /// What must be said now: presences that changed or would be forgotten, and agents that left.
     pub(super) fn due(&mut self) -> Vec<AwarenessEntry> {
-        let now = Instant::now();
         let autosave = self.autosave();
+        self.due_with(&[("autosave", autosave.into())])
+    }
+
+    /// The same, with something that all of them say.
+    pub(super) fn due_with(&mut self, common: &[(&str, Value)]) -> Vec<AwarenessEntry> {
+        let now = Instant::now();
         let mut entries = Vec::new();
         self.agents.retain(|_, agent| {
             let left = now.duration_since(agent.last_active) > AGENT_LEAVES_AFTER;
@@ -90,8 +112,10 @@ impl Awareness {
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
-                let state = json!({ "user": agent.user, "autosave": autosave, "cursors": agent.cursors });
-                entries.push(agent.say(state.to_string()));
+                let mut state = agent.members.clone();
+                state.insert("user".to_owned(), agent.user.clone());
+                state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+                entries.push(agent.say(Value::Object(state).to_string()));
                 agent.last_sent = Some(now);
             }
             !left

@@ -18,8 +18,8 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use yrs::{
-    ArrayRef, Assoc, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, MapRef, Observable, OffsetKind,
-    Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    ArrayRef, Assoc, BranchID, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, MapRef, Observable,
+    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
@@ -310,13 +310,21 @@ impl Document {
             Some(cell) => source_of(&self.map(&txn, cell)?, &txn)?,
             None => self.source.clone(),
         };
-        let at = text.sticky_index(&txn, (*offset).min(text.len(&txn)), Assoc::After)?;
         let id = |id: &yrs::block::ID| json!({ "client": id.client.get(), "clock": id.clock });
         // JupyterLab reads all four members, so those that say nothing must be there too.
-        let position = match at.scope() {
-            IndexScope::Relative(item) => json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 }),
-            IndexScope::Nested(branch) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
-            IndexScope::Root(name) => json!({ "type": null, "tname": **name, "item": null, "assoc": 0 }),
+        let of_item = |item| json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 });
+        let of_branch = |branch| json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 });
+        let of_root = |name: &str| json!({ "type": null, "tname": name, "item": null, "assoc": 0 });
+        let at = text.sticky_index(&txn, (*offset).min(text.len(&txn)), Assoc::After);
+        let position = match at.as_ref().map(yrs::StickyIndex::scope) {
+            Some(IndexScope::Relative(item)) => of_item(item),
+            Some(IndexScope::Nested(branch)) => of_branch(branch),
+            Some(IndexScope::Root(name)) => of_root(name),
+            // Nothing stands after the end of a text that it could stick to; the text itself means its end.
+            None => match text.hook().id() {
+                BranchID::Nested(branch) => of_branch(branch),
+                BranchID::Root(name) => of_root(name),
+            },
         };
         Some(json!([{ "anchor": position, "head": position, "primary": true, "empty": true }]))
     }

@@ -17,7 +17,7 @@ use super::{
     acknowledgement::{Lost, Ticket},
     awareness::Awareness,
     document::{Applied, Document},
-    task,
+    lobby, task,
     wire::Message,
 };
 use crate::{
@@ -331,7 +331,7 @@ impl Room {
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
             let mut applied = state.document.apply_local(author, edits, if_revision)?;
-            state.awareness.show(author, name, applied.cursors.take());
+            self.show(&mut state, author, name, applied.cursors.take());
             self.dispatch(&mut state, applied)
         };
         match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
@@ -357,10 +357,11 @@ impl Room {
     ) -> Result<Option<CellWritten>, RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        let Some((applied, outputs)) = state.document.write_cell(author, cell, write) else {
+        let Some((mut applied, outputs)) = state.document.write_cell(author, cell, write) else {
             return Ok(None);
         };
-        state.awareness.show(author, name, None);
+        let cursors = applied.cursors.take().filter(|_| write.begin);
+        self.show(&mut state, author, name, cursors);
         let (acknowledgement, _) = self.dispatch(&mut state, applied);
         Ok(Some(CellWritten {
             outputs,
@@ -369,12 +370,23 @@ impl Room {
         }))
     }
 
+    /// Shows that an agent is still at work, although it writes nothing.
+    pub fn stays(&self, author: &Arc<str>, name: &str) {
+        self.show(&mut self.0.write(), author, name, None);
+    }
+
+    /// Shows an agent to the people in the room, and in the list of who is online.
+    fn show(&self, state: &mut State, author: &Arc<str>, name: &str, cursors: Option<Value>) {
+        state.awareness.show(author, name, cursors);
+        lobby::enter(&self.0.server, author, name, &state.path);
+    }
+
     /// Removes the outputs of all cells; how many had any.
     pub fn clear_outputs(&self, author: &Arc<str>, name: &str) -> Result<usize, RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
         let (applied, cleared) = state.document.clear_outputs(author);
-        state.awareness.show(author, name, None);
+        self.show(&mut state, author, name, None);
         self.dispatch(&mut state, applied);
         Ok(cleared.len())
     }

@@ -66,6 +66,7 @@ impl Document {
         let map = self.map(&txn, cell)?;
         if write.begin {
             begin(&map, &mut txn);
+            self.caret = Some((Some(cell.to_owned()), 0));
         }
         let written = write
             .outputs
