@@ -20,6 +20,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use crate::store::{Activities, Activity};
 pub use error::ExecutionError;
 pub use job::{CellSnapshot, Execution, Owner, Question, Snapshot};
 
@@ -30,7 +31,7 @@ use self::{
 use crate::{
     jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
     pool::{Lease, Pool, PoolEvent},
-    store::{Activities, ExecutionFilter, ExecutionRecord, OtherGateway, Store},
+    store::{ExecutionFilter, ExecutionRecord, OtherGateway, Store},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 

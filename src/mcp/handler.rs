@@ -280,7 +280,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<ListResourcesResult, ErrorData> {
         observe(&self.metrics, "resources/list", None, &context, async {
             let cursor = request.and_then(|request| request.cursor);
-            let page = self.view(&context)?.list(cursor.as_deref());
+            let page = self.view(&context)?.list(cursor.as_deref()).await;
             let page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
             // Notebooks open and close at any moment.
             Ok(resources::list(page)

@@ -44,11 +44,6 @@ impl Cells {
         Self { language, cells, names }
     }
 
-    pub(super) fn has_errors(&self) -> bool {
-        let mut outputs = self.cells.iter().flat_map(|cell| &cell.outputs);
-        outputs.any(|output| output.get("output_type").is_some_and(|kind| kind == "error"))
-    }
-
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.cells.iter().position(|cell| cell.id == id)
     }
