@@ -36,7 +36,7 @@ impl View {
             Address::List => self.read_list().await,
             Address::Template(name) => read_template(&name)?,
             Address::Current => {
-                let opened = self.current().ok_or(ResourceError::CURRENT)?;
+                let opened = self.current().ok_or(ResourceError::NoCurrent)?;
                 self.read_part(opened, &Part::Srcmd).await?
             }
             Address::Notebook {
