@@ -350,11 +350,12 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// What can be judged without knowing the caller; the rest is seen to while listening.
+    /// What can be judged without knowing the caller, whom rmcp does not tell here. Whether a notebook is open
+    /// is not judged: for those who may not read it that would be news.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| View::is_address(uri));
+            uris.retain(|uri| View::can_be_watched(uri));
             uris.truncate(MAX_PER_PRINCIPAL - 1);
         }
         Some(accepted)
