@@ -376,7 +376,8 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         observe(&self.metrics, "prompts/list", None, &context, async {
-            Ok(prompts::list()
+            let caller = caller(&context.extensions)?;
+            Ok(prompts::list(|tool| self.catalogue.is_visible(tool, caller))
                 .with_ttl_ms(LIST_TTL_MS)
                 .with_cache_scope(CacheScope::Private))
         })
@@ -389,7 +390,9 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         observe(&self.metrics, "prompts/get", None, &context, async {
-            Ok(prompts::get(request)?.into())
+            let caller = caller(&context.extensions)?;
+            let told = prompts::get(request, |tool| self.catalogue.is_visible(tool, caller))?;
+            Ok(told.into())
         })
         .await
     }
