@@ -1,6 +1,6 @@
 //! What is read of notebooks that are not as simple as one would like: cells of one name, other names, what was run.
 
-use jupyter_mcp_gateway::srcbook::parse;
+use jupyter_mcp_gateway::srcbook::{parse, templates};
 use serde_json::{Value, json};
 
 use crate::support::{Agent, Era, Gateway, agent::ERAS, lab, notebook::notebook};
@@ -116,6 +116,28 @@ async fn every_list_tells_what_was_run_and_what_failed() {
                 (&json!(0), &json!(false))
             );
             assert!(quiet["lastExecuted"].is_null(), "{quiet}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_template_runs_in_the_environment_that_comes_with_the_gateway() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::executing(&gateway, Era::Modern).await;
+    let rows: Vec<String> = (0..60)
+        .map(|n| format!("{n},{},{}", ["x", "", "z"][n % 3], n % 2))
+        .collect();
+    let (example, own) = (lab().folder(), lab().folder());
+    own.write("data.csv", &format!("size,mark,target\n{}\n", rows.join("\n")));
+    for template in templates() {
+        for folder in [&example, &own] {
+            let path = folder.path(&format!("{}.ipynb", template.name));
+            let made = json!({ "path": path, "template": template.name });
+            agent.call("create_notebook", made).await.ok();
+            let all = json!([{ "start": 0, "end": template.book().cells.len() }]);
+            let run = json!({ "path": path, "ranges": all, "timeout": 120 });
+            let ran = agent.call("execute_nb_cells", run).await.ok();
+            assert_eq!(ran["status"], "completed", "{}: {ran}", template.name);
         }
     }
 }
