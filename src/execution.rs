@@ -23,6 +23,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use crate::store::{Activities, Activity};
 pub use error::ExecutionError;
 pub use job::{CellSnapshot, Execution, Owner, Question, Snapshot};
 
@@ -237,6 +238,11 @@ impl Engine {
         Ok(records.into_iter().map(Snapshot::from).collect())
     }
 
+    /// How much the owner ran in each notebook.
+    pub async fn activities(&self, owner: &Owner) -> Result<Activities, ExecutionError> {
+        Ok(self.shared.store.activities(&owner.tenant, &owner.principal).await?)
+    }
+
     /// Asks for an execution to end: the kernel is interrupted if it runs, and it leaves the queue if it waits.
     pub async fn cancel(&self, execution: &Arc<Execution>) {
         self.tell(execution, Command::Cancel(Arc::clone(execution))).await;
@@ -330,6 +336,7 @@ impl Engine {
 
     /// Follows a notebook, or all in a directory, to another name. Returns when the kernels are there too.
     pub async fn renamed(&self, server: &JupyterServer, from: &DocPath, to: &DocPath) {
+        self.shared.store.note_rename(server.name(), from, to);
         self.move_workers(server.name(), from, to).await;
         if let Err(error) = rename_sessions(server, from, to).await {
             tracing::warn!(%error, "the kernel of a renamed notebook could not be told");

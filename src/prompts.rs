@@ -10,6 +10,8 @@ pub struct Prompt {
     pub title: &'static str,
     pub description: &'static str,
     pub arguments: &'static [Argument],
+    /// The tools that its text names; without one of them it cannot be followed.
+    pub tools: &'static [&'static str],
     text: fn(&Given) -> String,
 }
 
@@ -24,6 +26,11 @@ pub struct Argument {
 pub enum PromptError {
     #[error("Unknown prompt: {name}; there are: {known}")]
     Unknown { name: String, known: String },
+    #[error(
+        "prompt `{prompt}` works with tools that this connection does not have ({tools}); \
+         select their toolsets, connect without readonly=true, or use a token that may call them"
+    )]
+    NoTools { prompt: &'static str, tools: String },
     #[error("prompt `{prompt}` needs the argument `{argument}`: {description}")]
     Missing {
         prompt: &'static str,
@@ -76,6 +83,14 @@ const PROMPTS: [Prompt; 4] = [
             },
             SERVER,
         ],
+        tools: &[
+            "get_document_info",
+            "get_document_content",
+            "create_notebook",
+            "modify_nb_cells",
+            "execute_nb_cells",
+            "insert_nb_cells",
+        ],
         text: explore_dataset,
     },
     Prompt {
@@ -91,6 +106,7 @@ const PROMPTS: [Prompt; 4] = [
             },
             SERVER,
         ],
+        tools: &["read_nb_cells", "get_nb_stat"],
         text: explain_notebook,
     },
     Prompt {
@@ -106,6 +122,13 @@ const PROMPTS: [Prompt; 4] = [
             },
             SERVER,
         ],
+        tools: &[
+            "read_nb_cells",
+            "run_code",
+            "modify_nb_cells",
+            "execute_nb_cells",
+            "get_execution",
+        ],
         text: fix_failing_cell,
     },
     Prompt {
@@ -120,6 +143,13 @@ const PROMPTS: [Prompt; 4] = [
                 required: false,
             },
             SERVER,
+        ],
+        tools: &[
+            "restart_nb_kernel",
+            "get_execution",
+            "read_nb_cells",
+            "create_document",
+            "overwrite_document",
         ],
         text: notebook_report,
     },
@@ -139,7 +169,25 @@ pub fn prompt(name: &str) -> Result<&'static Prompt, PromptError> {
     })
 }
 
+/// A prompt of which the caller has all tools.
+pub fn usable(name: &str, has_tool: impl Fn(&str) -> bool) -> Result<&'static Prompt, PromptError> {
+    let prompt = prompt(name)?;
+    let lacking = prompt.lacks(has_tool);
+    match lacking.is_empty() {
+        true => Ok(prompt),
+        false => Err(PromptError::NoTools {
+            prompt: prompt.name,
+            tools: lacking.join(", "),
+        }),
+    }
+}
+
 impl Prompt {
+    /// Which of its tools the caller does not have.
+    pub fn lacks(&self, has_tool: impl Fn(&str) -> bool) -> Vec<&'static str> {
+        self.tools.iter().copied().filter(|tool| !has_tool(tool)).collect()
+    }
+
     /// What to tell the model.
     pub fn text(&self, mut given: Given) -> Result<String, PromptError> {
         given.retain(|_, value| !value.trim().is_empty());
@@ -278,7 +326,24 @@ mod tests {
                     prompt.name
                 );
             }
+            for tool in prompt.tools {
+                assert!(text.contains(&format!("`{tool}`")), "{}: {tool}", prompt.name);
+            }
         }
+    }
+
+    #[test]
+    fn without_its_tools_a_prompt_is_refused_and_they_are_named() {
+        let reading = |tool: &str| ["read_nb_cells", "get_nb_stat"].contains(&tool);
+        assert!(usable("explain_notebook", reading).is_ok());
+        let refused = usable("fix_failing_cell", reading)
+            .map(|prompt| prompt.name)
+            .unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.contains("run_code, modify_nb_cells") && !refused.contains("read_nb_cells"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod cell;
 mod fence;
 mod language;
+mod names;
 mod parse;
 mod render;
 mod templates;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use cell::{Book, BookCell, BookCellKind};
 pub use language::{extension, mime_type};
+pub use names::{Nameable, file_names};
 pub use parse::parse;
-pub use render::{file_name, render};
+pub use render::render;
 pub use templates::{Template, template, templates};

@@ -1,6 +1,7 @@
 //! What outlives the process, in SQLite: the executions. The only place that knows sqlx; knows nothing
 //! of Jupyter or MCP. Writing is never waited for: records are noted, and written in the background.
 
+mod activity;
 mod error;
 mod executions;
 mod journal;
@@ -16,6 +17,7 @@ use sqlx::SqlitePool;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use activity::{Activities, Activity};
 pub use error::StoreError;
 pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion};
 pub use location::file_url;

@@ -70,9 +70,15 @@ impl Catalogue {
     pub(super) fn visible(&self, caller: &Caller) -> Vec<Tool> {
         self.entries
             .iter()
-            .filter(|entry| offers(caller, &entry.definition) && caller.may(entry.definition.permission))
+            .filter(|entry| shows(caller, &entry.definition))
             .map(|entry| entry.tool.clone())
             .collect()
+    }
+
+    /// Whether a caller may use a tool and has selected it.
+    pub(super) fn is_visible(&self, name: &str, caller: &Caller) -> bool {
+        self.definition(name)
+            .is_some_and(|definition| shows(caller, definition))
     }
 
     /// The tool of a name, if the caller's selection has it. Its permission is checked when it runs.
@@ -112,6 +118,10 @@ impl Default for Catalogue {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
+    offers(caller, definition) && caller.may(definition.permission)
 }
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {

@@ -279,7 +279,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<ListResourcesResult, ErrorData> {
         observe(&self.metrics, "resources/list", Target::Nothing, &context, async {
             let cursor = request.and_then(|request| request.cursor);
-            let page = self.view(&context)?.list(cursor.as_deref());
+            let page = self.view(&context)?.list(cursor.as_deref()).await;
             let page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
             // Notebooks open and close at any moment.
             Ok(resources::list(page)
@@ -373,11 +373,12 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// What can be judged without knowing the caller; the rest is seen to while listening.
+    /// What can be judged without knowing the caller, whom rmcp does not tell here. Whether a notebook is open
+    /// is not judged: for those who may not read it that would be news.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| View::is_address(uri));
+            uris.retain(|uri| View::can_be_watched(uri));
             uris.truncate(MAX_PER_PRINCIPAL - 1);
         }
         Some(accepted)
@@ -398,7 +399,8 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         observe(&self.metrics, "prompts/list", Target::Nothing, &context, async {
-            Ok(prompts::list()
+            let caller = caller(&context.extensions)?;
+            Ok(prompts::list(|tool| self.catalogue.is_visible(tool, caller))
                 .with_ttl_ms(LIST_TTL_MS)
                 .with_cache_scope(CacheScope::Private))
         })
@@ -412,7 +414,9 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<GetPromptResponse, ErrorData> {
         let name = request.name.clone();
         observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
-            Ok(prompts::get(request)?.into())
+            let caller = caller(&context.extensions)?;
+            let told = prompts::get(request, |tool| self.catalogue.is_visible(tool, caller))?;
+            Ok(told.into())
         })
         .await
     }

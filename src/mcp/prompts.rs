@@ -10,12 +10,14 @@ use rmcp::{
 use serde_json::Value;
 
 use crate::{
-    prompts::{PromptError, prompt, prompts},
+    prompts::{PromptError, prompt, prompts, usable},
     resources::{Known, View, uri_templates},
 };
 
-pub(super) fn list() -> ListPromptsResult {
-    let described = prompts().iter().map(|prompt| {
+/// Those whose tools the caller has.
+pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
+    let usable = prompts().iter().filter(|prompt| prompt.lacks(&has_tool).is_empty());
+    let described = usable.map(|prompt| {
         let arguments = prompt.arguments.iter().map(|argument| {
             PromptArgument::new(argument.name)
                 .with_description(argument.description)
@@ -26,8 +28,11 @@ pub(super) fn list() -> ListPromptsResult {
     ListPromptsResult::with_all_items(described.collect())
 }
 
-pub(super) fn get(request: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let prompt = prompt(&request.name).map_err(|error| refused(&error))?;
+pub(super) fn get(
+    request: GetPromptRequestParams,
+    has_tool: impl Fn(&str) -> bool,
+) -> Result<GetPromptResult, ErrorData> {
+    let prompt = usable(&request.name, has_tool).map_err(|error| refused(&error))?;
     let text_of = |value: Value| match value {
         Value::String(text) => text,
         Value::Null => String::new(),

@@ -37,13 +37,12 @@ pub(super) enum Part {
 
 impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
-        let unknown = || ResourceError::Unknown {
-            uri: uri.chars().take(200).collect(),
-        };
+        let shown = || uri.chars().take(200).collect();
+        let unknown = || ResourceError::Unknown { uri: shown() };
         let (is_file, rest) = match (uri.strip_prefix(SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
-            (None, None) => return Err(unknown()),
+            (None, None) => return Err(ResourceError::Foreign { uri: shown() }),
         };
         let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
         let parts: Option<Vec<String>> = rest.split('/').map(decoded).collect();

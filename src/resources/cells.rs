@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 use super::{Opened, sanitize::sanitized};
 use crate::{
     jupyter::room::Cell,
-    srcbook::{Book, BookCell, BookCellKind, extension, file_name, mime_type},
+    srcbook::{Book, BookCell, BookCellKind, Nameable, extension, file_names, mime_type},
 };
 
 /// The cells of one moment, and the language they are in.
 pub(super) struct Cells {
     pub(super) language: String,
     pub(super) cells: Vec<Cell>,
+    /// Of the cells as files, in their order.
+    names: Vec<String>,
 }
 
 /// What is told of a cell beside its source.
@@ -33,15 +35,13 @@ impl Cells {
         let Ok(looked) = opened
             .room
             .cells(|order| Ok::<_, std::convert::Infallible>((0..order.count()).collect()));
-        Self {
-            language: language(&opened.room.metadata()),
-            cells: looked.cells.into_iter().map(|(_, cell)| cell).collect(),
-        }
+        let cells = looked.cells.into_iter().map(|(_, cell)| cell).collect();
+        Self::new(language(&opened.room.metadata()), cells)
     }
 
-    pub(super) fn has_errors(&self) -> bool {
-        let mut outputs = self.cells.iter().flat_map(|cell| &cell.outputs);
-        outputs.any(|output| output.get("output_type").is_some_and(|kind| kind == "error"))
+    fn new(language: String, cells: Vec<Cell>) -> Self {
+        let names = file_names(&cells.iter().map(nameable).collect::<Vec<_>>(), &language);
+        Self { language, cells, names }
     }
 
     pub(super) fn position(&self, id: &str) -> Option<usize> {
@@ -50,10 +50,11 @@ impl Cells {
 
     /// The cell of a file, which is called after its own name or after its id.
     pub(super) fn position_of_file(&self, name: &str) -> Option<usize> {
-        let is_it = |index: usize, cell: &Cell| {
-            self.file_name(index) == name || format!("{}.{}", cell.id, self.extension(cell)) == name
-        };
-        (0..self.cells.len()).find(|index| is_it(*index, &self.cells[*index]))
+        let by_name = self.names.iter().position(|known| known == name);
+        by_name.or_else(|| {
+            let is_it = |cell: &Cell| format!("{}.{}", cell.id, self.extension(cell)) == name;
+            self.cells.iter().position(is_it)
+        })
     }
 
     pub(super) fn metadata_of(&self, index: usize) -> CellMetadata {
@@ -66,7 +67,7 @@ impl Cells {
             cell_id: cell.id.clone(),
             cell_type: cell.cell_type.clone(),
             language: (cell.cell_type == "code").then(|| self.language.clone()),
-            filename: self.file_name(index),
+            filename: self.names[index].clone(),
             status: status.to_owned(),
             has_outputs: !cell.outputs.is_empty(),
         }
@@ -111,14 +112,6 @@ impl Cells {
         }
     }
 
-    fn file_name(&self, index: usize) -> String {
-        let cell = &self.cells[index];
-        match cell.cell_type.as_str() {
-            "code" => file_name(&book_cell(cell.clone()), index, &self.language),
-            _ => format!("{}.{}", cell.id, self.extension(cell)),
-        }
-    }
-
     fn extension(&self, cell: &Cell) -> &'static str {
         match BookCellKind::of(&cell.cell_type) {
             BookCellKind::Code => extension(&self.language),
@@ -126,6 +119,11 @@ impl Cells {
             BookCellKind::Raw => "txt",
         }
     }
+}
+
+fn nameable(cell: &Cell) -> Nameable<'_> {
+    let kind = BookCellKind::of(&cell.cell_type);
+    Nameable::new(kind, Some(&cell.id), cell.metadata.as_object())
 }
 
 fn book_cell(cell: Cell) -> BookCell {

@@ -1,16 +1,23 @@
 //! Completing what stands in addresses and in the arguments of prompts. A name means the same everywhere.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use tokio::time::timeout;
 
 use super::{View, cells::Cells};
 use crate::{
-    jupyter::{DocumentKind, JupyterServer},
+    jupyter::{Content, Document, DocumentKind, JupyterServer},
     srcbook::templates,
     types::DocPath,
 };
 
 /// As many as the protocol allows in one answer.
 const MAX_VALUES: usize = 100;
+/// How long Jupyter is asked; what comes later is of no use to somebody who types.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the caller has filled in already.
 pub type Known = HashMap<String, String>;
@@ -33,15 +40,19 @@ impl View {
             "name" | "template" => templates().iter().map(|template| template.name.to_owned()).collect(),
             "session_id" => self.rooms(known).map(|open| open.info.session_id).collect(),
             "notebook_id" => self.rooms(known).map(|open| open.info.file_id).collect(),
-            "cell_id" => self.cells(known, |cells, at| cells.cells[at].id.clone()),
+            "cell_id" => self.cell_ids(known).await,
             "filename" => self.cells(known, |cells, at| cells.metadata_of(at).filename),
             "path" => self.paths(beginning, known, DocPath::is_notebook).await,
             "dataset" => self.paths(beginning, known, |path| !path.is_notebook()).await,
             _ => BTreeSet::new(),
         };
+        let beginning = match argument {
+            "path" | "dataset" => normalised(beginning),
+            _ => beginning.to_owned(),
+        };
         let matching: Vec<String> = candidates
             .into_iter()
-            .filter(|candidate| candidate.starts_with(beginning))
+            .filter(|candidate| candidate.starts_with(&beginning))
             .collect();
         Completions {
             total: matching.len(),
@@ -52,17 +63,37 @@ impl View {
     /// The open notebooks that agree with what is known.
     fn rooms(&self, known: &Known) -> impl Iterator<Item = crate::pool::OpenRoom> {
         let agrees = |key: &str, value: &str| known.get(key).is_none_or(|given| given.is_empty() || given == value);
+        let path = known.get("path").map(|path| normalised(path)).unwrap_or_default();
         let mut rooms = self.notebooks();
         rooms.retain(|open| {
             agrees("session_id", &open.info.session_id)
                 && agrees("notebook_id", &open.info.file_id)
-                && agrees("path", open.info.path.as_str())
+                && (path.is_empty() || path == open.info.path.as_str())
                 && agrees("server", &open.server)
         });
         rooms.into_iter()
     }
 
-    /// Of the one notebook that is meant, as far as it is open: reading a file for it would be a lot of work.
+    /// Of the one notebook that is meant; out of its file if it is known by its path and not open.
+    async fn cell_ids(&self, known: &Known) -> BTreeSet<String> {
+        let open = self.cells(known, |cells, at| cells.cells[at].id.clone());
+        if !open.is_empty() || self.rooms(known).next().is_some() {
+            return open;
+        }
+        let path = known.get("path").and_then(|path| DocPath::parse_file(path).ok());
+        let path = path.filter(|path| path.is_notebook() && self.principal.may_touch(path));
+        let (Some(server), Some(path)) = (self.server(known), path) else {
+            return BTreeSet::new();
+        };
+        let read = timeout(PATIENCE, server.document_with_content(&path)).await;
+        let Ok(Ok(Content::Notebook(notebook))) = read.map(|read| read.map(Document::into_content)) else {
+            return BTreeSet::new();
+        };
+        let cells = notebook["cells"].as_array().into_iter().flatten();
+        cells.filter_map(|cell| Some(cell["id"].as_str()?.to_owned())).collect()
+    }
+
+    /// Of the one open notebook that is meant.
     fn cells(&self, known: &Known, shown: impl Fn(&Cells, usize) -> String) -> BTreeSet<String> {
         let mut rooms = self.rooms(known);
         let (Some(open), None) = (rooms.next(), rooms.next()) else {
@@ -84,8 +115,9 @@ impl View {
         if !self.principal.may_enter(&directory) {
             return BTreeSet::new();
         }
-        // A server that is down has nothing to offer; the call that follows says so.
-        let entries = server.list_directory(&directory).await.unwrap_or_default();
+        // A server that is down or hangs has nothing to offer; the call that follows says so.
+        let listed = timeout(PATIENCE, server.list_directory(&directory)).await;
+        let entries = listed.ok().and_then(Result::ok).unwrap_or_default();
         let shown = entries.into_iter().filter_map(|entry| {
             let path = DocPath::parse(&entry.path).ok()?;
             match entry.kind {
@@ -103,5 +135,34 @@ impl View {
             None => self.servers.first(),
         };
         server.map(|server| &**server)
+    }
+}
+
+/// The beginning of a path in the one spelling that paths have; what cannot be one stays as it is.
+fn normalised(beginning: &str) -> String {
+    match DocPath::parse(beginning) {
+        Ok(path) if !path.is_root() && beginning.ends_with('/') => format!("{path}/"),
+        Ok(path) => path.to_string(),
+        Err(_) => beginning.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_are_spelled_as_paths_are() {
+        for (given, meant) in [
+            ("", ""),
+            ("/", ""),
+            ("./", ""),
+            ("/a/b", "a/b"),
+            ("./a//b/", "a/b/"),
+            ("a/", "a/"),
+            ("../a", "../a"),
+        ] {
+            assert_eq!(normalised(given), meant, "{given}");
+        }
     }
 }

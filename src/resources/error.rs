@@ -12,11 +12,20 @@ pub enum ResourceError {
     #[error(
         "Unknown resource: {uri}; addresses start with notebook:// or file:///notebooks/, see resources/templates/list"
     )]
+    Foreign { uri: String },
+    #[error(
+        "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
+         notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}} or \
+         /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
+         cells/{{filename}}"
+    )]
     Unknown { uri: String },
     #[error("Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, executions/{{execution_id}}")]
     Format { format: String },
     #[error("{what} not found; {hint}")]
     NotFound { what: &'static str, hint: &'static str },
+    #[error("No notebook for current session; use one with a tool, e.g. read_nb_cells, and it is the current one")]
+    NoCurrent,
     #[error("the cursor is not one of this list; start again without it")]
     Cursor,
     #[error(transparent)]
@@ -31,10 +40,6 @@ impl ResourceError {
     pub(super) const NOTEBOOK: Self = Self::NotFound {
         what: "Notebook",
         hint: "it may have been closed; notebook://list has those that are open, and using one with a tool opens it",
-    };
-    pub(super) const CURRENT: Self = Self::NotFound {
-        what: "No notebook for current session: a notebook in use",
-        hint: "use one with a tool, e.g. read_nb_cells, and it is the current one",
     };
     pub(super) const CELL: Self = Self::NotFound {
         what: "Cell",
@@ -57,8 +62,8 @@ impl ResourceError {
 impl ClientError for ResourceError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown { .. } | Self::Format { .. } | Self::Cursor => ErrorKind::InvalidArgument,
-            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Foreign { .. } | Self::Format { .. } | Self::Cursor => ErrorKind::InvalidArgument,
+            Self::Unknown { .. } | Self::NotFound { .. } | Self::NoCurrent => ErrorKind::NotFound,
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Room(error) => error.kind(),
             Self::Execution(error) => error.kind(),

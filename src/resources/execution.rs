@@ -1,7 +1,10 @@
 //! Executions as resources: a principal's own, in the notebook they ran in.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     Opened, ResourceError, View,
@@ -11,8 +14,11 @@ use super::{
 };
 use crate::{
     error::{ClientError, ErrorKind},
-    execution::{CellSnapshot, Owner, Snapshot},
+    execution::{Activities, CellSnapshot, Owner, Snapshot},
 };
+
+/// How long a list waits for the records of what was run before it does without.
+const RECORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,13 +73,11 @@ impl View {
         Ok(("application/json", pretty(&results), metadata))
     }
 
-    /// When the principal last ran something in a notebook. Not knowing is no reason to read nothing.
-    pub(super) async fn last_executed(&self, opened: &Opened) -> Option<String> {
-        let (server, path) = (&*opened.open.server, &opened.open.info.path);
+    /// What the principal ran, in all notebooks at once. Not knowing is no reason to read nothing, nor to wait.
+    pub(super) async fn ran(&self) -> Option<Activities> {
         let owner = Owner::of(&self.principal);
-        let last = self.engine.list(&owner, Some(server), Some(path), None, 1).await;
-        let last = last.ok()?.into_iter().next()?;
-        last.started_at.map(timestamp)
+        let found = timeout(RECORDS_PATIENCE, self.engine.activities(&owner)).await;
+        found.ok()?.ok()
     }
 }
 

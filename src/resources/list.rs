@@ -125,9 +125,9 @@ pub fn uri_templates() -> &'static [UriTemplate] {
 impl View {
     /// The resources that the principal may read, a page at a time. Somebody without the permission to read
     /// sees none.
-    pub fn list(&self, cursor: Option<&str>) -> Result<Page, ResourceError> {
+    pub async fn list(&self, cursor: Option<&str>) -> Result<Page, ResourceError> {
         let after = cursor.map(decode).transpose()?;
-        let mut keyed = self.entries();
+        let mut keyed = self.entries().await;
         keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
         // Cursors are keys rather than counts, so that a page stays right while notebooks open and close.
         if let Some(after) = after {
@@ -140,21 +140,22 @@ impl View {
         Ok(Page { entries, next })
     }
 
-    fn entries(&self) -> Vec<(String, Entry)> {
+    async fn entries(&self) -> Vec<(String, Entry)> {
         if !self.may_read() {
             return Vec::new();
         }
+        let ran = self.ran().await;
         let notebooks = self.notebooks();
         let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
         if let Some(current) = self.current() {
-            let described = NotebookMetadata::of(&current.open);
+            let described = NotebookMetadata::of(&current.open, ran.as_ref());
             let mut entry = notebook_entry(&described);
             CURRENT.clone_into(&mut entry.uri);
             entry.name = format!("Current Notebook: {}", described.path());
             entries.push(("1".to_owned(), entry));
         }
         for open in &notebooks {
-            let described = NotebookMetadata::of(open);
+            let described = NotebookMetadata::of(open, ran.as_ref());
             let key = format!("2/{}/{}/{}", open.server, open.info.path, open.info.session_id);
             let cells = cells_entry(&described);
             entries.push((key.clone(), notebook_entry(&described)));

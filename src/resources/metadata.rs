@@ -8,7 +8,7 @@ use super::{
     address::{file_uri, notebook_uri},
     cells::pattern,
 };
-use crate::{pool::OpenRoom, srcbook::template};
+use crate::{execution::Activities, pool::OpenRoom, srcbook::template};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,9 +22,11 @@ pub(super) struct NotebookMetadata {
     last_modified: String,
     /// By this principal; what others run is theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) last_executed: Option<String>,
+    last_executed: Option<String>,
+    /// Likewise, as far as they are remembered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) has_errors: Option<bool>,
+    total_executions: Option<u64>,
+    has_errors: bool,
     path: String,
     server: String,
     /// The same notebook as a virtual file.
@@ -32,8 +34,11 @@ pub(super) struct NotebookMetadata {
 }
 
 impl NotebookMetadata {
-    pub(super) fn of(open: &OpenRoom) -> Self {
+    /// What was run is left out where it is not known.
+    pub(super) fn of(open: &OpenRoom, ran: Option<&Activities>) -> Self {
         let last_modified = timestamp(*open.room.changes().borrow());
+        let place = (open.server.to_string(), open.info.path.to_string());
+        let activity = ran.map(|ran| ran.get(&place).copied().unwrap_or_default());
         Self {
             file_uri: file_uri(&open.info.session_id, None),
             session_id: open.info.session_id.clone(),
@@ -42,10 +47,11 @@ impl NotebookMetadata {
             cell_count: open.info.cell_count,
             created_at: open.created.clone().unwrap_or_else(|| last_modified.clone()),
             last_modified,
-            last_executed: None,
-            has_errors: None,
-            path: open.info.path.to_string(),
-            server: open.server.to_string(),
+            last_executed: activity.and_then(|activity| activity.last_started).map(timestamp),
+            total_executions: activity.map(|activity| activity.executions),
+            has_errors: open.room.has_errors(),
+            path: place.1,
+            server: place.0,
         }
     }
 

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     jupyter::NewDocument,
+    pool::OpenRoom,
     srcbook::{render, template},
 };
 
@@ -32,10 +33,10 @@ impl View {
         let address = Address::parse(uri)?;
         self.require_read()?;
         let (mime_type, text, metadata) = match address {
-            Address::List => self.read_list(),
+            Address::List => self.read_list().await,
             Address::Template(name) => read_template(&name)?,
             Address::Current => {
-                let opened = self.current().ok_or(ResourceError::CURRENT)?;
+                let opened = self.current().ok_or(ResourceError::NoCurrent)?;
                 self.read_part(opened, &Part::Srcmd).await?
             }
             Address::Notebook {
@@ -55,8 +56,10 @@ impl View {
         })
     }
 
-    fn read_list(&self) -> Read {
-        let notebooks: Vec<NotebookMetadata> = self.notebooks().iter().map(NotebookMetadata::of).collect();
+    async fn read_list(&self) -> Read {
+        let ran = self.ran().await;
+        let described = |open: &OpenRoom| NotebookMetadata::of(open, ran.as_ref());
+        let notebooks: Vec<NotebookMetadata> = self.notebooks().iter().map(described).collect();
         let summaries: Vec<_> = notebooks.iter().map(NotebookMetadata::summary).collect();
         let metadata = named(
             "Active Notebooks",
@@ -69,10 +72,9 @@ impl View {
     async fn read_part(&self, opened: Opened, part: &Part) -> Result<Read, ResourceError> {
         // What is in memory while the line is down may be old.
         opened.room.connected().await?;
-        let mut described = NotebookMetadata::of(&opened.open);
+        let ran = self.ran().await;
+        let described = NotebookMetadata::of(&opened.open, ran.as_ref());
         let cells = Cells::of(&opened);
-        described.has_errors = Some(cells.has_errors());
-        described.last_executed = self.last_executed(&opened).await;
         let position = match part {
             Part::Cell(id) => cells.position(id),
             Part::CellFile(name) => cells.position_of_file(name),

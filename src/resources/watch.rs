@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use futures::future::select_all;
 use tokio::{
     sync::{broadcast, watch},
     time::{Instant, sleep_until},
@@ -31,7 +32,7 @@ pub struct Watch {
 enum Subject {
     /// It never changes, or has ended.
     Still,
-    List(ListWatch),
+    List(Box<ListContentWatch>),
     Current(Box<CurrentWatch>),
     Notebook(Box<NotebookWatch>),
 }
@@ -42,7 +43,7 @@ impl View {
         let address = Address::parse(uri)?;
         self.require_read()?;
         let subject = match address {
-            Address::List => Subject::List(self.watch_list()),
+            Address::List => Subject::List(Box::new(ListContentWatch::new(self.watch_list()))),
             Address::Current => Subject::Current(Box::new(CurrentWatch::new(self.clone()))),
             Address::Template(name) => {
                 crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
@@ -65,8 +66,13 @@ impl View {
     }
 
     /// Whether an address could be followed by anybody, as far as it alone can tell.
-    pub fn is_address(uri: &str) -> bool {
-        Address::parse(uri).is_ok()
+    pub fn can_be_watched(uri: &str) -> bool {
+        match Address::parse(uri) {
+            Ok(Address::List | Address::Current) => true,
+            Ok(Address::Template(name)) => crate::srcbook::template(&name).is_some(),
+            Ok(Address::Notebook { part, .. }) => !matches!(part, Part::Execution(_)),
+            Err(_) => false,
+        }
     }
 
     /// Follows which resources there are.
@@ -84,7 +90,7 @@ impl Watch {
     pub async fn changed(&mut self) -> Option<()> {
         let is_over = match &mut self.subject {
             Subject::Still => pending::<bool>().await,
-            Subject::List(list) => return list.changed().await,
+            Subject::List(list) => return list.changed(&mut self.next).await,
             Subject::Current(current) => {
                 current.changed(&mut self.next).await;
                 false
@@ -125,6 +131,47 @@ impl ListWatch {
             self.next = Instant::now() + PACE;
             return Some(());
         }
+    }
+}
+
+/// Follows the notebooks that are open and what the list of them tells of each, which changes with every edit.
+struct ListContentWatch {
+    list: ListWatch,
+    rooms: Vec<watch::Receiver<SystemTime>>,
+}
+
+impl ListContentWatch {
+    fn new(list: ListWatch) -> Self {
+        let mut content = Self {
+            list,
+            rooms: Vec::new(),
+        };
+        content.follow_rooms();
+        content
+    }
+
+    /// Follows the rooms of this moment from this moment on. Following keeps none of them open.
+    fn follow_rooms(&mut self) {
+        let rooms = self.list.view.notebooks();
+        self.rooms = rooms.iter().map(|open| open.room.changes()).collect();
+    }
+
+    async fn changed(&mut self, next: &mut Instant) -> Option<()> {
+        let edited = async {
+            if self.rooms.is_empty() {
+                pending::<()>().await;
+            }
+            // A room that is over has changed the list too.
+            let _ = select_all(self.rooms.iter_mut().map(|room| Box::pin(room.changed()))).await;
+        };
+        tokio::select! {
+            listed = self.list.changed() => listed?,
+            () = edited => sleep_until(*next).await,
+        }
+        // Whatever happened, and whatever came of it meanwhile, is in what is read from now on.
+        self.follow_rooms();
+        *next = Instant::now() + PACE;
+        Some(())
     }
 }
 
@@ -262,4 +309,29 @@ fn fingerprint(opened: &Opened, cell: &str) -> Option<u64> {
     (cell.metadata.to_string(), cell.execution_count.to_string()).hash(&mut hasher);
     serde_json::Value::Array(cell.outputs).to_string().hash(&mut hasher);
     Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_never_be_told_of_is_not_watched() {
+        for uri in [
+            "notebook://list",
+            "notebook://current",
+            "notebook://templates/mcts",
+            "notebook://s/n/cells/c",
+        ] {
+            assert!(View::can_be_watched(uri), "{uri}");
+        }
+        for uri in [
+            "notebook://s/n/executions/e",
+            "notebook://templates/poem",
+            "notebook://nope",
+            "http://x",
+        ] {
+            assert!(!View::can_be_watched(uri), "{uri}");
+        }
+    }
 }

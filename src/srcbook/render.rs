@@ -1,13 +1,12 @@
 //! From cells to markdown.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     BookCell, BookCellKind,
     cell::{Book, Header, Marker},
-    extension,
     fence::{Fences, fenced, heading, underlines},
+    names::{Nameable, file_names},
 };
 
 /// The whole file. It has one heading of the first level, and parses back into the same cells.
@@ -17,7 +16,8 @@ pub fn render(book: &Book) -> String {
         ..Header::default()
     };
     let mut blocks = Vec::with_capacity(book.cells.len() + 2);
-    let mut cells = book.cells.iter().enumerate();
+    let names = file_names(&book.cells.iter().map(nameable).collect::<Vec<_>>(), &book.language);
+    let mut cells = book.cells.iter().zip(&names);
     // A first cell that is titled needs no other title in front of it.
     if let Some(first) = book.cells.first().filter(|cell| is_titled(cell)) {
         let (text, marker) = markdown(first, true);
@@ -29,31 +29,17 @@ pub fn render(book: &Book) -> String {
         blocks.push(format!("# {}", one_line(&book.title)));
     }
     blocks.insert(0, format!("<!-- srcbook:{} -->", hidden(&header)));
-    blocks.extend(cells.map(|(index, cell)| block(cell, index, &book.language)));
+    blocks.extend(cells.map(|(cell, name)| block(cell, name, &book.language)));
     blocks.join("\n\n") + "\n"
 }
 
-/// The name of a code cell's file: its own, or one made of its id.
-pub fn file_name(cell: &BookCell, index: usize, language: &str) -> String {
-    let is_plain = |name: &&str| {
-        let allowed = |character: char| character.is_alphanumeric() || "-_. ".contains(character);
-        (1..=100).contains(&name.len()) && name.chars().all(allowed) && name.trim() == *name && *name != "package.json"
-    };
-    let named = cell.metadata.get("filename").and_then(Value::as_str).filter(is_plain);
-    if let Some(name) = named {
-        return name.to_owned();
-    }
-    let extension = extension(language);
-    match cell.id.as_deref().filter(is_plain) {
-        Some(id) => format!("{id}.{extension}"),
-        None => format!("cell-{}.{extension}", index + 1),
-    }
+fn nameable(cell: &BookCell) -> Nameable<'_> {
+    Nameable::new(cell.kind, cell.id.as_deref(), Some(&cell.metadata))
 }
 
-fn block(cell: &BookCell, index: usize, language: &str) -> String {
+fn block(cell: &BookCell, name: &str, language: &str) -> String {
     match cell.kind {
         BookCellKind::Code => {
-            let name = file_name(cell, index, language);
             let info = format!("{} {}", info_word(language), hidden(&marker(cell)));
             format!("###### {name}\n\n{}", fenced(info.trim_start(), &cell.source))
         }

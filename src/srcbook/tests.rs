@@ -23,7 +23,7 @@ fn book(cells: Vec<BookCell>) -> Book {
 }
 
 /// Srcbook's own rules, on its own reading of the text: the title comes first and is the only heading of the
-/// first level, and a heading of the sixth is followed by code.
+/// first level, and a heading of the sixth is the name of a file and followed by its code.
 fn assert_accepted(text: &str) {
     let mut lines = text.split('\n');
     let header = lines.next().unwrap();
@@ -33,6 +33,7 @@ fn assert_accepted(text: &str) {
     );
     let mut fences = fence::Fences::default();
     let mut titles = 0;
+    let mut files = std::collections::BTreeSet::new();
     let lines: Vec<&str> = lines.collect();
     for (at, line) in lines.iter().enumerate() {
         let in_block = fences.line(line);
@@ -44,7 +45,10 @@ fn assert_accepted(text: &str) {
                     "the title comes first: {text}"
                 );
             }
-            Some((6, _)) => assert!(lines[at + 2].starts_with("```"), "{text}"),
+            Some((6, name)) => {
+                assert!(lines[at + 2].starts_with("```"), "{text}");
+                assert!(files.insert(name), "no two files share a name: {text}");
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The record of each execution, so that it can be asked for later and picked up after a restart.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     str::FromStr,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteRow};
 
-use super::{OtherGateway, Store, StoreError};
-use crate::types::{ExecutionKind, ExecutionStatus};
+use super::{
+    OtherGateway, Store, StoreError,
+    journal::{Rename, moved, moved_back},
+};
+use crate::types::{DocPath, ExecutionKind, ExecutionStatus};
 
 /// One execution as it stands. Times are kept to the microsecond.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +83,11 @@ impl Store {
         self.journal.note(record);
     }
 
+    /// Takes note that a notebook, or all in a directory, has another name now: what was run there goes with it.
+    pub fn note_rename(&self, server: &str, from: &DocPath, to: &DocPath) {
+        self.journal.note_rename(server, from, to);
+    }
+
     /// An execution of this principal; those of others do not exist.
     pub async fn execution(
         &self,
@@ -88,11 +96,13 @@ impl Store {
         id: &str,
     ) -> Result<Option<ExecutionRecord>, StoreError> {
         // First what is not yet written: what leaves there meanwhile is in the database.
+        let renames = self.journal.renames();
         let record = match self.journal.get(id) {
             Some(noted) => Some(Arc::unwrap_or_clone(noted)),
             None => {
                 let query = sqlx::query_as("SELECT * FROM executions WHERE execution_id = $1");
-                query.bind(id).fetch_optional(&self.pool).await?
+                let stored: Option<ExecutionRecord> = query.bind(id).fetch_optional(&self.pool).await?;
+                stored.map(|record| record.after(&renames))
             }
         };
         Ok(record.filter(|record| record.belongs_to(tenant, principal)))
@@ -100,26 +110,35 @@ impl Store {
 
     /// The newest first.
     pub async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<ExecutionRecord>, StoreError> {
+        let renames = self.journal.renames();
         let noted = self.noted(|record| record.belongs_to(&filter.tenant, &filter.principal));
         let mut query = QueryBuilder::new("SELECT * FROM executions WHERE tenant = ");
         query.push_bind(&filter.tenant);
         query.push(" AND principal = ").push_bind(&filter.principal);
         let status = filter.status.map(ExecutionStatus::as_str);
-        let narrow = [
-            (" AND server = ", filter.server.as_deref()),
-            (" AND path = ", filter.path.as_deref()),
-            (" AND status = ", status),
-        ];
+        let narrow = [(" AND server = ", filter.server.as_deref()), (" AND status = ", status)];
         for (condition, value) in narrow {
             if let Some(value) = value {
                 query.push(condition).push_bind(value);
             }
         }
+        if let Some(path) = &filter.path {
+            // A stored record may still have a name that its notebook had before.
+            let mut names = query.push(" AND path IN (").separated(", ");
+            names.push_bind(path);
+            let servers: BTreeSet<&str> = renames.iter().map(|rename| rename.server.as_str()).collect();
+            for before in servers.iter().filter_map(|server| moved_back(&renames, server, path)) {
+                names.push_bind(before);
+            }
+            query.push(")");
+        }
         // What is noted may take the place of what is stored and no longer fit the filter.
         let limit = i64::try_from(filter.limit.saturating_add(noted.len())).unwrap_or(i64::MAX);
         query.push(" ORDER BY created_at DESC, execution_id DESC LIMIT ");
         query.push_bind(limit);
-        let stored = query.build_query_as().fetch_all(&self.pool).await?;
+        let stored: Vec<ExecutionRecord> = query.build_query_as().fetch_all(&self.pool).await?;
+        let stored = stored.into_iter().map(|record| record.after(&renames));
+        let stored = stored.filter(|record| filter.fits(record)).collect();
         let mut found = overlay(stored, noted, |record| filter.fits(record));
         found.truncate(filter.limit);
         Ok(found)
@@ -169,7 +188,7 @@ impl Store {
         Ok(query.build().execute(&self.pool).await?.rows_affected())
     }
 
-    fn noted(&self, wanted: impl Fn(&ExecutionRecord) -> bool) -> Vec<Arc<ExecutionRecord>> {
+    pub(super) fn noted(&self, wanted: impl Fn(&ExecutionRecord) -> bool) -> Vec<Arc<ExecutionRecord>> {
         let mut noted = self.journal.all();
         noted.retain(|record| wanted(record));
         noted
@@ -177,8 +196,17 @@ impl Store {
 }
 
 impl ExecutionRecord {
-    fn belongs_to(&self, tenant: &str, principal: &str) -> bool {
+    pub(super) fn belongs_to(&self, tenant: &str, principal: &str) -> bool {
         self.tenant == tenant && self.principal == principal
+    }
+
+    /// The same after its notebook was renamed.
+    fn after(mut self, renames: &[Arc<Rename>]) -> Self {
+        let path = self.path.as_deref();
+        if let Some(path) = path.and_then(|path| moved(renames, &self.server, path)) {
+            self.path = Some(path);
+        }
+        self
     }
 }
 
@@ -246,6 +274,19 @@ pub(super) async fn upsert(
     .bind(record.started_at.map(micros))
     .bind(record.ended_at.map(micros))
     .bind(gateway)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn rename(connection: &mut SqliteConnection, rename: &Rename) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE executions SET path = $3 || substr(path, length($2) + 1) \
+         WHERE server = $1 AND (path = $2 OR substr(path, 1, length($2) + 1) = $2 || '/')",
+    )
+    .bind(&rename.server)
+    .bind(rename.from.as_str())
+    .bind(rename.to.as_str())
     .execute(connection)
     .await?;
     Ok(())

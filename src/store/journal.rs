@@ -2,7 +2,7 @@
 //! record is kept here, and one task writes all that there is in one transaction, again and again.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -10,10 +10,11 @@ use std::{
 use sqlx::SqlitePool;
 use tokio::sync::{Notify, watch};
 
-use super::executions::{ExecutionRecord, upsert};
+use super::executions::{ExecutionRecord, rename, upsert};
+use crate::types::DocPath;
 
 /// Records that may wait to be written. Only a disk that fails for long lets so many gather; then the
-/// one that has waited longest is given up.
+/// one that has waited longest is given up. The same holds for renames.
 const MAX_PENDING: usize = 4096;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -29,6 +30,8 @@ pub(super) struct Journal {
 #[derive(Debug, Default)]
 struct State {
     pending: HashMap<String, Pending>,
+    /// In their order. What is pending has followed them already; what is stored has not.
+    renames: VecDeque<Arc<Rename>>,
     /// Counts what was noted.
     version: u64,
     /// Why the last attempt to write failed.
@@ -43,7 +46,21 @@ struct Pending {
     since: u64,
 }
 
-type Batch = Vec<(Arc<ExecutionRecord>, u64)>;
+/// A file or directory whose executions have another path now.
+#[derive(Debug)]
+pub(super) struct Rename {
+    pub(super) server: String,
+    pub(super) from: DocPath,
+    pub(super) to: DocPath,
+    version: u64,
+}
+
+/// Renames come first: the records are newer than they are.
+#[derive(Debug, Default)]
+struct Batch {
+    renames: Vec<Arc<Rename>>,
+    records: Vec<(Arc<ExecutionRecord>, u64)>,
+}
 
 impl Journal {
     pub(super) fn note(&self, record: ExecutionRecord) {
@@ -66,11 +83,47 @@ impl Journal {
         self.noted.notify_one();
     }
 
+    pub(super) fn note_rename(&self, server: &str, from: &DocPath, to: &DocPath) {
+        let mut state = self.state();
+        state.version += 1;
+        let rename = Arc::new(Rename {
+            server: server.to_owned(),
+            from: from.clone(),
+            to: to.clone(),
+            version: state.version,
+        });
+        let State { pending, version, .. } = &mut *state;
+        for pending in pending.values_mut() {
+            let path = pending.record.path.as_deref();
+            if let Some(path) = path.and_then(|path| rename.moved(&pending.record.server, path)) {
+                Arc::make_mut(&mut pending.record).path = Some(path);
+                // One that is being written under its old path is written again.
+                pending.version = *version;
+            }
+        }
+        if state.renames.len() >= MAX_PENDING {
+            tracing::error!("the new name of a notebook is lost to its executions, too much waits to be written");
+            state.renames.pop_front();
+        }
+        state.renames.push_back(rename);
+        drop(state);
+        self.noted.notify_one();
+    }
+
+    /// The renames that stored records have not followed yet, in their order.
+    pub(super) fn renames(&self) -> Vec<Arc<Rename>> {
+        self.state().renames.iter().cloned().collect()
+    }
+
     /// Waits until everything that was noted before is on disk.
     pub(super) async fn flushed(&self) {
         let mut progress = self.progress.subscribe();
         let noted = self.state().version;
-        let done = || self.state().pending.values().all(|pending| pending.since > noted);
+        let done = || {
+            let state = self.state();
+            let mut renames = state.renames.iter();
+            state.pending.values().all(|pending| pending.since > noted) && renames.all(|rename| rename.version > noted)
+        };
         while !done() && progress.changed().await.is_ok() {}
     }
 
@@ -98,7 +151,7 @@ impl Journal {
 
     async fn next_batch(&self) -> Batch {
         loop {
-            let batch: Batch = self.state().pending.values().map(Pending::to_write).collect();
+            let batch = self.state().to_write();
             if !batch.is_empty() {
                 return batch;
             }
@@ -109,7 +162,10 @@ impl Journal {
     /// A record that was noted again meanwhile stays, for its newer version.
     fn written(&self, batch: &Batch) {
         let mut state = self.state();
-        for (record, version) in batch {
+        state
+            .renames
+            .retain(|rename| !batch.renames.iter().any(|written| Arc::ptr_eq(written, rename)));
+        for (record, version) in &batch.records {
             let id = &record.execution_id;
             match state.pending.get_mut(id) {
                 Some(pending) if pending.version > *version => pending.since = version + 1,
@@ -133,6 +189,13 @@ impl Journal {
 }
 
 impl State {
+    fn to_write(&self) -> Batch {
+        Batch {
+            renames: self.renames.iter().cloned().collect(),
+            records: self.pending.values().map(Pending::to_write).collect(),
+        }
+    }
+
     fn give_one_up(&mut self) {
         let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.since);
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
@@ -148,6 +211,39 @@ impl Pending {
     }
 }
 
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.renames.is_empty() && self.records.is_empty()
+    }
+}
+
+impl Rename {
+    fn moved(&self, server: &str, path: &str) -> Option<String> {
+        let path = DocPath::parse(path).ok().filter(|_| self.server == server)?;
+        path.moved(&self.from, &self.to).map(|path| path.to_string())
+    }
+
+    fn moved_back(&self, server: &str, path: &str) -> Option<String> {
+        let path = DocPath::parse(path).ok().filter(|_| self.server == server)?;
+        path.moved(&self.to, &self.from).map(|path| path.to_string())
+    }
+}
+
+/// Where a stored path is after renames, if that is somewhere else.
+pub(super) fn moved(renames: &[Arc<Rename>], server: &str, path: &str) -> Option<String> {
+    let step = |at: Option<String>, rename: &Arc<Rename>| rename.moved(server, at.as_deref().unwrap_or(path)).or(at);
+    renames.iter().fold(None, step)
+}
+
+/// Where a path was before renames, if that was somewhere else.
+pub(super) fn moved_back(renames: &[Arc<Rename>], server: &str, path: &str) -> Option<String> {
+    let step = |at: Option<String>, rename: &Arc<Rename>| {
+        let before = rename.moved_back(server, at.as_deref().unwrap_or(path));
+        before.or(at)
+    };
+    renames.iter().rev().fold(None, step)
+}
+
 /// Writes what is noted, for ever.
 pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: String) {
     let mut pause = FIRST_PAUSE;
@@ -159,7 +255,7 @@ pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: Stri
                 pause = FIRST_PAUSE;
             }
             Err(error) => {
-                tracing::error!(%error, records = batch.len(), "the store cannot write; trying again");
+                tracing::error!(%error, records = batch.records.len(), "the store cannot write; trying again");
                 journal.failed(error.to_string());
                 tokio::time::sleep(pause).await;
                 pause = LONGEST_PAUSE.min(pause * 2);
@@ -170,7 +266,10 @@ pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: Stri
 
 async fn write_batch(pool: &SqlitePool, batch: &Batch, gateway: &str) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    for (record, _) in batch {
+    for moved in &batch.renames {
+        rename(&mut transaction, moved).await?;
+    }
+    for (record, _) in &batch.records {
         upsert(&mut transaction, record, gateway).await?;
     }
     transaction.commit().await

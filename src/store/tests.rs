@@ -15,7 +15,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::{CellRecord, ExecutionFilter, ExecutionRecord, Store, StoreError, file_url, location::Location};
-use crate::types::{ExecutionKind, ExecutionStatus};
+use crate::types::{DocPath, ExecutionKind, ExecutionStatus};
 
 struct Folder(TempDir);
 
@@ -204,6 +204,70 @@ async fn lists_are_narrowed_and_begin_with_the_newest() {
         ..anas(10)
     };
     assert_eq!(ids(&store, of_path).await, ["e5", "e4", "e2", "e1"]);
+}
+
+fn path(text: &str) -> DocPath {
+    DocPath::parse(text).unwrap()
+}
+
+#[tokio::test]
+async fn executions_follow_their_notebook_to_another_name() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    store.note_execution(record(1, ExecutionStatus::Completed));
+    store.flush().await;
+    store.note_execution(record(2, ExecutionStatus::Completed));
+    let elsewhere = ExecutionRecord {
+        server: "lab-b".into(),
+        ..record(3, ExecutionStatus::Completed)
+    };
+    store.note_execution(elsewhere.clone());
+    // Of the file, and then of its directory; one of the same beginning is another.
+    store.note_rename("lab-a", &path("añ/b.ipynb"), &path("añ/c.ipynb"));
+    store.note_rename("lab-a", &path("añ"), &path("o'k_%"));
+    store.note_rename("lab-a", &path("o'k"), &path("wrong"));
+    let of = |path: &str| ExecutionFilter {
+        path: Some(path.into()),
+        ..anas(10)
+    };
+    for written in [false, true] {
+        assert_eq!(ids(&store, of("o'k_%/c.ipynb")).await, ["e2", "e1"], "{written}");
+        assert_eq!(ids(&store, of("añ/b.ipynb")).await, ["e3"], "{written}");
+        let found = find(&store, "e1").await.unwrap();
+        assert_eq!(found.path.as_deref(), Some("o'k_%/c.ipynb"), "{written}");
+        assert_eq!(find(&store, "e3").await, Some(elsewhere.clone()), "{written}");
+        let activities = store.activities("research", "ana").await.unwrap();
+        let activity = activities[&("lab-a".to_owned(), "o'k_%/c.ipynb".to_owned())];
+        assert_eq!(
+            (activities.len(), activity.executions, activity.last_started),
+            (2, 2, record(2, ExecutionStatus::Completed).started_at),
+            "{written}"
+        );
+        store.flush().await;
+    }
+    store.close().await;
+    let reopened = folder.open().await;
+    assert_eq!(ids(&reopened, of("o'k_%/c.ipynb")).await, ["e2", "e1"]);
+}
+
+#[tokio::test]
+async fn activities_are_of_one_principal_and_count_each_execution_once() {
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    store.note_execution(record(1, ExecutionStatus::Running));
+    store.note_execution(ExecutionRecord {
+        principal: "ben".into(),
+        ..record(2, ExecutionStatus::Running)
+    });
+    store.note_execution(ExecutionRecord {
+        path: None,
+        ..record(3, ExecutionStatus::Running)
+    });
+    store.flush().await;
+    store.note_execution(record(1, ExecutionStatus::Completed));
+    let found = store.activities("research", "ana").await.unwrap();
+    let counts: Vec<_> = found.values().map(|activity| activity.executions).collect();
+    assert_eq!(counts, [1]);
+    assert!(store.activities("research", "carl").await.unwrap().is_empty());
 }
 
 #[tokio::test]

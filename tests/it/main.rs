@@ -33,6 +33,7 @@ mod layers;
 mod prompts;
 mod python_sdk;
 mod resources_access;
+mod resources_read;
 mod resources_watch;
 mod resumption;
 mod rooms_concurrency;

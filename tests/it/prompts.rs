@@ -4,7 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Gateway, agent::ERAS, lab};
+use crate::support::{
+    Agent, Gateway, TOKEN,
+    agent::ERAS,
+    gateway::{everything, lab_server, server},
+    lab,
+    notebook::notebook,
+    proxy::Proxy,
+};
 
 async fn text(agent: &Agent, name: &str, arguments: Value) -> String {
     let answer = agent
@@ -104,6 +111,83 @@ async fn prompts_name_tools_that_there_are() {
             .collect();
         assert!(!tools.is_empty() && unknown.is_empty(), "{name} names {unknown:?}");
     }
+}
+
+#[tokio::test]
+async fn prompts_are_shown_to_those_who_have_their_tools() {
+    let reader =
+        "[[auth.tokens]]\nname = \"reader\"\ntenant = \"all\"\ntoken = \"token-of-reader\"\npermissions = [\"read\"]\n";
+    let gateway = Gateway::configured(&format!("{}{}{reader}", lab_server("lab"), everything())).await;
+    let reading = ["explain_notebook"].as_slice();
+    for era in ERAS {
+        for (selection, token, expected) in [
+            ("?toolsets=classic&readonly=true", TOKEN, [].as_slice()),
+            ("?toolsets=classic", TOKEN, &[]),
+            ("?readonly=true", TOKEN, reading),
+            ("", "token-of-reader", reading),
+            ("?toolsets=notebook", TOKEN, reading),
+            (
+                "?toolsets=notebook,execution",
+                TOKEN,
+                &["explain_notebook", "fix_failing_cell"],
+            ),
+        ] {
+            let agent = Agent::connect_to(&gateway.url(&format!("/mcp{selection}")), token, era).await;
+            let listed = agent.request("prompts/list", json!({})).await;
+            let prompts = listed["result"]["prompts"].as_array().expect("prompts");
+            let names: Vec<&str> = prompts.iter().filter_map(|prompt| prompt["name"].as_str()).collect();
+            assert_eq!(names, expected, "{selection}");
+            let arguments = json!({ "name": "notebook_report", "arguments": { "path": "a.ipynb" } });
+            let refused = agent.request("prompts/get", arguments).await;
+            assert_eq!(refused["error"]["code"], -32602, "{refused}");
+            let message = refused["error"]["message"].as_str().expect("a message");
+            assert!(message.contains("restart_nb_kernel"), "{message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_notebook_that_is_not_open_is_completed_from_its_file() {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let path = folder.write("closed.ipynb", &notebook(&["zero", "one"]));
+    let agent = Agent::connect(&gateway, ERAS[1]).await;
+    let prompt = |name: &str| json!({ "type": "ref/prompt", "name": name });
+    for spelling in [path.clone(), format!("/{path}"), format!("./{path}")] {
+        let known = json!({ "path": spelling });
+        let ids = agent.complete(prompt("fix_failing_cell"), "cell_id", "", known).await;
+        assert_eq!(ids, ["c0", "c1"], "{spelling}");
+        let beginning = spelling.strip_suffix("osed.ipynb").expect("a beginning");
+        let paths = agent
+            .complete(prompt("explain_notebook"), "path", beginning, json!({}))
+            .await;
+        assert_eq!(paths, [path.as_str()], "{beginning}");
+    }
+    let sessions = agent
+        .call("query_nb_sessions", json!({ "root_path": folder.name }))
+        .await
+        .ok();
+    assert_eq!(sessions["sessions"], json!([]), "nothing was opened");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_has_nothing_to_complete_with() {
+    let proxy = Proxy::to(lab().address()).await;
+    // Slower than completion is willing to wait.
+    let slow = server("lab", &proxy.url(), lab().token()).replace("5s", "60s");
+    let gateway = Gateway::configured(&format!("{slow}{}", everything())).await;
+    let agent = Agent::connect(&gateway, ERAS[1]).await;
+    proxy.hold(true);
+    let prompt = json!({ "type": "ref/prompt", "name": "fix_failing_cell" });
+    let started = std::time::Instant::now();
+    assert!(agent.complete(prompt.clone(), "path", "", json!({})).await.is_empty());
+    let known = json!({ "path": "a.ipynb" });
+    assert!(agent.complete(prompt, "cell_id", "", known).await.is_empty());
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test]

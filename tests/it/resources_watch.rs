@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, Watcher, agent::ERAS, eventually, lab, lab::Folder, notebook::notebook,
+    Agent, Era, Gateway, Human, Watcher, agent::ERAS, eventually, lab, lab::Folder, notebook::notebook, wire::Events,
 };
 
 struct Scene {
@@ -113,7 +113,8 @@ async fn the_current_notebook_can_be_watched_whichever_it_is() {
         person.splice_cell("c0", 0, 0, "y");
         watcher.updated("notebook://current").await;
         human.splice_cell("c0", 0, 0, "z");
-        assert_eq!(watcher.next().await, None, "the other one is not current any more");
+        let told = watcher.count("notebook://current").await;
+        assert_eq!(told, 0, "the other one is not current any more");
         scene
             .agent
             .call("end_nb_session", json!({ "path": scene.path }))
@@ -121,6 +122,57 @@ async fn the_current_notebook_can_be_watched_whichever_it_is() {
             .ok();
         watcher.updated("notebook://list").await;
     }
+}
+
+#[tokio::test]
+async fn the_list_tells_of_edits_and_not_of_each_keystroke() {
+    for era in ERAS {
+        let scene = scene(era, "").await;
+        let mut watcher = Watcher::start(&scene.agent, era, &["notebook://list"]).await;
+        while watcher.next().await.is_some() {}
+        let human = Human::join(&scene.path).await;
+        human.insert_cell(0, "by-hand", "words");
+        watcher.updated("notebook://list").await;
+        let list = scene.agent.read("notebook://list").await;
+        let list: Value = serde_json::from_str(list["text"].as_str().expect("text")).expect("json");
+        assert_eq!(list[0]["cellCount"], 3, "{list}");
+        while watcher.next().await.is_some() {}
+        human.type_into(0, 0, &"x".repeat(200), Duration::from_millis(5)).await;
+        let told = watcher.count("notebook://list").await;
+        assert!((1..=20).contains(&told), "{told} notices of 200 characters");
+        // One that was opened since is followed too.
+        let other = scene.folder.write("b.ipynb", &notebook(&["other"]));
+        scene.agent.call("read_nb_cells", json!({ "path": other })).await.ok();
+        watcher.updated("notebook://list").await;
+        while watcher.next().await.is_some() {}
+        Human::join(&other).await.splice_cell("c0", 0, 0, "y");
+        watcher.updated("notebook://list").await;
+    }
+}
+
+#[tokio::test]
+async fn only_what_can_be_told_is_acknowledged() {
+    let scene = scene(Era::Modern, "").await;
+    let execution = format!("{}/executions/e", scene.uri);
+    let uris = [
+        scene.uri.as_str(),
+        &execution,
+        "notebook://list",
+        "notebook://templates/poem",
+        "notebook://nope",
+        "http://example.org",
+    ];
+    let wanted = json!({ "resourceSubscriptions": uris });
+    let listening = scene
+        .agent
+        .start(7001, "subscriptions/listen", json!({ "notifications": wanted }));
+    let mut events = Events::new(listening.await);
+    let (_, acknowledged) = events.next_message().await.expect("an acknowledgement");
+    assert_eq!(
+        acknowledged["params"]["notifications"]["resourceSubscriptions"],
+        json!([scene.uri, "notebook://list"]),
+        "{acknowledged}"
+    );
 }
 
 #[tokio::test]

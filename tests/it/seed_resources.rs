@@ -527,7 +527,13 @@ async fn errors(scene: &Scene) {
     let invalid = -32602;
     for (uri, code, words) in [
         ("http://example.org".to_owned(), invalid, "Unknown resource"),
-        ("notebook://nonsense".to_owned(), invalid, "Unknown resource"),
+        ("notebook://nonsense".to_owned(), missing, "Unknown resource"),
+        (
+            "notebook://LIST".to_owned(),
+            missing,
+            "Unknown resource: notebook://LIST; there are notebook://list, ",
+        ),
+        ("notebook://current/json".to_owned(), missing, "Unknown resource"),
         (format!("{}/pdf", scene.uri), invalid, "Unknown format: pdf"),
         (
             format!("notebook://{}/other", scene.session),
@@ -560,7 +566,10 @@ async fn errors(scene: &Scene) {
     let agent = Agent::with_token(&fresh, "somebody-new", scene.era).await;
     let (code, message) = agent.cannot_read("notebook://current").await;
     assert_eq!(code, missing);
-    assert!(message.starts_with("No notebook for current session"), "{message}");
+    assert!(
+        message.starts_with("No notebook for current session; use one"),
+        "{message}"
+    );
 }
 
 /// "Ephemeral Nature": what is closed is gone.

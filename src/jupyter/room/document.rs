@@ -33,7 +33,7 @@ use super::{
     change_log::{Author, ChangeLog},
     edit::Edit,
     json::map_to_json,
-    notebook::{file_cell, notebook_metadata, read_cell, set_metadata, source_of, text_of},
+    notebook::{file_cell, has_error, notebook_metadata, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -196,6 +196,12 @@ impl Document {
         let txn = self.doc.transact();
         self.map(&txn, cell)
             .is_some_and(|map| text_of(&map, &txn, "cell_type") == "code")
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        let txn = self.doc.transact();
+        let mut cells = self.order.iter().filter_map(|entry| entry.hook.as_ref()?.get(&txn));
+        cells.any(|cell| has_error(&cell, &txn))
     }
 
     /// What a notebook says of itself as a whole.

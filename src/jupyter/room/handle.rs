@@ -237,6 +237,11 @@ impl Room {
         self.0.read().document.metadata()
     }
 
+    /// Whether some cell of a notebook shows an error.
+    pub fn has_errors(&self) -> bool {
+        self.0.read().document.has_errors()
+    }
+
     /// The ids of cells that are chosen by position among those of the same moment.
     pub fn ids<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Vec<String>, E> {
         let document = &self.0.read().document;

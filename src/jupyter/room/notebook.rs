@@ -98,6 +98,21 @@ fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
     }
 }
 
+/// Whether an output of the cell is an error; nothing but the kind of each is looked at.
+pub(super) fn has_error(cell: &MapRef, txn: &impl ReadTxn) -> bool {
+    let is_error = |kind: Option<&Any>| matches!(kind, Some(Any::String(kind)) if &**kind == "error");
+    let plain = |output: &Any| matches!(output, Any::Map(members) if is_error(members.get("output_type")));
+    match cell.get(txn, "outputs") {
+        Some(Out::YArray(outputs)) => outputs.iter(txn).any(|output| match output {
+            Out::YMap(members) => text_of(&members, txn, "output_type") == "error",
+            Out::Any(output) => plain(&output),
+            _ => false,
+        }),
+        Some(Out::Any(Any::Array(outputs))) => outputs.iter().any(plain),
+        _ => false,
+    }
+}
+
 /// A new cell, with shared types where JupyterLab has them.
 pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
     let is_code = cell.kind == super::CellKind::Code;
