@@ -124,7 +124,10 @@ async fn carry(line: &Arc<Line>, client: TcpStream, server: TcpStream) {
         return;
     };
     request.truncate(read);
-    let is_room = request.starts_with(b"GET /api/collaboration/room/");
+    // The list of who is online is a room too, but no document's.
+    let is_room = [&b"json:"[..], b"text:"]
+        .iter()
+        .any(|format| request.starts_with(&[b"GET /api/collaboration/room/", *format].concat()));
     let _counted = is_room.then(|| Counted::new(Arc::clone(line)));
     if to_server.write_all(&request).await.is_err() {
         return;
