@@ -7,7 +7,7 @@ mod recent;
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -77,8 +77,6 @@ pub enum PoolEvent {
 
 struct Slot {
     room: OnceCell<Room>,
-    /// When the document itself was made, as Jupyter tells it.
-    created: OnceLock<String>,
     tenant: Arc<str>,
     leases: AtomicUsize,
     /// Milliseconds after the pool's start.
@@ -205,7 +203,7 @@ impl Pool {
         let opened = hold
             .slot
             .room
-            .get_or_try_init(|| self.open(server, &key, &hold.slot))
+            .get_or_try_init(|| self.open(server, &key))
             .await
             .cloned();
         match opened {
@@ -228,11 +226,7 @@ impl Pool {
         }
     }
 
-    async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key, slot: &Slot) -> Result<Room, RoomError> {
-        // Asked before, since a room that is open must not be waited with: whoever opens it may give up.
-        if let Some(created) = server.document(&key.path).await.ok().and_then(|file| file.created) {
-            let _ = slot.created.set(created);
-        }
+    async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key) -> Result<Room, RoomError> {
         let room = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind)).await?;
         self.tell_of(&key.server, &room);
         // Rooms end in many ways; whoever follows them hears of all.
@@ -438,7 +432,6 @@ impl Pool {
         let victim = self.make_room(account)?;
         let slot = Arc::new(Slot {
             room: OnceCell::new(),
-            created: OnceLock::new(),
             tenant: Arc::clone(&account.tenant),
             leases: AtomicUsize::new(0),
             last_used: AtomicU64::new(0),
@@ -540,8 +533,8 @@ impl Pool {
         Some(OpenRoom {
             server: Arc::clone(&key.server),
             info: room.info(),
+            created: room.created().map(str::to_owned),
             room,
-            created: slot.created.get().cloned(),
             last_activity,
         })
     }

@@ -1,4 +1,4 @@
-//! The short way for calls that only read. Of what rmcp makes for every request (a peer to talk back to, channels,
+//! The short way for calls that run nothing. Of what rmcp makes for every request (a peer to talk back to, channels,
 //! tasks) they need nothing, and it costs more than they do themselves. Only what is asked in the plainest way goes
 //! here: whatever is unusual about a request, right or wrong, is rmcp's to judge.
 
@@ -12,11 +12,12 @@ use http::{
     request::Parts,
 };
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, JsonObject,
-    JsonRpcMessage, JsonRpcRequest, JsonRpcResponse, JsonRpcVersion2_0, MetaObject, ProtocolVersion, RequestId,
-    RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
+    JsonObject, JsonRpcMessage, JsonRpcRequest, JsonRpcResponse, JsonRpcVersion2_0, MetaObject, ProtocolVersion,
+    RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use serde::Deserialize;
+use tracing::Instrument;
 
 use super::{
     Caller, Reply,
@@ -28,6 +29,9 @@ use super::{
 pub trait Direct: Send + Sync {
     /// Whether a caller's call can be answered so.
     fn takes(&self, params: &CallToolRequestParams, caller: &Caller) -> bool;
+
+    /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
+    fn only_reads(&self, tool: &str) -> bool;
 
     /// Answers a call that it takes.
     fn answer(self: Arc<Self>, call: DirectCall) -> BoxFuture<'static, CallToolResult>;
@@ -77,12 +81,29 @@ pub(super) async fn answer_modern(direct: &Arc<dyn Direct>, parts: Parts, body: 
         params,
         parts,
     };
-    let result = Arc::clone(direct).answer(call).await;
+    let is_droppable = direct.only_reads(&call.params.name);
+    let answer = Arc::clone(direct).answer(call);
+    let result = match is_droppable {
+        true => answer.await,
+        // A client that leaves must not leave something done by half.
+        false => match tokio::spawn(answer.in_current_span()).await {
+            Ok(result) => result,
+            Err(failed) => match failed.try_into_panic() {
+                Ok(defect) => std::panic::resume_unwind(defect),
+                Err(_) => CallToolResult::error(vec![ContentBlock::text("the gateway is being stopped")]),
+            },
+        },
+    };
     Ok(json_reply(StatusCode::OK, &response(id, result)))
 }
 
 /// A call that is being answered.
-pub(super) type Begun = (RequestId, BoxFuture<'static, ServerJsonRpcMessage>);
+pub(super) struct Begun {
+    pub(super) request: RequestId,
+    pub(super) answer: BoxFuture<'static, ServerJsonRpcMessage>,
+    /// Whether it may be dropped at any moment.
+    pub(super) is_droppable: bool,
+}
 
 /// Begins a call of the older era, which rmcp has found to be right, with what is taken out of the message for it;
 /// leaves a message that is none of these as it is.
@@ -107,13 +128,18 @@ pub(super) fn begin_legacy(direct: &Arc<dyn Direct>, message: &mut ClientJsonRpc
         params,
         parts: extensions.remove()?,
     };
+    let is_droppable = direct.only_reads(&call.params.name);
     let (answer, told) = (Arc::clone(direct).answer(call), id.clone());
     let answer = Box::pin(async move {
         let mut response = response(told, answer.await);
         response.result.strip_result_type_for_legacy_peer();
         JsonRpcMessage::Response(response)
     });
-    Some((id.clone(), answer))
+    Some(Begun {
+        request: id.clone(),
+        answer,
+        is_droppable,
+    })
 }
 
 fn response(id: RequestId, result: CallToolResult) -> JsonRpcResponse<ServerResult> {

@@ -268,7 +268,11 @@ impl Sessions {
         &self,
         id: &SessionId,
         work: Busy,
-        (request, mut answer): Begun,
+        Begun {
+            request,
+            mut answer,
+            is_droppable,
+        }: Begun,
     ) -> Result<EventStream, LocalSessionManagerError> {
         let name = uuid::Uuid::new_v4().to_string();
         let retry = self.local.session_config.sse_retry.unwrap_or_default();
@@ -282,7 +286,12 @@ impl Sessions {
         }
         let events = self.events.clone();
         tokio::spawn(async move {
-            if let Some(message) = wanted.run_until_cancelled(answer).await {
+            let answered = match is_droppable {
+                true => wanted.run_until_cancelled(answer).await,
+                // What has begun is done whole, also if nobody wants to hear of it any more.
+                false => Some(answer.await).filter(|_| !wanted.is_cancelled()),
+            };
+            if let Some(message) = answered {
                 events.store(&name, &ServerSseMessage::from_message(message));
             }
         });

@@ -99,9 +99,20 @@ impl ToolDefinition {
         self
     }
 
-    /// Whether it needs nothing but its arguments, and leaves nothing behind.
-    pub fn is_only_read(&self) -> bool {
+    /// Whether a call with these arguments only reads.
+    pub fn only_reads(&self) -> bool {
         self.effect == Effect::Read
+    }
+
+    /// Whether a call with these arguments needs nothing of its client: what runs nothing asks and tells nobody.
+    pub fn needs_no_client(&self, arguments: Option<&Map<String, Value>>) -> bool {
+        match self.effect {
+            Effect::Read | Effect::Add | Effect::Change | Effect::Set => true,
+            Effect::ChangeAndExecute => arguments
+                .and_then(|arguments| arguments.get("exec"))
+                .is_some_and(|exec| exec == false),
+            Effect::Open | Effect::Execute => false,
+        }
     }
 
     /// Checks the permission, then the arguments, then runs.

@@ -1,4 +1,4 @@
-//! Calls that only read take a shorter way through the gateway. Nobody can tell by the answer which way it took,
+//! Calls that run nothing take a shorter way through the gateway. Nobody can tell by the answer which way it took,
 //! and what holds for every other call holds for them: they can be resumed, cancelled and are told apart from wrong ones.
 
 use std::time::Duration;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era, Gateway,
     agent::ERAS,
+    eventually,
     gateway::{everything, server},
     lab,
     proxy::Proxy,
@@ -55,6 +56,12 @@ async fn both_ways_answer_alike_in_both_eras() {
         ("read_nb_cells", json!({ "path": path, "unknown": 1 })),
         ("get_base_url", json!({ "server": "another" })),
         ("nb_path_from_url", json!({ "url": 5 })),
+        ("delete_document", json!({ "path": folder.path("missing.ipynb") })),
+        ("create_document", json!({ "path": path, "content": "" })),
+        (
+            "modify_nb_cells",
+            json!({ "path": path, "modifications": [{ "range": { "start": 9 }, "content": "" }], "exec": false }),
+        ),
     ];
     for era in ERAS {
         let agent = Agent::connect(&gateway, era).await;
@@ -146,4 +153,23 @@ async fn a_reading_that_is_cancelled_ends_without_a_result() {
     agent.call("list_nbs", json!({})).await.ok();
     let mut resumed = Events::new(agent.listen(primed.id.as_deref()).await);
     assert!(resumed.next_message().await.is_none(), "nor is there one later");
+}
+
+#[tokio::test]
+async fn what_was_begun_is_done_whole_also_if_its_client_leaves() {
+    let (gateway, proxy) = slow().await;
+    let folder = lab().folder();
+    for era in ERAS {
+        let agent = Agent::connect(&gateway, era).await;
+        let name = format!("{era:?}.md");
+        proxy.hold(true);
+        let arguments = json!({ "path": folder.path(&name), "content": "whole" });
+        let params = json!({ "name": "create_document", "arguments": arguments });
+        let left = tokio::time::timeout(Duration::from_millis(500), async {
+            agent.start(7, "tools/call", params).await.text().await
+        });
+        assert!(left.await.is_err(), "it is not answered yet");
+        proxy.hold(false);
+        eventually("the document is there", async || folder.has(&name).then_some(())).await;
+    }
 }

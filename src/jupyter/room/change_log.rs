@@ -1,7 +1,10 @@
 //! Who changed what, and when: enough to tell whether something was changed by somebody else since a
 //! caller looked at it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 /// Who made a change: a principal of the gateway, or anybody else in the room.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,7 +21,14 @@ pub(super) struct ChangeLog {
     cells: HashMap<Arc<str>, (u64, Author)>,
     /// When each author last moved cells, or changed the text of a plain document.
     whole: HashMap<Author, u64>,
+    /// The latest moves: when, by whom, and the first position that means another cell since.
+    moves: VecDeque<(u64, Author, usize)>,
+    /// Moves up to here are forgotten.
+    forgotten: u64,
 }
+
+/// How many moves are remembered; who knows an older order must look again.
+const MAX_MOVES: usize = 256;
 
 impl ChangeLog {
     pub(super) fn new() -> Self {
@@ -28,6 +38,8 @@ impl ChangeLog {
             revision: 0,
             cells: HashMap::new(),
             whole: HashMap::new(),
+            moves: VecDeque::new(),
+            forgotten: 0,
         }
     }
 
@@ -59,6 +71,25 @@ impl ChangeLog {
 
     pub(super) fn whole_changed(&mut self, author: &Author) {
         self.whole.insert(author.clone(), self.revision);
+    }
+
+    /// Notes that positions from this one on mean other cells now.
+    pub(super) fn moved(&mut self, author: &Author, first: usize) {
+        self.moves.push_back((self.revision, author.clone(), first));
+        if self.moves.len() > MAX_MOVES
+            && let Some((revision, ..)) = self.moves.pop_front()
+        {
+            self.forgotten = revision;
+        }
+    }
+
+    /// The first position that means another cell after `since`, because of somebody other than `me`.
+    pub(super) fn moved_by_others(&self, since: u64, me: &Author) -> Option<usize> {
+        if since < self.forgotten && self.whole_changed_by_others(since, me) {
+            return Some(0);
+        }
+        let by_others = |(revision, author, _): &&(u64, Author, usize)| *revision > since && author != me;
+        self.moves.iter().filter(by_others).map(|(.., first)| *first).min()
     }
 
     /// Whether somebody other than `me` changed the cell after `since`.

@@ -362,6 +362,11 @@ impl Document {
     fn reorder(&mut self, steps: Vec<Step>, author: &Author) {
         let mut at = 0;
         let mut added = Vec::new();
+        let kept = |step: &Step| match step {
+            Step::Keep(count) => Some(*count),
+            Step::Remove(_) | Step::Add(_) => None,
+        };
+        self.log.moved(author, steps.iter().map_while(kept).sum());
         for step in steps {
             match step {
                 Step::Keep(count) => at += count,

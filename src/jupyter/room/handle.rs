@@ -153,6 +153,8 @@ pub(super) struct Shared {
     pub(super) server: Arc<JupyterServer>,
     pub(super) kind: RoomKind,
     pub(super) session_id: String,
+    /// When the file was made, as Jupyter says it.
+    pub(super) created: Option<String>,
     pub(super) state: RwLock<State>,
     pub(super) status: watch::Sender<RoomStatus>,
     /// Rung when there is something to send.
@@ -216,6 +218,10 @@ impl Room {
 
     pub fn revision(&self) -> String {
         self.0.read().document.revision()
+    }
+
+    pub fn created(&self) -> Option<&str> {
+        self.0.created.as_deref()
     }
 
     pub fn session_id(&self) -> &str {
@@ -317,9 +323,9 @@ impl Room {
         }
     }
 
-    /// Whether cells moved since a revision, so that positions the caller knows may mean others now.
-    pub fn order_changed_by_others(&self, revision: &str, author: &Arc<str>) -> Result<bool, EditError> {
-        self.0.read().document.order_changed_by_others(revision, author)
+    /// The first position that means another cell than at a revision, because others inserted or removed some.
+    pub fn moved_by_others(&self, revision: &str, author: &Arc<str>) -> Result<Option<usize>, EditError> {
+        self.0.read().document.moved_by_others(revision, author)
     }
 
     /// Applies edits in one transaction and waits until the server has them.

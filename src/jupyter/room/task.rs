@@ -73,6 +73,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         server,
         kind,
         session_id: uuid::Uuid::new_v4().to_string(),
+        created: line.created.take(),
         state: RwLock::new(state),
         status: watch::Sender::new(RoomStatus::Connected),
         bell: Notify::new(),
@@ -323,6 +324,7 @@ struct Line {
     session: DocumentSession,
     /// Whether the server can write the file, as far as it says.
     writable: bool,
+    created: Option<String>,
 }
 
 /// What the server sent until it had sent everything.
@@ -346,7 +348,8 @@ impl Line {
         if let Err(gone @ JupyterError::NotFound { .. }) = file {
             return Err(gone.into());
         }
-        let (session, writable) = (session?, file.map_or(true, |file| file.writable));
+        let session = session?;
+        let (writable, created) = file.map_or((true, None), |file| (file.writable, file.created));
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = kind.room_id(&session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
@@ -355,6 +358,7 @@ impl Line {
             socket,
             session,
             writable,
+            created,
         })
     }
 

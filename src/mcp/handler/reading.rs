@@ -1,4 +1,4 @@
-//! Calls that only read, answered without a client to talk back to.
+//! Calls that run nothing, answered without a client to talk back to.
 
 use std::sync::Arc;
 
@@ -17,7 +17,11 @@ impl Direct for GatewayHandler {
     fn takes(&self, params: &CallToolRequestParams, caller: &Caller) -> bool {
         let repeats = params.request_state.is_some() || params.input_responses.is_some();
         let found = self.catalogue.find(&params.name, caller);
-        !repeats && found.is_ok_and(ToolDefinition::is_only_read)
+        !repeats && found.is_ok_and(|definition| definition.needs_no_client(params.arguments.as_ref()))
+    }
+
+    fn only_reads(&self, tool: &str) -> bool {
+        self.catalogue.definition(tool).is_some_and(ToolDefinition::only_reads)
     }
 
     fn answer(self: Arc<Self>, mut call: DirectCall) -> BoxFuture<'static, CallToolResult> {

@@ -148,7 +148,7 @@ pub(super) async fn choose_unchanged(
     let (server, _, room) = notebook(call, at.server, at.path).await?;
     let cells = choose(&room)?;
     if let Some(revision) = at.if_revision {
-        check_positions(&room, by_position, Some(revision), call.principal())?;
+        check_positions(&room, by_position, &cells, Some(revision), call.principal())?;
         room.check_unchanged(&call.principal().id, &cells, revision)?;
     }
     Ok((server, room, cells))
@@ -197,7 +197,7 @@ pub(in crate::tools) async fn edit_cells(
 ) -> Result<(Arc<JupyterServer>, Lease, Change), ToolError> {
     let (server, _, room) = notebook(call, at.server, at.path).await?;
     let (cell_ids, edits) = make(&room)?;
-    check_positions(&room, by_position, at.if_revision, call.principal())?;
+    check_positions(&room, by_position, &cell_ids, at.if_revision, call.principal())?;
     let principal = call.principal();
     let edited = room
         .edit(&principal.id, &principal.name, &edits, at.if_revision)

@@ -38,20 +38,32 @@ pub(in crate::tools) fn positions(
     Ok(found)
 }
 
-/// Refuses positions that a caller learned at a revision after which others moved cells.
+/// Refuses cells that a caller named by their positions at a revision after which others moved them.
 pub(in crate::tools) fn check_positions(
     room: &Room,
     by_position: bool,
+    cells: &[String],
     revision: Option<&str>,
     principal: &Principal,
 ) -> Result<(), ToolError> {
-    match revision.filter(|_| by_position) {
-        Some(revision) if room.order_changed_by_others(revision, &principal.id)? => {
-            let what = "cells were inserted or removed, so positions may mean others now".to_owned();
-            Err(EditError::Stale { what }.into())
-        }
-        _ => Ok(()),
+    let Some(revision) = revision.filter(|_| by_position) else {
+        return Ok(());
+    };
+    let Some(first) = room.moved_by_others(revision, &principal.id)? else {
+        return Ok(());
+    };
+    let moved = cells
+        .iter()
+        .filter(|cell| room.position_of(cell).is_none_or(|position| position >= first));
+    let moved: Vec<&str> = moved.map(String::as_str).collect();
+    if moved.is_empty() {
+        return Ok(());
     }
+    let what = format!(
+        "cells were inserted or removed, so that positions from {first} on mean others now; addressed were {}",
+        moved.join(", ")
+    );
+    Err(EditError::Stale { what }.into())
 }
 
 impl Range {

@@ -241,7 +241,9 @@ async fn apply(
     if_revision: Option<&str>,
 ) -> Result<crate::jupyter::room::Edited, ToolError> {
     let principal = call.principal();
-    check_positions(room, index.range().is_by_position(), if_revision, principal)?;
+    // The end of a notebook has no cell, and is where it is.
+    let addressed: Vec<String> = index.id(room).into_iter().collect();
+    check_positions(room, index.range().is_by_position(), &addressed, if_revision, principal)?;
     Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
 }
 

@@ -97,7 +97,13 @@ async fn start(call: &Call, arguments: &ExecuteArguments) -> Result<Arc<Executio
     let index = &arguments.cell_index;
     let cells = vec![index.id(&room)?];
     if let Some(revision) = arguments.if_revision.as_deref() {
-        check_positions(&room, index.range().is_by_position(), Some(revision), call.principal())?;
+        check_positions(
+            &room,
+            index.range().is_by_position(),
+            &cells,
+            Some(revision),
+            call.principal(),
+        )?;
         room.check_unchanged(&call.principal().id, &cells, revision)?;
     }
     if !cells.iter().all(|cell| room.is_code(cell)) {

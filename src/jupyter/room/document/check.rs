@@ -84,7 +84,11 @@ impl Document {
                 }
                 // What is put at the end is put there whatever others did.
                 Edit::AppendCells { .. } | Edit::AppendText { .. } => {}
-                Edit::InsertCells { .. } | Edit::SpliceText { .. } | Edit::SetText { .. } => {
+                // Before what others moved, a position means what it meant.
+                Edit::InsertCells { at, .. } => {
+                    whole |= self.log.moved_by_others(since, me).is_some_and(|first| first < *at);
+                }
+                Edit::SpliceText { .. } | Edit::SetText { .. } => {
                     whole |= self.log.whole_changed_by_others(since, me);
                 }
             }
@@ -107,16 +111,16 @@ impl Document {
         self.log.cell_changed_by_others(cell, since, me).then_some(cell)
     }
 
-    /// Whether cells were inserted or removed by others, so that positions of `since` may mean others now.
-    pub(in crate::jupyter::room) fn order_changed_by_others(
+    /// The first position that means another cell than at a revision, because others inserted or removed some.
+    pub(in crate::jupyter::room) fn moved_by_others(
         &self,
         given: &str,
         me: &Arc<str>,
-    ) -> Result<bool, EditError> {
+    ) -> Result<Option<usize>, EditError> {
         let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
             given: given.to_owned(),
         })?;
-        Ok(self.log.whole_changed_by_others(since, &Author::Local(Arc::clone(me))))
+        Ok(self.log.moved_by_others(since, &Author::Local(Arc::clone(me))))
     }
 }
 
