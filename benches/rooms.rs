@@ -241,10 +241,10 @@ impl Bench {
             connection.exchange(&delete).await;
             editor.drain().await;
             let started = Instant::now();
-            editor.append("x = 1").await;
+            editor.insert(at, "x = 1").await;
             editor.until_echoed().await;
             let by_peer = started.elapsed();
-            editor.delete_last().await;
+            editor.delete(at).await;
             editor.until_echoed().await;
             if round > 0 {
                 ours.push(micros(by_agent));

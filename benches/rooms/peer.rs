@@ -96,7 +96,7 @@ impl Peer {
         .await;
     }
 
-    pub(super) async fn append(&mut self, source: &str) {
+    pub(super) async fn insert(&mut self, at: usize, source: &str) {
         let cell = MapPrelim::from([
             ("id".to_owned(), In::Any(Any::from("last"))),
             ("cell_type".to_owned(), In::Any(Any::from("code"))),
@@ -106,13 +106,13 @@ impl Peer {
             ("execution_count".to_owned(), In::Any(Any::Null)),
         ]);
         self.change(|cells, txn| {
-            cells.push_back(txn, cell);
+            cells.insert(txn, position(at), cell);
         })
         .await;
     }
 
-    pub(super) async fn delete_last(&mut self) {
-        self.change(|cells, txn| cells.remove(txn, cells.len(txn) - 1)).await;
+    pub(super) async fn delete(&mut self, at: usize) {
+        self.change(|cells, txn| cells.remove(txn, position(at))).await;
     }
 
     async fn change(&mut self, change: impl FnOnce(&ArrayRef, &mut TransactionMut<'_>)) {

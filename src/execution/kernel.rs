@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::ExecutionError;
 use crate::{
     jupyter::{
-        Content, JupyterServer,
+        Content, JupyterServer, NotebookSession,
         kernel::{Channel, KernelEvent, KernelLink, Message},
         room::Room,
     },
@@ -140,7 +140,7 @@ impl Kernel {
         connected: Option<String>,
     ) -> Result<Found, ExecutionError> {
         let (kernel, started) = match wanted {
-            Wanted::Notebook { path, room } => match server.session_of(&path).await? {
+            Wanted::Notebook { path, room } => match known_session(&server, &path, connected.is_some()).await? {
                 Some(session) => (session.kernel, false),
                 None => {
                     let name = kernelspec(&server, &path, room.as_ref()).await?;
@@ -162,6 +162,18 @@ impl Kernel {
             .await
             .map(Found::Other)
     }
+}
+
+/// The session of a notebook. Who is connected to a kernel already only makes sure that it is still the one.
+async fn known_session(
+    server: &JupyterServer,
+    path: &DocPath,
+    is_connected: bool,
+) -> Result<Option<NotebookSession>, ExecutionError> {
+    Ok(match is_connected {
+        true => server.recent_session_of(path).await?,
+        false => server.session_of(path).await?,
+    })
 }
 
 /// The kernel that a notebook says it is written for.

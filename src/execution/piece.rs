@@ -17,6 +17,8 @@ use crate::jupyter::{
 
 /// A chatty cell is written to the shared document at most this often.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the end of a cell may take to follow its result.
+const RESULT_PAUSE: Duration = Duration::from_millis(5);
 /// Outputs that no notebook shows are stored as often as they change while they are small, and then less often.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
 const SMALL: usize = 64 * 1024;
@@ -122,19 +124,25 @@ impl Piece {
     pub(super) fn fold(&mut self, message: &Message) {
         let changed = self.with_step(|step| step.outputs.apply(&message.msg_type, &message.content));
         if changed == Some(true) {
-            self.is_due();
+            // The result of a cell is the last that it says; its end follows at once and is written with it.
+            let pause = if message.msg_type == "execute_result" {
+                RESULT_PAUSE
+            } else {
+                Duration::ZERO
+            };
+            self.is_due_after(pause);
         }
     }
 
     /// Replaces what an earlier run displayed.
     pub(super) fn update_display(&mut self, message: &Message) {
         if self.with_step(|step| step.outputs.update_display(&message.content)) == Some(true) {
-            self.is_due();
+            self.is_due_after(Duration::ZERO);
         }
     }
 
-    fn is_due(&mut self) {
-        let now = Instant::now();
+    fn is_due_after(&mut self, pause: Duration) {
+        let now = Instant::now() + pause;
         let due = self.flushed.map_or(now, |last| (last + FLUSH_INTERVAL).max(now));
         self.flush_at.get_or_insert(due);
     }

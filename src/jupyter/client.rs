@@ -13,9 +13,10 @@ use reqwest::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Mutex;
 use url::{Host, Url};
 
-use super::{JupyterError, room::Lobby, sessions::Starting};
+use super::{JupyterError, NotebookSession, room::Lobby, sessions::Starting};
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
@@ -36,6 +37,8 @@ pub struct JupyterServer {
     loads_progressively: AtomicBool,
     /// Notebooks whose kernels are being started.
     pub(super) starting: Starting,
+    /// The sessions as they were a moment ago.
+    pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
     /// Kernels that the gateway itself started for notebooks.
     pub(super) started: DashSet<String>,
     /// Where agents are listed as online.
@@ -70,6 +73,7 @@ impl JupyterServer {
             metrics,
             loads_progressively: AtomicBool::new(false),
             starting: Starting::default(),
+            recent_sessions: Mutex::new(None),
             started: DashSet::new(),
             lobby: Lobby::default(),
         })

@@ -1,6 +1,9 @@
 //! Which kernel a notebook has, by Jupyter's sessions. People in JupyterLab and the gateway share it.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use dashmap::DashMap;
 use reqwest::Method;
@@ -12,6 +15,8 @@ use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::types::DocPath;
 
 const SESSIONS: &str = "api/sessions";
+/// How long a look at the sessions serves those who only make sure.
+const SESSIONS_FRESH: Duration = Duration::from_secs(1);
 
 /// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
 /// start a kernel for each that asks while the first one starts.
@@ -52,7 +57,27 @@ impl JupyterServer {
     pub async fn session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
         let sessions = self.sessions().await?;
         let of_path = sessions.into_iter().filter(|session| session.is_of(path));
-        Ok(of_path.min_by_key(|session| self.started.contains(&session.kernel.id)))
+        Ok(self.best_of(of_path))
+    }
+
+    /// The same as of a moment ago. Whoever makes sure that nothing changed shares one look with all others who do,
+    /// since it costs Jupyter more the more kernels there are.
+    #[expect(
+        clippy::await_holding_invalid_type,
+        reason = "whoever comes meanwhile waits for this look, and not for one of their own"
+    )]
+    pub async fn recent_session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
+        let mut recent = self.recent_sessions.lock().await;
+        let is_fresh = |(looked, _): &(Instant, Vec<NotebookSession>)| looked.elapsed() < SESSIONS_FRESH;
+        if !recent.as_ref().is_some_and(is_fresh) {
+            *recent = Some((Instant::now(), self.sessions().await?));
+        }
+        let sessions = recent.iter().flat_map(|(_, sessions)| sessions);
+        Ok(self.best_of(sessions.filter(|session| session.is_of(path)).cloned()))
+    }
+
+    fn best_of(&self, sessions: impl Iterator<Item = NotebookSession>) -> Option<NotebookSession> {
+        sessions.min_by_key(|session| self.started.contains(&session.kernel.id))
     }
 
     /// The kernel that runs for a document, if one does. Starts none.

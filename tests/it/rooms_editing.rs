@@ -272,3 +272,30 @@ async fn another_connection_of_the_same_agent_is_no_stranger_but_another_agent_i
     let error = bob.call("modify_nb_cells", edit("bob's")).await.error();
     assert!(error.contains("c0"), "{error}");
 }
+
+#[tokio::test]
+async fn a_position_before_what_others_moved_means_what_it_meant() {
+    let (gateway, folder) = (Gateway::start().await, lab().folder());
+    let path = folder.write("moved.ipynb", &notebook(&["0", "1", "2"]));
+    let (agent, human) = (Agent::connect(&gateway, Era::Modern).await, Human::join(&path).await);
+    let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    human.insert_cell(2, "between", "between");
+    eventually("the gateway has it", async || {
+        let now = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (now["cell_count"] == 4).then_some(())
+    })
+    .await;
+    let modify = |start: usize| json!({ "path": path, "modifications": [{ "range": { "start": start }, "content": "agent" }], "if_revision": read["revision"] });
+    agent.call("modify_nb_cells", modify(0)).await.ok();
+    agent.call("modify_nb_cells", modify(1)).await.ok();
+    let refused = agent.call("modify_nb_cells", modify(2)).await.error();
+    assert!(
+        refused.contains("positions from 2 on") && refused.contains("between"),
+        "{refused}"
+    );
+    human
+        .wait_for("the edits", |human| {
+            human.sources() == ["agent", "agent", "between", "2"]
+        })
+        .await;
+}
