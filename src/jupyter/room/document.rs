@@ -271,10 +271,11 @@ impl Document {
         Some(read_cell(&cell, txn))
     }
 
-    fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splice: &Splice) {
+    fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splices: &[Splice]) {
+        let Some(end) = splice::end_of(splices) else { return };
         let source = self.source.clone();
-        apply_splice(&source, txn, splice);
-        self.caret = Some((None, splice.end()));
+        apply_splices(&source, txn, splices);
+        self.caret = Some((None, end));
         self.journal.text_changed(old, &source.get_string(txn));
     }
 
@@ -294,8 +295,8 @@ impl Document {
             return None;
         }
         let same = now == old;
-        if let Some(splice) = splice::between(&now, new).filter(|_| same) {
-            self.splice_text(txn, &now, &splice);
+        if same {
+            self.splice_text(txn, &now, &splice::between(&now, new));
         }
         Some(same)
     }
@@ -409,12 +410,14 @@ pub(super) fn decode_vector(bytes: &[u8]) -> Result<StateVector, UpdateError> {
     Ok(StateVector::decode_v1(bytes)?)
 }
 
-fn apply_splice(text: &TextRef, txn: &mut TransactionMut<'_>, splice: &Splice) {
-    if splice.delete > 0 {
-        text.remove_range(txn, splice.at, splice.delete);
-    }
-    if !splice.insert.is_empty() {
-        text.insert(txn, splice.at, &splice.insert);
+fn apply_splices(text: &TextRef, txn: &mut TransactionMut<'_>, splices: &[Splice]) {
+    for splice in splices {
+        if splice.delete > 0 {
+            text.remove_range(txn, splice.at, splice.delete);
+        }
+        if !splice.insert.is_empty() {
+            text.insert(txn, splice.at, &splice.insert);
+        }
     }
 }
 

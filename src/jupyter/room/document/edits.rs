@@ -10,7 +10,7 @@ use super::{
         Cell, CellKind, NewCell,
         notebook::{prelim, set_metadata, source_of, text_of},
     },
-    Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, apply_splice, splice,
+    Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, apply_splices, splice,
 };
 
 impl Document {
@@ -68,9 +68,7 @@ impl Document {
             Edit::AppendText { text } => self.splice_at(txn, at, 0, text),
             Edit::SetText { text } => {
                 let old = self.source.get_string(txn);
-                if let Some(splice) = splice::between(&old, text) {
-                    self.splice_text(txn, &old, &splice);
-                }
+                self.splice_text(txn, &old, &splice::between(&old, text));
             }
         }
     }
@@ -78,7 +76,7 @@ impl Document {
     fn splice_at(&mut self, txn: &mut TransactionMut<'_>, at: usize, delete: usize, insert: &str) {
         let old = self.source.get_string(txn);
         if let Some(splice) = splice::at_code_points(&old, at, delete, insert) {
-            self.splice_text(txn, &old, &splice);
+            self.splice_text(txn, &old, &[splice]);
         }
     }
 
@@ -108,9 +106,10 @@ impl Document {
             return;
         };
         let old = text.get_string(txn);
-        if let Some(splice) = splice::between(&old, source) {
-            apply_splice(&text, txn, &splice);
-            self.caret = Some((Some(cell.to_owned()), splice.end()));
+        let splices = splice::between(&old, source);
+        if let Some(end) = splice::end_of(&splices) {
+            apply_splices(&text, txn, &splices);
+            self.caret = Some((Some(cell.to_owned()), end));
             self.journal.changed(cell, &old, source);
         }
     }

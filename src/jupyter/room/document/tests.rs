@@ -103,6 +103,18 @@ fn cells_are_inserted_changed_and_deleted_on_both_sides() {
 }
 
 #[test]
+fn what_somebody_types_between_two_changes_of_a_cell_at_the_same_moment_stays_in_its_place() {
+    let mut pair = Pair::with_cells(&[("c0", "x = 1\nmiddle = 'here'\ny = 2")]);
+    let ours = [set("c0", "x = 10\nmiddle = 'here'\ny = 20")];
+    let ours = pair.ours.apply_local(&ana(), &ours, None).expect("valid");
+    let theirs = [set("c0", "x = 1\nmiddle = 'over there'\ny = 2")];
+    let theirs = pair.theirs.apply_local(&"bob".into(), &theirs, None).expect("valid");
+    pair.ours.apply_remote(&theirs.update).expect("an update");
+    pair.theirs.apply_remote(&ours.update).expect("an update");
+    pair.assert_both(&[("c0", "x = 10\nmiddle = 'over there'\ny = 20")]);
+}
+
+#[test]
 fn a_bad_member_of_a_batch_changes_nothing() {
     let mut pair = Pair::with_cells(&[("a", "1")]);
     let before = pair.ours.revision();
