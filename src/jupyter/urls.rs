@@ -35,6 +35,14 @@ pub enum UrlError {
     NotAUrl(String),
     #[error("{url:?} belongs to none of the configured Jupyter servers: {configured}")]
     Foreign { url: String, configured: String },
+    #[error(
+        "{url:?} belongs to none of the configured Jupyter servers: {configured}; beyond them an operator allows (connect_urls): {allowed}"
+    )]
+    NotAllowed {
+        url: String,
+        configured: String,
+        allowed: String,
+    },
     #[error("{0:?} shows no document; expected an address such as .../lab/tree/folder/name.ipynb")]
     NoDocument(String),
     #[error("{0:?} is not a notebook: its path does not end with .ipynb")]
@@ -69,6 +77,30 @@ pub fn locate_server<'a>(raw: &str, servers: impl IntoIterator<Item = &'a Jupyte
         url.set_path(&format!("{}/", url.path()));
     }
     owner(&url, servers).map(|(server, _)| server.name())
+}
+
+/// The base URL of a server that is not configured, if it is, or is below, one of those that are allowed.
+pub fn allowed_base(raw: &str, allowed: &[Url]) -> Option<Url> {
+    let mut url = parse(raw).ok()?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    // Jupyter prints its address with the page that it wants to be opened at, and people copy that.
+    let pages = ["/lab", "/tree"];
+    let path = pages.iter().find_map(|page| url.path().strip_suffix(page));
+    let path = path.unwrap_or(url.path()).trim_end_matches('/').to_owned();
+    url.set_path(&format!("{path}/"));
+    let is_below = |base: &Url| url.scheme() == base.scheme() && path_below(&url, base).is_some_and(is_plain);
+    allowed.iter().any(is_below).then_some(url)
+}
+
+/// Whether a path means to every server what it means here: one with encoded separators or dots may lead elsewhere.
+fn is_plain(path: &str) -> bool {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let segments = || decoded.split(['/', '\\']);
+    segments().count() == path.split('/').count() && segments().all(|segment| !["..", "."].contains(&segment))
 }
 
 fn parse(raw: &str) -> Result<Url, UrlError> {
