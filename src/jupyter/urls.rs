@@ -92,8 +92,11 @@ pub fn allowed_base(raw: &str, allowed: &[Url]) -> Option<Url> {
     let path = pages.iter().find_map(|page| url.path().strip_suffix(page));
     let path = path.unwrap_or(url.path()).trim_end_matches('/').to_owned();
     url.set_path(&format!("{path}/"));
-    let is_below = |base: &Url| url.scheme() == base.scheme() && path_below(&url, base).is_some_and(is_plain);
-    allowed.iter().any(is_below).then_some(url)
+    let is_below = |base: &&Url| url.scheme() == base.scheme() && path_below(&url, base).is_some_and(is_plain);
+    let host = allowed.iter().find(is_below)?.host_str()?.to_owned();
+    // Another name of this machine's loopback may lead to something else there.
+    url.set_host(Some(&host)).ok()?;
+    Some(url)
 }
 
 /// Whether a path means to every server what it means here: one with encoded separators or dots may lead elsewhere.
@@ -184,4 +187,50 @@ fn without_workspace(rest: &str) -> String {
         }
     }
     rest.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_an_allowed_url_is_allowed() {
+        let allowed = ["http://127.0.0.1:8889/", "https://hub.example.org/user/"].map(|url| Url::parse(url).unwrap());
+        for (raw, base) in [
+            ("http://127.0.0.1:8889", "http://127.0.0.1:8889/"),
+            (" http://localhost:8889/lab?token=x#y ", "http://127.0.0.1:8889/"),
+            ("http://127.1.2.3:8889/tree", "http://127.0.0.1:8889/"),
+            (
+                "https://HUB.example.org:443/user/ana",
+                "https://hub.example.org/user/ana/",
+            ),
+            ("https://hub.example.org/user/lab/", "https://hub.example.org/user/lab/"),
+            (
+                "https://hub.example.org/user/a%40b/lab",
+                "https://hub.example.org/user/a%40b/",
+            ),
+        ] {
+            let found = allowed_base(raw, &allowed);
+            assert_eq!(found.as_ref().map(Url::as_str), Some(base), "{raw}");
+        }
+        for raw in [
+            "http://127.0.0.1:8888",
+            "https://127.0.0.1:8889",
+            "http://hub.example.org/user/ana/",
+            "https://hub.example.org/hub/",
+            "https://hub.example.org/users/",
+            "https://hub.example.org/user/../hub/",
+            "https://hub.example.org/user/%2e%2e/hub/",
+            "https://hub.example.org/user/..%2fhub/",
+            "https://hub.example.org/user/a%5c..%5chub/",
+            "https://me:secret@hub.example.org/user/ana/",
+            "https://hub.example.org.example/user/ana/",
+            "https://hub.example.org@example.com/user/ana/",
+            "ftp://hub.example.org/user/ana/",
+            "nonsense",
+        ] {
+            assert_eq!(allowed_base(raw, &allowed), None, "{raw}");
+        }
+        assert_eq!(allowed_base("http://127.0.0.1:8889", &[]), None);
+    }
 }

@@ -349,7 +349,8 @@ impl Line {
             return Err(gone.into());
         }
         if matches!(&file, Ok(file) if file.kind == DocumentKind::Directory) {
-            // Jupyter would try to open it, and from then on tell nobody of edits in any room that is open.
+            // Jupyter finds out so fast that it stops the room while it is being started. That error ends the task that
+            // serves all of its rooms, so that nobody is told of edits any more, in whichever room.
             return Err(RoomError::Refused {
                 server: server.name().to_owned(),
                 path: path.to_string(),
