@@ -57,11 +57,14 @@ pub struct App {
 impl App {
     /// Builds the gateway and binds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
+        install_tls();
         let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
+        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let services = Services {
+            servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
@@ -73,7 +76,7 @@ impl App {
         let handler = Arc::new(handler);
         let direct: Arc<dyn Direct> = Arc::<GatewayHandler>::clone(&handler);
         let factory = move || handler.fresh();
-        let app = Self::assemble(config, env, metrics, store, drain, factory, Some(direct)).await?;
+        let app = Self::assemble(config, servers, metrics, store, drain, factory, Some(direct)).await?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -100,20 +103,20 @@ impl App {
     ) -> Result<Self, AppError> {
         let store = open_store(config).await?;
         let drain = Drain::new(config.http.drain_timeout);
-        Self::assemble(config, env, metrics, store, drain, factory, None).await
+        install_tls();
+        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
+        Self::assemble(config, servers, metrics, store, drain, factory, None).await
     }
 
     async fn assemble<H: ServerHandler>(
         config: &Config,
-        env: &Env,
+        servers: Arc<Servers>,
         metrics: Metrics,
         store: Store,
         drain: Drain,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
         direct: Option<Arc<dyn Direct>>,
     ) -> Result<Self, AppError> {
-        install_tls();
-        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
         let authenticator = Authenticator::new(config)?;
         let endpoint = Endpoint::new(
             settings::endpoint(config),

@@ -328,8 +328,8 @@ impl Engine {
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
-            if let Some(server) = servers.get(&renamed.server) {
-                self.renamed(server, &renamed.from, &renamed.to).await;
+            if let Some(server) = servers.find(&renamed.server) {
+                self.renamed(&server, &renamed.from, &renamed.to).await;
             }
         }
     }

@@ -26,4 +26,4 @@ pub use kernelspecs::Kernelspec;
 pub use servers::{Servers, UnknownServer};
 pub use sessions::NotebookSession;
 pub use status::ServerStatus;
-pub use urls::{NotebookUrl, UrlError, locate_notebook, locate_server};
+pub use urls::{NotebookUrl, UrlError, allowed_base, locate_notebook, locate_server};

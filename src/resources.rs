@@ -34,6 +34,8 @@ use crate::{
 pub struct View {
     principal: Arc<Principal>,
     servers: Vec<Arc<JupyterServer>>,
+    /// The names of those that only this principal is connected to.
+    own: Vec<String>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
 }
@@ -48,12 +50,14 @@ impl View {
     pub fn new(
         principal: Arc<Principal>,
         servers: &[Arc<JupyterServer>],
+        own: &[Arc<JupyterServer>],
         pool: Arc<Pool>,
         engine: Arc<Engine>,
     ) -> Self {
         Self {
             principal,
             servers: servers.to_vec(),
+            own: own.iter().map(|server| server.name().to_owned()).collect(),
             pool,
             engine,
         }
@@ -63,12 +67,15 @@ impl View {
         Ok(self.principal.require(Permission::Read)?)
     }
 
-    fn may_read(&self) -> bool {
+    /// Whether there can be anything to see.
+    pub fn may_read(&self) -> bool {
         self.principal.permissions().contains(Permission::Read)
     }
 
     fn sees(&self, server: &str, path: &DocPath) -> bool {
-        self.may_read() && self.servers.iter().any(|known| known.name() == server) && self.principal.may_touch(path)
+        let is_known =
+            self.servers.iter().any(|known| known.name() == server) || self.own.iter().any(|own| own == server);
+        self.may_read() && is_known && self.principal.may_touch(path)
     }
 
     fn sees_room(&self, open: &OpenRoom) -> bool {

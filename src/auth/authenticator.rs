@@ -78,6 +78,7 @@ fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset
     Ok(Tenant {
         name: tenant.name.clone(),
         servers,
+        connect_urls: tenant.connect_urls.clone(),
         permissions: tenant.permissions.iter().copied().collect::<PermissionSet>(),
         paths: PathRules::new(&tenant.paths)?,
         toolsets,

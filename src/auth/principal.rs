@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use url::Url;
+
 use super::{PathRules, Uncovered};
 use crate::types::{DocPath, Permission, PermissionSet, Toolset};
 
@@ -11,6 +13,8 @@ pub struct Tenant {
     pub name: String,
     /// Names of configured servers; the first is the default.
     pub servers: Vec<String>,
+    /// Base URLs of other servers that agents may connect to, each ending with a slash.
+    pub connect_urls: Vec<Url>,
     pub permissions: PermissionSet,
     pub paths: PathRules,
     /// Empty: the default set, and clients may select any other.

@@ -34,6 +34,8 @@ section! {
         name: String = String::new(), required(parse::non_empty);
         /// The first is the default; empty means all, see `Config::servers_of`.
         servers: Vec<String> = Vec::new(), list(parse::non_empty);
+        /// Beyond the servers above, where agents may send the gateway with a token of their own. Each ends with a slash.
+        connect_urls: Vec<Url> = Vec::new(), list(net::base);
         permissions: BTreeSet<Permission> = Permission::ALL.into(), list(parse::permission);
         paths: Vec<String> = vec!["**".to_owned()], list(parse::glob);
         toolsets: Vec<String> = Vec::new(), list(parse::toolset);

@@ -31,6 +31,8 @@ pub struct JupyterServer {
     url: Url,
     http: reqwest::Client,
     authorization: Option<HeaderValue>,
+    /// An agent gave its URL and token; no operator configured it.
+    is_by_url: bool,
     request_timeout: Duration,
     metrics: Metrics,
     /// It was seen to send a notebook piece by piece.
@@ -69,6 +71,7 @@ impl JupyterServer {
             url: config.url.clone(),
             http,
             authorization,
+            is_by_url: false,
             request_timeout: config.request_timeout,
             metrics,
             loads_progressively: AtomicBool::new(false),
@@ -77,6 +80,32 @@ impl JupyterServer {
             started: DashSet::new(),
             lobby: Lobby::default(),
         })
+    }
+
+    /// One that no operator configured, at the URL and with the token that an agent gave. Its name is like no configured
+    /// one's, nor like that of any other: rooms and queues are known by the names of their servers.
+    pub(super) fn by_url(url: &Url, token: &Secret, metrics: Metrics) -> Result<Self, reqwest::Error> {
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let config = ServerConfig {
+            name: format!("{}#{}", url.as_str().trim_end_matches('/'), &unique[..8]),
+            url: url.clone(),
+            ..ServerConfig::default()
+        };
+        let server = Self::new(&config, token, metrics)?;
+        Ok(Self {
+            is_by_url: true,
+            ..server
+        })
+    }
+
+    /// Whether an agent gave its URL, so that it is nobody else's.
+    pub fn is_by_url(&self) -> bool {
+        self.is_by_url
+    }
+
+    /// Whether it is the server at a URL, reached with this token.
+    pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
+        self.url == *url && self.authorization == authorization(token)
     }
 
     /// Whether a notebook that has some of its cells may still be growing. A server does not say so, but whoever
@@ -161,7 +190,9 @@ impl JupyterServer {
             Err(error) if error.is_timeout() => "timeout",
             Err(_) => "unreachable",
         };
-        self.metrics.jupyter_request(&self.name, outcome, started.elapsed());
+        // As many names as agents give would be as many series.
+        let label = if self.is_by_url { "(by url)" } else { &self.name };
+        self.metrics.jupyter_request(label, outcome, started.elapsed());
         answer.map_err(|error| self.transport_error(&error, started))
     }
 
@@ -174,10 +205,7 @@ impl JupyterServer {
         let what = described(&response);
         let server = self.name.clone();
         if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
-            return JupyterError::Credentials {
-                server,
-                status: status.as_u16(),
-            };
+            return self.refused_token(status);
         }
         let message = if is_json {
             message_of(response).await
@@ -186,10 +214,7 @@ impl JupyterServer {
         };
         match status {
             // The same status also says that the file system forbids it, which no token can change.
-            StatusCode::FORBIDDEN if !message.starts_with("Permission denied") => JupyterError::Credentials {
-                server,
-                status: status.as_u16(),
-            },
+            StatusCode::FORBIDDEN if !message.starts_with("Permission denied") => self.refused_token(status),
             _ if !is_json => self.not_jupyter(status, what),
             StatusCode::NOT_FOUND => JupyterError::NotFound {
                 server,
@@ -204,6 +229,15 @@ impl JupyterServer {
                 status: status.as_u16(),
                 message,
             },
+        }
+    }
+
+    /// Who can do something about a token that is refused differs with who gave it.
+    pub(super) fn refused_token(&self, status: StatusCode) -> JupyterError {
+        let (server, status) = (self.name.clone(), status.as_u16());
+        match self.is_by_url {
+            true => JupyterError::Token { server, status },
+            false => JupyterError::Credentials { server, status },
         }
     }
 

@@ -17,6 +17,10 @@ pub enum JupyterError {
     )]
     Credentials { server: String, status: u16 },
     #[error(
+        "Jupyter server `{server}` refused the token that it was connected with (HTTP {status}); give connect_notebook the right `token`"
+    )]
+    Token { server: String, status: u16 },
+    #[error(
         "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); is its url that of a Jupyter server, the base path included, or that of a login page?"
     )]
     NotJupyter { server: String, status: u16, what: String },
@@ -54,6 +58,7 @@ impl ClientError for JupyterError {
             Self::Unreachable { .. }
             | Self::Timeout { .. }
             | Self::Credentials { .. }
+            | Self::Token { .. }
             | Self::NotJupyter { .. }
             | Self::NoCollaboration { .. } => ErrorKind::Upstream,
             Self::NotFound { .. } | Self::NoKernel { .. } => ErrorKind::NotFound,

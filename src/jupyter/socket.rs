@@ -106,10 +106,7 @@ impl JupyterServer {
     fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
         let server = self.name().to_owned();
         match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => JupyterError::Credentials {
-                server,
-                status: status.as_u16(),
-            },
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused_token(status),
             StatusCode::NOT_FOUND => JupyterError::NotFound {
                 server,
                 path: subject.to_owned(),

@@ -35,6 +35,14 @@ pub enum UrlError {
     NotAUrl(String),
     #[error("{url:?} belongs to none of the configured Jupyter servers: {configured}")]
     Foreign { url: String, configured: String },
+    #[error(
+        "{url:?} belongs to none of the configured Jupyter servers: {configured}; beyond them an operator allows (connect_urls): {allowed}"
+    )]
+    NotAllowed {
+        url: String,
+        configured: String,
+        allowed: String,
+    },
     #[error("{0:?} shows no document; expected an address such as .../lab/tree/folder/name.ipynb")]
     NoDocument(String),
     #[error("{0:?} is not a notebook: its path does not end with .ipynb")]
@@ -69,6 +77,33 @@ pub fn locate_server<'a>(raw: &str, servers: impl IntoIterator<Item = &'a Jupyte
         url.set_path(&format!("{}/", url.path()));
     }
     owner(&url, servers).map(|(server, _)| server.name())
+}
+
+/// The base URL of a server that is not configured, if it is, or is below, one of those that are allowed.
+pub fn allowed_base(raw: &str, allowed: &[Url]) -> Option<Url> {
+    let mut url = parse(raw).ok()?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    // Jupyter prints its address with the page that it wants to be opened at, and people copy that.
+    let pages = ["/lab", "/tree"];
+    let path = pages.iter().find_map(|page| url.path().strip_suffix(page));
+    let path = path.unwrap_or(url.path()).trim_end_matches('/').to_owned();
+    url.set_path(&format!("{path}/"));
+    let is_below = |base: &&Url| url.scheme() == base.scheme() && path_below(&url, base).is_some_and(is_plain);
+    let host = allowed.iter().find(is_below)?.host_str()?.to_owned();
+    // Another name of this machine's loopback may lead to something else there.
+    url.set_host(Some(&host)).ok()?;
+    Some(url)
+}
+
+/// Whether a path means to every server what it means here: one with encoded separators or dots may lead elsewhere.
+fn is_plain(path: &str) -> bool {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let segments = || decoded.split(['/', '\\']);
+    segments().count() == path.split('/').count() && segments().all(|segment| !["..", "."].contains(&segment))
 }
 
 fn parse(raw: &str) -> Result<Url, UrlError> {
@@ -152,4 +187,50 @@ fn without_workspace(rest: &str) -> String {
         }
     }
     rest.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_an_allowed_url_is_allowed() {
+        let allowed = ["http://127.0.0.1:8889/", "https://hub.example.org/user/"].map(|url| Url::parse(url).unwrap());
+        for (raw, base) in [
+            ("http://127.0.0.1:8889", "http://127.0.0.1:8889/"),
+            (" http://localhost:8889/lab?token=x#y ", "http://127.0.0.1:8889/"),
+            ("http://127.1.2.3:8889/tree", "http://127.0.0.1:8889/"),
+            (
+                "https://HUB.example.org:443/user/ana",
+                "https://hub.example.org/user/ana/",
+            ),
+            ("https://hub.example.org/user/lab/", "https://hub.example.org/user/lab/"),
+            (
+                "https://hub.example.org/user/a%40b/lab",
+                "https://hub.example.org/user/a%40b/",
+            ),
+        ] {
+            let found = allowed_base(raw, &allowed);
+            assert_eq!(found.as_ref().map(Url::as_str), Some(base), "{raw}");
+        }
+        for raw in [
+            "http://127.0.0.1:8888",
+            "https://127.0.0.1:8889",
+            "http://hub.example.org/user/ana/",
+            "https://hub.example.org/hub/",
+            "https://hub.example.org/users/",
+            "https://hub.example.org/user/../hub/",
+            "https://hub.example.org/user/%2e%2e/hub/",
+            "https://hub.example.org/user/..%2fhub/",
+            "https://hub.example.org/user/a%5c..%5chub/",
+            "https://me:secret@hub.example.org/user/ana/",
+            "https://hub.example.org.example/user/ana/",
+            "https://hub.example.org@example.com/user/ana/",
+            "ftp://hub.example.org/user/ana/",
+            "nonsense",
+        ] {
+            assert_eq!(allowed_base(raw, &allowed), None, "{raw}");
+        }
+        assert_eq!(allowed_base("http://127.0.0.1:8889", &[]), None);
+    }
 }

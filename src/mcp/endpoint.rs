@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Direct, SessionLimits, Sessions, direct,
+    Caller, Direct, SessionLimits, Sessions, direct,
     envelope::{self, Envelope, INVALID_REQUEST, PARSE_ERROR, malformed},
 };
 use crate::{
@@ -116,9 +116,15 @@ impl<H: ServerHandler> Endpoint<H> {
                     Err(parts) => parts,
                 };
             }
+            let caller = parts.extensions.get::<Caller>().cloned();
             let request = Request::from_parts(parts, full);
             // Boxed, as below: the library's futures are large, and would be moved once for every caller.
-            return answered(Box::pin(self.modern.handle(request)).await, body).await;
+            let answer = Box::pin(self.modern.handle(request));
+            let reply = match caller {
+                Some(caller) => caller.scope(answer).await,
+                None => answer.await,
+            };
+            return answered(reply, body).await;
         }
         answered(self.handle_legacy(request, envelope, principal).await, body).await
     }

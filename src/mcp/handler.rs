@@ -51,6 +51,8 @@ pub struct GatewayHandler {
     metrics: Arc<Metrics>,
     notices: Arc<Notices>,
     watches: SessionWatches,
+    /// Whose request it was made for, if it was made for one.
+    caller: Option<Caller>,
     calls: Calls,
     tasks: TaskCalls,
 }
@@ -64,6 +66,7 @@ impl GatewayHandler {
             metrics: Arc::new(metrics),
             notices: Arc::new(Notices::new(leaving)),
             watches: SessionWatches::default(),
+            caller: None,
             calls: Calls::default(),
             tasks: TaskCalls::default(),
         }
@@ -77,6 +80,7 @@ impl GatewayHandler {
             metrics: Arc::clone(&self.metrics),
             notices: Arc::clone(&self.notices),
             watches: SessionWatches::default(),
+            caller: Caller::current(),
             calls: Calls::default(),
             tasks: self.tasks.clone(),
         }
@@ -373,13 +377,17 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// What can be judged without knowing the caller, whom rmcp does not tell here. Whether a notebook is open
-    /// is not judged: for those who may not read it that would be news.
+    /// What the caller can watch at this moment, so that a client knows of what it will never hear. What does not exist
+    /// and what may not be read are left out alike.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let view = self.caller.as_ref().map(|caller| caller.view(&self.services));
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| View::can_be_watched(uri));
+            uris.retain(|uri| view.as_ref().is_some_and(|view| view.watch(uri).is_ok()));
             uris.truncate(MAX_PER_PRINCIPAL - 1);
+        }
+        if !view.is_some_and(|view| view.may_read()) {
+            accepted.resources_list_changed = None;
         }
         Some(accepted)
     }

@@ -28,7 +28,21 @@ pub struct Caller {
     readonly: bool,
 }
 
+tokio::task_local! {
+    static CURRENT: Caller;
+}
+
 impl Caller {
+    /// Answers a request of this caller, whom the handler that is made for it can learn by [`Caller::current`]: rmcp
+    /// tells handlers who asks, but not in all they are asked.
+    pub(super) fn scope<F: Future>(self, answer: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, answer)
+    }
+
+    pub(super) fn current() -> Option<Self> {
+        CURRENT.try_with(Self::clone).ok()
+    }
+
     pub fn new(principal: Arc<Principal>, scope: Scope, selection: &Selection) -> Self {
         let bound = &principal.tenant.toolsets;
         let toolsets: Vec<Toolset> = match (&selection.toolsets, bound.is_empty()) {
@@ -73,9 +87,14 @@ impl Caller {
     }
 
     pub(super) fn view(&self, services: &Services) -> View {
+        let own = match self.scope.is_narrowed() {
+            true => Vec::new(),
+            false => services.connections.own_servers(&self.principal.id),
+        };
         View::new(
             Arc::clone(&self.principal),
             self.scope.servers(),
+            &own,
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
         )

@@ -65,16 +65,6 @@ impl View {
         })
     }
 
-    /// Whether an address could be followed by anybody, as far as it alone can tell.
-    pub fn can_be_watched(uri: &str) -> bool {
-        match Address::parse(uri) {
-            Ok(Address::List | Address::Current) => true,
-            Ok(Address::Template(name)) => crate::srcbook::template(&name).is_some(),
-            Ok(Address::Notebook { part, .. }) => !matches!(part, Part::Execution(_)),
-            Err(_) => false,
-        }
-    }
-
     /// Follows which resources there are.
     pub fn watch_list(&self) -> ListWatch {
         ListWatch {
@@ -309,29 +299,4 @@ fn fingerprint(opened: &Opened, cell: &str) -> Option<u64> {
     (cell.metadata.to_string(), cell.execution_count.to_string()).hash(&mut hasher);
     serde_json::Value::Array(cell.outputs).to_string().hash(&mut hasher);
     Some(hasher.finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_can_never_be_told_of_is_not_watched() {
-        for uri in [
-            "notebook://list",
-            "notebook://current",
-            "notebook://templates/mcts",
-            "notebook://s/n/cells/c",
-        ] {
-            assert!(View::can_be_watched(uri), "{uri}");
-        }
-        for uri in [
-            "notebook://s/n/executions/e",
-            "notebook://templates/poem",
-            "notebook://nope",
-            "http://x",
-        ] {
-            assert!(!View::can_be_watched(uri), "{uri}");
-        }
-    }
 }

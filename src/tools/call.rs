@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::{
     auth::Principal,
+    config::Secret,
     execution::{Claim, Engine, Owner},
     jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
     pool::{Account, Lease, Pool},
@@ -17,6 +19,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Scope {
     servers: Arc<[Arc<JupyterServer>]>,
+    /// The client wanted these and no others.
+    is_narrowed: bool,
 }
 
 impl Scope {
@@ -29,16 +33,27 @@ impl Scope {
             .filter_map(|name| all.get(name))
             .cloned()
             .collect();
+        let whole = Self {
+            servers: tenant,
+            is_narrowed: false,
+        };
         if selected.is_empty() {
-            return Ok(Self { servers: tenant });
+            return Ok(whole);
         }
-        let whole = Self { servers: tenant };
         let servers: Result<Arc<[_]>, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
-        Ok(Self { servers: servers? })
+        Ok(Self {
+            servers: servers?,
+            is_narrowed: true,
+        })
     }
 
     pub fn servers(&self) -> &[Arc<JupyterServer>] {
         &self.servers
+    }
+
+    /// Whether only some of the tenant's servers were selected, so that others are not to be used.
+    pub fn is_narrowed(&self) -> bool {
+        self.is_narrowed
     }
 
     fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
@@ -65,6 +80,7 @@ impl Scope {
 /// What tools work with, whoever calls.
 #[derive(Clone)]
 pub struct Services {
+    pub servers: Arc<Servers>,
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
@@ -188,6 +204,19 @@ impl Call {
 
     pub(super) fn servers(&self) -> &[Arc<JupyterServer>] {
         self.scope.servers()
+    }
+
+    /// Where a call may connect to beyond its servers.
+    pub(super) fn connect_urls(&self) -> &[Url] {
+        match self.scope.is_narrowed {
+            true => &[],
+            false => &self.principal.tenant.connect_urls,
+        }
+    }
+
+    /// The server at a URL that the call may connect to, with a token of the caller's own.
+    pub(super) fn connect(&self, url: &Url, token: &Secret) -> Result<Arc<JupyterServer>, ToolError> {
+        Ok(self.services.servers.connect(url, token)?)
     }
 
     /// The server a call names, or the default.

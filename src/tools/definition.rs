@@ -67,11 +67,12 @@ impl ToolDefinition {
             Effect::Add | Effect::Change | Effect::Set | Effect::ChangeAndExecute => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
-        let function = Arc::new(function);
+        let input_schema = input_schema::<A>();
+        let (function, schema) = (Arc::new(function), Arc::new(Value::Object(input_schema.clone())));
         let run: Run = Arc::new(move |call, arguments| {
-            let function = Arc::clone(&function);
+            let (function, schema) = (Arc::clone(&function), Arc::clone(&schema));
             Box::pin(async move {
-                let arguments = parse_arguments(arguments)?;
+                let arguments = parse_arguments(&schema, arguments)?;
                 function(call, arguments).await.map(Reply::into_output)
             })
         });
@@ -82,7 +83,7 @@ impl ToolDefinition {
             toolsets: vec![toolset],
             permission,
             effect,
-            input_schema: input_schema::<A>(),
+            input_schema,
             output_schema: output_schema::<R::Schema>(),
             run,
         }
@@ -122,7 +123,10 @@ impl ToolDefinition {
     }
 }
 
-fn parse_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result<A, ToolError> {
+fn parse_arguments<A: DeserializeOwned>(schema: &Value, arguments: Map<String, Value>) -> Result<A, ToolError> {
+    for (name, value) in &arguments {
+        refuse_lists_of_members(&schema["properties"][name], value, name)?;
+    }
     // Clients send null for what they leave out; a schema with optional members means the same.
     let given = arguments.into_iter().filter(|(_, value)| !value.is_null());
     let given: Map<String, Value> = given.map(|(name, value)| (name, with_integers(value))).collect();
@@ -135,6 +139,39 @@ fn parse_arguments<A: DeserializeOwned>(arguments: Map<String, Value>) -> Result
             _ => ToolError::argument(&path, &why),
         }
     })
+}
+
+/// Serde takes an array for an object whose members it has in their order, which nobody means.
+fn refuse_lists_of_members(schema: &Value, value: &Value, argument: &str) -> Result<(), ToolError> {
+    match value {
+        Value::Array(items) => {
+            if !takes_array(schema) {
+                return Err(ToolError::argument(
+                    argument,
+                    "an array cannot stand here; give an object with named members",
+                ));
+            }
+            let mut items = items.iter().enumerate();
+            items.try_for_each(|(index, item)| {
+                refuse_lists_of_members(&schema["items"], item, &format!("{argument}[{index}]"))
+            })
+        }
+        Value::Object(members) => {
+            let mut members = members.iter();
+            members.try_for_each(|(name, value)| {
+                refuse_lists_of_members(&schema["properties"][name], value, &format!("{argument}.{name}"))
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an array may stand where a schema does, or is refused elsewhere in better words.
+fn takes_array(schema: &Value) -> bool {
+    match &schema["anyOf"] {
+        Value::Array(variants) => variants.iter().all(takes_array),
+        _ => schema["type"] != "object",
+    }
 }
 
 /// A number without a fraction is an integer to JSON, however it is written.
@@ -242,5 +279,62 @@ fn strip_nested(value: &mut Value) {
         Value::Object(inner) => strip_noise(inner),
         Value::Array(items) => items.iter_mut().for_each(strip_nested),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Pair {
+        #[serde(rename = "from")]
+        _from: usize,
+        #[serde(rename = "to")]
+        _to: Option<Inner>,
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    enum Inner {
+        #[expect(dead_code, reason = "only read from JSON")]
+        Index(usize),
+        #[expect(dead_code, reason = "only read from JSON")]
+        Named { id: String },
+    }
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Arguments {
+        #[serde(rename = "pairs")]
+        _pairs: Vec<Pair>,
+        #[serde(rename = "one")]
+        _one: Option<Pair>,
+    }
+
+    #[test]
+    fn an_object_is_not_written_as_an_array() {
+        let schema = Value::Object(input_schema::<Arguments>());
+        let parse = |arguments: Value| {
+            let Value::Object(arguments) = arguments else {
+                panic!("an object")
+            };
+            parse_arguments::<Arguments>(&schema, arguments)
+        };
+        assert!(parse(json!({ "pairs": [{ "from": 1, "to": { "id": "x" } }], "one": { "from": 1, "to": 2 } })).is_ok());
+        assert!(parse(json!({ "pairs": [] })).is_ok());
+        for (arguments, named) in [
+            (json!({ "pairs": [[1, 2]] }), "pairs[0]"),
+            (json!({ "pairs": [], "one": [1, 2] }), "one"),
+            (json!({ "pairs": [{ "from": 1, "to": ["x"] }] }), "pairs[0].to"),
+        ] {
+            let refused = parse(arguments).expect_err("refused").to_string();
+            assert!(
+                refused.starts_with(&format!("argument `{named}`: an array cannot stand here")),
+                "{refused}"
+            );
+        }
     }
 }

@@ -47,6 +47,7 @@ mod rooms_text;
 mod seed_classic;
 mod seed_collab;
 mod seed_resources;
+mod seed_rtc;
 mod serve;
 mod sessions;
 mod url_tools;

@@ -107,6 +107,10 @@ async fn nobody_hears_of_notebooks_outside_of_their_path_rules() {
             }
             Era::Modern => {
                 let mut watcher = Watcher::start(&bob, era, &[&uri]).await;
+                assert_eq!(
+                    watcher.accepted["resourceSubscriptions"].as_array().map_or(0, Vec::len),
+                    0
+                );
                 human.splice_cell("c0", 0, 0, "x");
                 assert_eq!(watcher.next().await, None, "a hidden notebook was edited");
             }
@@ -118,6 +122,58 @@ async fn nobody_hears_of_notebooks_outside_of_their_path_rules() {
             ana.call("end_nb_session", json!({ "path": path })).await.ok();
         }
     }
+}
+
+#[tokio::test]
+async fn who_listens_is_told_what_there_is_to_hear_of() {
+    let folder = lab().folder();
+    let secret = folder.write("secret/b.ipynb", &notebook(&["hidden"]));
+    let open = folder.write("open/a.ipynb", &notebook(&["mine"]));
+    let rules = format!("paths = [\"{0}/**\", \"!{0}/secret/**\"]", folder.name);
+    let (bob, writer) = (token("bob", &rules), token("writer", "permissions = [\"write\"]"));
+    let config = format!("{}{}{bob}{writer}", lab_server("lab"), everything());
+    let gateway = Gateway::configured(&config).await;
+    let era = Era::Modern;
+    let ana = Agent::connect(&gateway, era).await;
+    let uri = |(session, id): (String, String)| format!("notebook://{session}/{id}");
+    let (secret, open) = (uri(opened(&ana, &secret).await), uri(opened(&ana, &open).await));
+    let (cell, json) = (format!("{open}/cells/c0"), format!("{open}/json"));
+    let (no_cell, hidden_cell) = (format!("{open}/cells/none"), format!("{secret}/cells/c0"));
+    let asked = [
+        secret.as_str(),
+        "notebook://list",
+        &open,
+        "notebook://no-such/notebook",
+        "notebook://current",
+        &cell,
+        &no_cell,
+        &hidden_cell,
+        &json,
+        "notebook://templates/mcts",
+        "notebook://templates/poem",
+        "notebook://nonsense",
+        "http://example.org",
+        &format!("{open}/executions/none"),
+    ];
+    let heard = [asked[1], &open, asked[4], &cell, &json, asked[9]];
+    let agent = Agent::with_token(&gateway, "token-of-bob", era).await;
+    let mut watcher = Watcher::start(&agent, era, &asked).await;
+    assert_eq!(
+        watcher.accepted,
+        json!({ "resourcesListChanged": true, "resourceSubscriptions": heard })
+    );
+    let edit = json!([{ "range": { "cell_id": "c0" }, "content": "changed" }]);
+    let path = folder.path("open/a.ipynb");
+    ana.call("modify_nb_cells", json!({ "path": path, "modifications": edit }))
+        .await
+        .ok();
+    watcher.updated(&cell).await;
+    let watcher = Watcher::start(&ana, era, &[&secret, &hidden_cell]).await;
+    assert_eq!(watcher.accepted["resourceSubscriptions"], json!([secret, hidden_cell]));
+    let agent = Agent::with_token(&gateway, "token-of-writer", era).await;
+    let watcher = Watcher::start(&agent, era, &asked).await;
+    let nothing = [json!({}), json!({ "resourceSubscriptions": [] })];
+    assert!(nothing.contains(&watcher.accepted), "{}", watcher.accepted);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The document of jupyter-mcp-server, from its top to its bottom, in its own words on a real JupyterLab.
 
 mod cells;
+mod own_servers;
 
 use jupyter_mcp_gateway::types::Toolset;
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ use super::{
     wire::{JupyterMessage, Message},
 };
 use crate::{
-    jupyter::{JupyterError, JupyterServer, collaboration::DocumentSession, socket::Socket},
+    jupyter::{DocumentKind, JupyterError, JupyterServer, collaboration::DocumentSession, socket::Socket},
     types::DocPath,
 };
 
@@ -347,6 +347,15 @@ impl Line {
         let (file, session) = tokio::join!(server.document(path), server.document_session(path, kind));
         if let Err(gone @ JupyterError::NotFound { .. }) = file {
             return Err(gone.into());
+        }
+        if matches!(&file, Ok(file) if file.kind == DocumentKind::Directory) {
+            // Jupyter finds out so fast that it stops the room while it is being started. That error ends the task that
+            // serves all of its rooms, so that nobody is told of edits any more, in whichever room.
+            return Err(RoomError::Refused {
+                server: server.name().to_owned(),
+                path: path.to_string(),
+                why: "it is a directory; list_documents shows what is in it".to_owned(),
+            });
         }
         let session = session?;
         let (writable, created) = file.map_or((true, None), |file| (file.writable, file.created));

@@ -49,7 +49,7 @@ enum Position {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CellToInsert {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", alias = "cell_type")]
     #[schemars(extend("default" = "code", "enum" = ["code", "markdown", "raw"]))]
     kind: Option<String>,
     content: String,

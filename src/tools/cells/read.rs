@@ -46,8 +46,8 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
         cells,
         cell_count,
     } = room.cells(|order| match &arguments.ranges {
-        Some(ranges) => positions(order, ranges, "ranges"),
-        None => Ok((0..order.count()).collect()),
+        Some(ranges) if !ranges.is_empty() => positions(order, ranges, "ranges"),
+        _ => Ok((0..order.count()).collect()),
     })?;
     let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.images()).await?;
     let value = Cells {

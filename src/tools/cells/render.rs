@@ -24,13 +24,12 @@ const MIN_ERROR: usize = 200;
 pub(in crate::tools) struct ShownCell {
     index: usize,
     id: String,
-    cell_type: String,
+    pub(in crate::tools) cell_type: String,
     pub(in crate::tools) source: String,
     metadata: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::tools) execution_count: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::tools) outputs: Option<Vec<Value>>,
+    /// Null for a cell that was not executed, or cannot be.
+    pub(in crate::tools) execution_count: Value,
+    pub(in crate::tools) outputs: Vec<Value>,
     truncated: CellTruncation,
 }
 
@@ -138,7 +137,6 @@ struct Images {
 }
 
 fn show(index: usize, cell: Cell, limit: &mut Limit, images: &mut Images) -> ShownCell {
-    let is_code = cell.cell_type == "code";
     let source = truncate(cell.source, limit.allowance());
     limit.spend(|| source.full_length);
     let mut show_output = |output: Value| {
@@ -153,8 +151,8 @@ fn show(index: usize, cell: Cell, limit: &mut Limit, images: &mut Images) -> Sho
         cell_type: cell.cell_type,
         source: source.text,
         metadata: cell.metadata,
-        execution_count: is_code.then_some(cell.execution_count),
-        outputs: is_code.then_some(outputs),
+        execution_count: cell.execution_count,
+        outputs,
         truncated: CellTruncation {
             source: source.truncated,
             outputs: cut,

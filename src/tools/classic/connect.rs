@@ -1,10 +1,11 @@
 //! `connect_notebook`, `list_notebook`.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::{
     blocks,
@@ -12,7 +13,8 @@ use super::{
     target::{Notebook, current_path},
 };
 use crate::{
-    jupyter::{JupyterError, JupyterServer, NewDocument, locate_server},
+    config::Secret,
+    jupyter::{JupyterError, JupyterServer, NewDocument, UrlError, allowed_base, locate_server},
     tools::{
         Call, ToolError,
         cells::Kernel,
@@ -42,9 +44,8 @@ pub(super) struct Arguments {
     /// Name or URL of a server the gateway knows (default: the first)
     #[serde(alias = "server")]
     server_url: Option<String>,
-    /// Not needed; the gateway has it
-    #[serde(rename = "token")]
-    _token: Option<String>,
+    /// Only for other servers an operator allows
+    token: Option<String>,
     /// What the other tools call it
     notebook_name: String,
     notebook_path: String,
@@ -95,9 +96,9 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
         let why = format!("a name has 1 to {MAX_NAME} characters");
         return Err(ToolError::argument("notebook_name", why));
     }
-    let server = Arc::clone(find_server(&call, arguments.server_url.as_deref())?);
     let path = call.file(&arguments.notebook_path)?;
     require_notebook_name("notebook_path", &path)?;
+    let server = find_server(&call, arguments.server_url.as_deref(), arguments.token).await?;
     let known = is_connected(&call, name, &server, &path, arguments.mode).await?;
     if arguments.mode == Mode::Create {
         call.principal().require(Permission::Write)?;
@@ -110,7 +111,7 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
             created => created?,
         };
     }
-    let notebook = Notebook::open(&call, name, server.name(), path.as_str()).await?;
+    let notebook = Notebook::open(&call, name, server, path.as_str()).await?;
     let message = match known && arguments.mode == Mode::Connect {
         true => format!("{name} is already connected"),
         false => format!("{name} connection successful!"),
@@ -125,11 +126,47 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
 }
 
 /// Agents name a server as the operator does, or by the URL that they were given for it. One that the gateway does
-/// not know is refused: an agent must not choose where the gateway connects to.
-fn find_server<'a>(call: &'a Call, named: Option<&str>) -> Result<&'a Arc<JupyterServer>, ToolError> {
-    match named.filter(|named| named.contains("://")) {
-        Some(url) => call.server(Some(locate_server(url, call.servers().iter().map(AsRef::as_ref))?)),
-        None => call.server(named),
+/// not know is refused unless an operator allows it: an agent must not choose where the gateway connects to.
+async fn find_server(call: &Call, named: Option<&str>, token: Option<String>) -> Result<Arc<JupyterServer>, ToolError> {
+    let Some(url) = named.filter(|named| named.contains("://")) else {
+        return call.server(named).cloned();
+    };
+    match locate_server(url, call.servers().iter().map(AsRef::as_ref)) {
+        Ok(name) => call.server(Some(name)).cloned(),
+        Err(UrlError::Foreign { url: shown, configured }) => match allowed_base(url, call.connect_urls()) {
+            Some(base) => own_server(call, &base, token.unwrap_or_default()).await,
+            None => Err(not_allowed(call, shown, configured).into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The server at a URL, which is the caller's own. What it answers is known before anything is done with it.
+async fn own_server(call: &Call, url: &Url, token: String) -> Result<Arc<JupyterServer>, ToolError> {
+    if !token.chars().all(|character| character.is_ascii_graphic()) {
+        let why = "a token has neither spaces nor control characters, and only ASCII";
+        return Err(ToolError::argument("token", why));
+    }
+    let token = Secret::new(token);
+    let known = call.connections().own_servers(&call.principal().id);
+    let known = known.into_iter().find(|server| server.is_at(url, &token));
+    let server = match known {
+        Some(server) => server,
+        None => call.connect(url, &token)?,
+    };
+    server.kernelspecs().await?;
+    Ok(server)
+}
+
+fn not_allowed(call: &Call, url: String, configured: String) -> UrlError {
+    let allowed: Vec<&str> = call.connect_urls().iter().map(Url::as_str).collect();
+    UrlError::NotAllowed {
+        url,
+        configured,
+        allowed: match allowed.is_empty() {
+            true => "none".to_owned(),
+            false => allowed.join(", "),
+        },
     }
 }
 
@@ -149,8 +186,7 @@ async fn is_connected(
     if connection.server == server.name() && now == *path {
         return Ok(true);
     }
-    let other = call.server(Some(&connection.server));
-    let is_gone = match other {
+    let is_gone = match connection.find_server(call) {
         Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
         Err(_) => true,
     };
@@ -218,18 +254,21 @@ impl fmt::Display for Layers {
 pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<WithBlocks<Notebooks>, ToolError> {
     let connections = call.connections().of(&call.principal().id);
     let listed = connections.iter().filter_map(|(name, connection)| {
-        let server = call.server(Some(&connection.server)).ok()?;
+        let server = connection.find_server(&call).ok()?;
         let path = current_path(&call, connection);
         call.principal().may_touch(&path).then_some((name, server, path))
     });
     let listed: Vec<_> = listed.collect();
-    let asked = call.servers().iter().filter(|server| {
-        let mut of_server = listed.iter().filter(|(_, other, _)| other.name() == server.name());
-        of_server.next().is_some()
-    });
     // One request for each server, however many notebooks it has.
-    let sessions = join_all(asked.map(async |server| (server.name(), server.sessions().await))).await;
-    let layers = |(name, server, path): &(&String, &Arc<JupyterServer>, DocPath)| {
+    let asked: BTreeMap<&str, &Arc<JupyterServer>> =
+        listed.iter().map(|(_, server, _)| (server.name(), server)).collect();
+    let sessions = join_all(
+        asked
+            .values()
+            .map(async |server| (server.name(), server.sessions().await)),
+    )
+    .await;
+    let layers = |(name, server, path): &(&String, Arc<JupyterServer>, DocPath)| {
         let mut layers = Layers::without_kernel(name, server, path);
         match sessions.iter().find(|(name, _)| *name == server.name()) {
             Some((_, Ok(sessions))) => {

@@ -2,7 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::types::{DocPath, RecentMap};
+use crate::{
+    jupyter::JupyterServer,
+    tools::{Call, ToolError},
+    types::{DocPath, RecentMap},
+};
 
 const MAX_PRINCIPALS: usize = 4096;
 /// Nothing disconnects a notebook, so the names that were used longest ago are forgotten instead.
@@ -13,13 +17,26 @@ type Names = RecentMap<String, Connection>;
 pub struct Connections(Mutex<RecentMap<Arc<str>, Names>>);
 
 /// What a name stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) server: String,
+    /// The server itself, if it was connected by its URL: it is the principal's own, and known by its names only.
+    pub(super) own: Option<Arc<JupyterServer>>,
     /// Where the notebook was when it was last used.
     pub(super) path: DocPath,
     /// The room it was in then, which knows where it is now.
     pub(super) session_id: String,
+}
+
+impl Connection {
+    /// The server of the notebook, if the call may use it.
+    pub(super) fn find_server(&self, call: &Call) -> Result<Arc<JupyterServer>, ToolError> {
+        match &self.own {
+            // A client that selected servers wants no others.
+            Some(own) if !call.connect_urls().is_empty() => Ok(Arc::clone(own)),
+            _ => call.server(Some(&self.server)).cloned(),
+        }
+    }
 }
 
 impl Default for Connections {
@@ -53,6 +70,13 @@ impl Connections {
             .collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found
+    }
+
+    /// The servers that a principal has connected by URL.
+    pub fn own_servers(&self, principal: &str) -> Vec<Arc<JupyterServer>> {
+        let principals = self.lock();
+        let names = principals.peek(principal).into_iter().flat_map(Names::iter);
+        names.filter_map(|(_, connection)| connection.own.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, RecentMap<Arc<str>, Names>> {

@@ -165,9 +165,13 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
             true => "(the cell is empty)".to_owned(),
             false => cell.source.clone(),
         });
-        let count = cell.execution_count.as_ref();
-        texts.extend(count.map(|count| format!("Current execution count: {}", count_text(count))));
-        texts.extend(cell.outputs.iter().flatten().map(output_text));
+        if cell.cell_type == "code" {
+            texts.push(format!(
+                "Current execution count: {}",
+                count_text(&cell.execution_count)
+            ));
+        }
+        texts.extend(cell.outputs.iter().map(output_text));
     }
     Ok(WithBlocks {
         blocks: blocks(texts).into_iter().chain(images).collect(),

@@ -31,16 +31,21 @@ impl Notebook {
             .get(&call.principal().id, name)
             .ok_or_else(|| unknown(call, name))?;
         let path = current_path(call, &connection);
-        Self::open(call, name, &connection.server, path.as_str()).await
+        Self::open(call, name, connection.find_server(call)?, path.as_str()).await
     }
 
     /// Opens a notebook and has it known by a name from then on.
-    pub(super) async fn open(call: &Call, name: &str, server: &str, path: &str) -> Result<Self, ToolError> {
-        let server = Arc::clone(call.server(Some(server))?);
+    pub(super) async fn open(
+        call: &Call,
+        name: &str,
+        server: Arc<JupyterServer>,
+        path: &str,
+    ) -> Result<Self, ToolError> {
         let path = call.file(path)?;
         let room = call.room(&server, &path, RoomKind::Notebook).await?;
         let connection = Connection {
             server: server.name().to_owned(),
+            own: server.is_by_url().then(|| Arc::clone(&server)),
             path: path.clone(),
             session_id: room.session_id().to_owned(),
         };

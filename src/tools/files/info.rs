@@ -129,9 +129,14 @@ fn info(server: &JupyterServer, document: &Document) -> Info {
         last_modified: document.last_modified.clone(),
         size: document.size,
         writable: document.writable,
-        mimetype: document.mimetype.clone(),
+        mimetype: document.mimetype.clone().or_else(|| own_mimetype(document)),
         url: document_url(server, document),
     }
+}
+
+/// Jupyter does not say what type a notebook has, although there is one.
+fn own_mimetype(document: &Document) -> Option<String> {
+    (document.kind == DocumentKind::Notebook).then(|| "application/x-ipynb+json".to_owned())
 }
 
 /// Jupyter leaves the format out when the content is not asked for.

@@ -78,7 +78,7 @@ pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<W
     })
 }
 
-/// The files below a path, notebooks left aside, and whether each is open.
+/// The files below a path, notebooks left aside unless they are asked for, and whether each is open.
 async fn list_tree(
     call: &Call,
     server: &JupyterServer,
@@ -93,7 +93,7 @@ async fn list_tree(
         (None, filter) => Walk::beginning_with(call, filter.as_deref())?,
     };
     let file_type = arguments.file_type.as_deref().unwrap_or("file");
-    let picks = |document: &Document| document.kind == DocumentKind::File && has_type(document, file_type);
+    let picks = |document: &Document| has_type(document, file_type);
     let mut found = walk.find(call, server, picks).await?;
     let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "documents");
     let documents = found.documents.into_iter().map(|document| Entry {
@@ -114,7 +114,7 @@ pub(in crate::tools) fn is_open(call: &Call, server: &JupyterServer, document: &
         .is_ok_and(|path| call.pool().find(server.name(), &path, RoomKind::of(&path)).is_some())
 }
 
-/// Whether a file is of a type: any, text, markdown, or one that its name ends with.
+/// Whether a document is of a type: a file of any kind, text, markdown, or what its name ends with; or what is no file.
 fn has_type(document: &Document, wanted: &str) -> bool {
     let is_markdown = || {
         ["md", "markdown"]
@@ -127,7 +127,11 @@ fn has_type(document: &Document, wanted: &str) -> bool {
             .as_deref()
             .is_some_and(|mime| mime.starts_with("text/"))
     };
+    let is_file = document.kind == DocumentKind::File;
     match wanted {
+        "notebook" | "ipynb" | ".ipynb" => document.kind == DocumentKind::Notebook,
+        "directory" => document.kind == DocumentKind::Directory,
+        _ if !is_file => false,
         "file" => true,
         "text" => is_text() || is_markdown(),
         "markdown" => is_markdown(),

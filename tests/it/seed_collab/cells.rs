@@ -60,7 +60,8 @@ async fn a_cell_can_become_another_kind_of_cell() {
         .ok(UPDATE, quietly(json!({ "start_index": 0, "updates": updates })))
         .await;
     becomes("markdown", "# A").await;
-    let updates = json!([{ "cell_type": "code" }]);
+    // The other vocabulary's name for it.
+    let updates = json!([{ "type": "code" }]);
     shared
         .ok(UPDATE, quietly(json!({ "cell_ids": ["c0"], "updates": updates })))
         .await;

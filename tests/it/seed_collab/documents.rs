@@ -42,6 +42,8 @@ async fn documents_of_a_tree_are_listed() {
         ("text", vec!["a.md", "docs/b.txt", "docs/d.markdown", "docs/deep/c.py"]),
         ("markdown", vec!["a.md", "docs/d.markdown"]),
         ("py", vec!["docs/deep/c.py"]),
+        ("notebook", vec!["n.ipynb"]),
+        ("directory", vec!["docs", "docs/deep"]),
         ("poem", vec![]),
     ] {
         let found = list(json!({ "file_type": file_type })).await;

@@ -13,6 +13,8 @@ const LISTENING: i64 = 7000;
 
 /// Dropping it closes the stream from this side.
 pub struct Watcher {
+    /// What the server said it would tell of, where it does say so.
+    pub accepted: Value,
     notices: mpsc::UnboundedReceiver<Value>,
     task: AbortOnDropHandle<()>,
 }
@@ -37,13 +39,14 @@ impl Watcher {
         };
         assert_eq!(response.status(), 200);
         let (out, notices) = mpsc::unbounded_channel();
-        let mut events = Events::new(response);
+        let (mut events, mut accepted) = (Events::new(response), Value::Null);
         if era == Era::Modern {
             let (_, acknowledged) = events.next_message().await.expect("an acknowledgement");
             assert_eq!(
                 acknowledged["method"], "notifications/subscriptions/acknowledged",
                 "{acknowledged}"
             );
+            accepted = acknowledged["params"]["notifications"].clone();
         }
         let task = tokio::spawn(async move {
             while let Some((_, message)) = events.next_message().await {
@@ -51,6 +54,7 @@ impl Watcher {
             }
         });
         Self {
+            accepted,
             notices,
             task: AbortOnDropHandle::new(task),
         }
