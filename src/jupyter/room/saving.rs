@@ -9,7 +9,7 @@
 //! while they wrote, so there a note alone says that everything they have is on disk.
 
 use super::{
-    handle::State,
+    state::State,
     wire::{SaveStatus, save_request},
 };
 
