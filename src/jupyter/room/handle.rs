@@ -15,7 +15,6 @@ use super::{
     lobby,
     state::{Shared, State},
     task,
-    wire::Message,
 };
 use crate::{
     jupyter::{JupyterServer, NewDocument},
@@ -339,8 +338,7 @@ impl Room {
 
     /// Sends a change that was made here.
     fn dispatch(&self, state: &mut State, applied: Applied) -> (Acknowledgement, String) {
-        state.unsaved = true;
-        state.send(&Message::Update(applied.update));
+        state.changed(applied.update);
         self.0.bell.notify_one();
         (Acknowledgement(applied.ticket), applied.revision)
     }
@@ -369,6 +367,12 @@ impl Room {
     /// Leaves the room without waiting for it.
     pub fn begin_closing(&self) {
         self.0.closing.cancel();
+    }
+
+    /// Leaves the room of a document that is gone, where nothing can be saved any more.
+    pub async fn forsake(&self) {
+        self.0.write().unsaved = false;
+        self.close().await;
     }
 
     /// Leaves the room.

@@ -30,6 +30,7 @@ pub(super) fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result
                 .map_err(|error| End::Malformed(error.to_string()))?;
             if state.document.saves() > saves {
                 saving.noted(&mut state);
+                state.awareness.saved();
             }
             state.remove_doubles();
             follow_rename(&mut state);

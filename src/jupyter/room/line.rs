@@ -9,6 +9,7 @@ use yrs::StateVector;
 
 use super::{
     RoomError, RoomKind,
+    awareness::EVERYBODY_SPOKE,
     document::{Document, decode_vector, encode_vector},
     end::{End, guarded},
     hearing::hear,
@@ -34,6 +35,8 @@ const PINGS: u8 = 3;
 /// Pings go out all the time, so silence for this long is a dead line.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether enough time has passed to know what people want.
+const LEARNING: Duration = Duration::from_secs(1);
 /// How long a room that is left waits until its file has what was written in it.
 const SAVE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often that is asked for; a server that saves something else every time saves this too.
@@ -179,6 +182,7 @@ impl Line {
         // An edit may wait for the bell that this closing overtook.
         let _ = self.send_waiting(shared).await;
         // Whoever looks at the file next, a copy for instance, must find the edits there.
+        let _ = timeout(EVERYBODY_SPOKE, self.learn_wishes(shared, saving)).await;
         let _ = timeout(SAVE_PATIENCE, self.save(shared, saving)).await;
         let farewell = shared.write().awareness.farewell();
         if !farewell.is_empty() {
@@ -192,6 +196,17 @@ impl Line {
         let _ = timeout(CLOSE_PATIENCE, closing).await;
     }
 
+    /// Waits until it is known whether people want what is not on disk yet to be saved.
+    async fn learn_wishes(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
+        while shared.read().may_want_saving() {
+            // That nobody speaks is known when enough time has passed.
+            if let Ok(heard) = timeout(LEARNING, self.hear_one(shared, saving)).await {
+                heard?;
+            }
+        }
+        Ok(())
+    }
+
     /// Has the server write what is not on disk yet, and waits for it.
     async fn save(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
         let mut asked = 0;
@@ -202,15 +217,22 @@ impl Line {
                 self.send_frames(vec![request]).await?;
                 self.ping(saving.ping().to_vec()).await?;
             }
-            match self.socket.next().await {
-                Some(Ok(Frame::Binary(bytes))) => guarded(|| hear(shared, &bytes, saving))?,
-                Some(Ok(Frame::Pong(ping))) => saving.ponged(&mut shared.write(), &ping),
-                Some(Ok(Frame::Close(_)) | Err(_)) | None => return Ok(()),
-                Some(Ok(_)) => {}
-            }
+            self.hear_one(shared, saving).await?;
             if saving.take_failure() {
                 return Ok(());
             }
+        }
+        Ok(())
+    }
+
+    async fn hear_one(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
+        match self.socket.next().await {
+            Some(Ok(Frame::Binary(bytes))) => guarded(|| hear(shared, &bytes, saving))?,
+            Some(Ok(Frame::Pong(ping))) => saving.ponged(&mut shared.write(), &ping),
+            Some(Ok(Frame::Close(close))) => return Err(End::closed(close)),
+            Some(Err(error)) => return Err(End::Cut(error.to_string())),
+            None => return Err(End::Cut("the server hung up".to_owned())),
+            Some(Ok(_)) => {}
         }
         Ok(())
     }

@@ -86,14 +86,25 @@ impl State {
     pub(super) fn remove_doubles(&mut self) {
         if let Some(applied) = self.document.remove_doubles() {
             tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
-            self.unsaved = true;
-            self.send(&Message::Update(applied.update));
+            self.changed(applied.update);
         }
+    }
+
+    /// Notes a change of ours, which goes out next.
+    pub(super) fn changed(&mut self, update: Vec<u8>) {
+        self.unsaved = true;
+        self.awareness.edited();
+        self.send(&Message::Update(update));
+    }
+
+    /// Whether something of ours may be written to disk, but it is not known yet if people want that.
+    pub(super) fn may_want_saving(&self) -> bool {
+        self.unsaved && self.awareness.autosave().is_none()
     }
 
     /// Whether something of ours is to be written to disk, and nobody minds.
     pub(super) fn wants_saving(&self) -> bool {
-        self.unsaved && self.awareness.autosave()
+        self.unsaved && self.awareness.autosave() == Some(true)
     }
 
     /// Whether the server is too far behind to be given more.

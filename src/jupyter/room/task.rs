@@ -183,7 +183,6 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         let mut state = shared.write();
         state.file_id.clone_from(&line.session.file_id);
         state.writable = line.writable;
-        state.awareness.forget_others();
         state.awareness.repeat_all();
         if state.document.acknowledgements.are_of(&scratch.state_vector()) {
             let restarted = state.server_session != line.session.session_id;

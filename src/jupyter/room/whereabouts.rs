@@ -47,7 +47,7 @@ impl Room {
         };
         if let Err(JupyterError::NotFound { .. }) = there {
             tracing::info!(%path, "an open document was deleted");
-            self.close().await;
+            self.forsake().await;
         }
     }
 }
