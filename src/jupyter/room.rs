@@ -34,6 +34,7 @@ pub use notebook::Cell;
 pub use status::{RoomError, RoomStatus};
 
 pub(super) use lobby::Lobby;
+pub(super) use whereabouts::Lookout;
 
 use crate::types::DocPath;
 

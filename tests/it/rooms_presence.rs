@@ -191,21 +191,34 @@ async fn an_edit_is_on_disk_soon() {
 #[tokio::test]
 async fn what_changes_all_the_time_is_saved_in_between() {
     let (_gateway, agent, folder, path) = scene().await;
+    change_all_the_time(&agent, &folder, &path).await;
+}
+
+#[tokio::test]
+async fn what_changes_all_the_time_beside_a_person_who_wants_it_saved_is_saved_in_between() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    change_all_the_time(&agent, &folder, &path).await;
+    human.leave().await;
+}
+
+async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
     let started = Instant::now();
     let (mut seen, mut turn) = (Vec::<String>::new(), 0);
     while started.elapsed() < Duration::from_secs(8) {
         turn += 1;
         agent
-            .call("modify_nb_cells", modify(&path, &format!("turn {turn}")))
+            .call("modify_nb_cells", modify(path, &format!("turn {turn}")))
             .await
             .ok();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let now = on_disk(&folder).filter(|now| now != "zero" && seen.last() != Some(now));
+        let now = on_disk(folder).filter(|now| now != "zero" && seen.last() != Some(now));
         seen.extend(now);
     }
     assert!(!seen.is_empty() || !saves_as_told(), "never saved in 8 s of edits");
     eventually("the last one too", async || {
-        (on_disk(&folder)? == format!("turn {turn}")).then_some(())
+        (on_disk(folder)? == format!("turn {turn}")).then_some(())
     })
     .await;
 }

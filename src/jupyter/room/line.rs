@@ -180,6 +180,7 @@ impl Line {
     /// Says goodbye for every agent and hangs up.
     pub(super) async fn leave(&mut self, shared: &Shared, saving: &mut Saving) {
         // An edit may wait for the bell that this closing overtook.
+        shared.write().end_pause();
         let _ = self.send_waiting(shared).await;
         // Whoever looks at the file next, a copy for instance, must find the edits there.
         let _ = timeout(EVERYBODY_SPOKE, self.learn_wishes(shared, saving)).await;
@@ -263,6 +264,7 @@ impl Line {
         let frames = {
             let mut state = shared.write();
             let mut frames = state.take_outbox();
+            state.pause();
             frames.extend(saving.request(&state));
             frames
         };

@@ -1,16 +1,21 @@
 //! What a room consists of: the document, who is in it, and what waits to be sent.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Instant,
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
 };
 
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{RoomKind, RoomStatus, awareness::Awareness, document::Document, wire::Message};
+use super::{RoomKind, RoomStatus, awareness::Awareness, document::Document, whereabouts::Whereabouts, wire::Message};
 use crate::{jupyter::JupyterServer, types::DocPath};
 
+/// How long changes are made to pause. The server waits for a second without any, and then writes for a while.
+const PAUSE: Duration = Duration::from_secs(2);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -27,6 +32,7 @@ pub(super) struct Shared {
     /// Rung when the room must be joined anew.
     pub(super) moved: Notify,
     pub(super) closing: CancellationToken,
+    pub(super) whereabouts: Mutex<Whereabouts>,
 }
 
 pub(super) struct State {
@@ -44,10 +50,10 @@ pub(super) struct State {
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
-    /// When the document was last known to be where it is.
-    pub(super) located: Instant,
     /// Whether the server can write the file.
     pub(super) writable: bool,
+    /// Until when changes were made to pause.
+    pause: Option<Instant>,
 }
 
 impl Shared {
@@ -77,8 +83,8 @@ impl State {
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,
-            located: Instant::now(),
             writable: true,
+            pause: None,
         }
     }
 
@@ -100,6 +106,24 @@ impl State {
     /// Whether something of ours may be written to disk, but it is not known yet if people want that.
     pub(super) fn may_want_saving(&self) -> bool {
         self.unsaved && self.awareness.autosave().is_none()
+    }
+
+    /// Has changes pause, once, if it is still not known whether people want them saved: the server shows it only when
+    /// nothing changes for a second, which may never be.
+    pub(super) fn pause(&mut self) {
+        if self.pause.is_none() && self.may_want_saving() {
+            self.pause = Some(Instant::now() + PAUSE);
+        }
+    }
+
+    pub(super) fn end_pause(&mut self) {
+        self.pause = Some(Instant::now());
+    }
+
+    /// When changes may be sent again, if they may not now.
+    pub(super) fn paused_until(&self) -> Option<Instant> {
+        let is_paused = |until: &Instant| *until > Instant::now() && self.may_want_saving();
+        self.pause.filter(is_paused)
     }
 
     /// Whether something of ours is to be written to disk, and nobody minds.
@@ -128,6 +152,9 @@ impl State {
     }
 
     pub(super) fn take_edits(&mut self) -> Vec<Vec<u8>> {
+        if self.paused_until().is_some() {
+            return Vec::new();
+        }
         self.outbox_bytes = 0;
         std::mem::take(&mut self.outbox)
     }

@@ -1,14 +1,14 @@
 //! The task that keeps a room: opens it, serves its line, and comes back when that is cut.
 
 use std::{
-    sync::{Arc, RwLock},
+    sync::{Arc, Mutex, RwLock},
     time::{Duration, SystemTime},
 };
 
 use futures::StreamExt;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
 };
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::sync::CancellationToken;
@@ -57,6 +57,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         bell: Notify::new(),
         moved: Notify::new(),
         closing: CancellationToken::new(),
+        whereabouts: Mutex::default(),
     });
     tokio::spawn(keep(Arc::clone(&shared), line));
     Ok(Room(shared))
@@ -93,6 +94,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     let mut last_heard = Instant::now();
     let mut saving = Saving::default();
     loop {
+        let paused = shared.read().paused_until();
         let sent = tokio::select! {
             () = shared.closing.cancelled() => {
                 line.leave(shared, &mut saving).await;
@@ -104,6 +106,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 let edits = shared.write().take_edits();
                 line.send_frames(edits).await
             }
+            () = sleep_until(paused.unwrap_or_else(Instant::now)), if paused.is_some() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
                     return End::Cut("silence".to_owned());
