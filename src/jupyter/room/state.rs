@@ -165,3 +165,27 @@ impl State {
         self.outbox_bytes = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_pause_once_and_only_while_it_is_unknown_what_people_want() {
+        let path = DocPath::parse("a.md").expect("a path");
+        let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
+        state.pause();
+        assert!(state.paused_until().is_none(), "there is nothing to save");
+        state.changed(vec![1]);
+        state.pause();
+        assert!(state.take_edits().is_empty());
+        state.awareness.saved();
+        assert_eq!(state.take_edits().len(), 1, "the server has shown it");
+
+        state.awareness = Awareness::default();
+        state.changed(vec![2]);
+        state.end_pause();
+        state.pause();
+        assert_eq!(state.take_edits().len(), 1, "not a second time");
+    }
+}

@@ -72,9 +72,9 @@ impl Default for Whereabouts {
 }
 
 impl Whereabouts {
-    /// Notes a call; whether the room is in steady use.
+    /// Notes a call; whether the room is in steady use. A busy server is slow to answer calls too.
     fn used(&mut self, trust: Duration) -> bool {
-        let is_in_a_row = self.used.elapsed() < trust;
+        let is_in_a_row = self.used.elapsed() < (trust / 3).max(MIN_TRUST);
         self.used = Instant::now();
         self.streak = if is_in_a_row { self.streak.saturating_add(1) } else { 0 };
         self.streak > STEADY
@@ -112,10 +112,11 @@ impl Room {
                     drop(turn);
                 });
             }
-        } else if !is_steady && age >= MIN_TRUST {
-            if let Ok(Ok(_turn)) = timeout(TURN, lookout.turn.acquire()).await {
-                self.locate(MIN_TRUST).await;
-            }
+        } else if !is_steady
+            && age >= MIN_TRUST
+            && let Ok(Ok(_turn)) = timeout(TURN, lookout.turn.acquire()).await
+        {
+            self.locate(MIN_TRUST).await;
         }
     }
 
@@ -182,7 +183,10 @@ mod tests {
         assert!((0..STEADY).all(|_| !room.used(MIN_TRUST)));
         assert!(room.used(MIN_TRUST) && room.used(MIN_TRUST));
         room.used = earlier(room.used, MIN_TRUST);
-        assert!(!room.used(MIN_TRUST), "it was idle");
+        assert!(!room.used(2 * MIN_TRUST), "it was idle");
+        assert!((0..=STEADY).any(|_| room.used(MIN_TRUST)));
+        room.used = earlier(room.used, MIN_TRUST);
+        assert!(room.used(MAX_TRUST), "so is everybody on a busy server");
         assert!(!room.is_due(MIN_TRUST));
         room.located = earlier(room.located, MIN_TRUST);
         assert!(room.is_due(MIN_TRUST));
