@@ -353,8 +353,9 @@ impl Pool {
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
     pub async fn deleted(&self, server: &str, path: &DocPath) {
         for key in self.keys_at(server, path) {
-            if let Some((_, slot)) = self.slots.remove(&key) {
-                close(&slot).await;
+            let removed = self.slots.remove(&key);
+            if let Some(room) = removed.as_ref().and_then(|(_, slot)| slot.room.get()) {
+                room.forsake().await;
             }
         }
     }

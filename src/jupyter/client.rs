@@ -16,7 +16,11 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use url::{Host, Url};
 
-use super::{JupyterError, NotebookSession, room::Lobby, sessions::Starting};
+use super::{
+    JupyterError, NotebookSession,
+    room::{Lobby, Lookout},
+    sessions::Starting,
+};
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
@@ -45,6 +49,8 @@ pub struct JupyterServer {
     pub(super) started: DashSet<String>,
     /// Where agents are listed as online.
     pub(super) lobby: Lobby,
+    /// How its rooms see to it that their documents are in their places.
+    pub(super) lookout: Lookout,
 }
 
 impl JupyterServer {
@@ -79,6 +85,7 @@ impl JupyterServer {
             recent_sessions: Mutex::new(None),
             started: DashSet::new(),
             lobby: Lobby::default(),
+            lookout: Lookout::default(),
         })
     }
 

@@ -11,22 +11,30 @@ mod awareness;
 mod change_log;
 mod document;
 mod edit;
+mod end;
 mod handle;
+mod hearing;
 mod json;
+mod line;
 mod lobby;
 mod notebook;
 mod replay;
 mod saving;
 mod splice;
+mod state;
+mod status;
 mod task;
+mod whereabouts;
 mod wire;
 
 pub use document::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
 pub use edit::{CellKind, Edit, EditError, NewCell};
-pub use handle::{Acknowledgement, CellOrder, CellWritten, Edited, Looked, Room, RoomError, RoomInfo, RoomStatus};
+pub use handle::{Acknowledgement, CellOrder, CellWritten, Edited, Looked, Room, RoomInfo};
 pub use notebook::Cell;
+pub use status::{RoomError, RoomStatus};
 
 pub(super) use lobby::Lobby;
+pub(super) use whereabouts::Lookout;
 
 use crate::types::DocPath;
 

@@ -166,6 +166,24 @@ async fn anothers_deletion_is_noticed_by_the_next_call() {
     }
 }
 
+/// Calls that follow each other closely do not wait until it is known where their document is.
+#[tokio::test]
+async fn a_deletion_on_disk_is_noticed_in_steady_use() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let read = json!({ "path": path });
+    for _ in 0..20 {
+        agent.call("read_nb_cells", read.clone()).await.ok();
+    }
+    std::fs::remove_file(folder.disk.join("a.ipynb")).unwrap();
+    eventually("it is said to be gone", async || {
+        let answer = agent.call("read_nb_cells", read.clone()).await;
+        answer
+            .is_error
+            .then(|| assert!(answer.error().contains("does not exist")))
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_others_write_to_the_file_comes_into_the_room() {
     for through_jupyter in [true, false] {

@@ -67,8 +67,6 @@ async fn a_gateway_that_drains_says_goodbye() {
     human.leave().await;
 }
 
-/// The person must be known to the gateway: Jupyter shows a newcomer nobody until they speak again,
-/// which JupyterLab does every 15 s.
 #[tokio::test]
 async fn a_person_who_saves_by_hand_is_left_to_do_so() {
     let (_gateway, agent, folder, path) = scene().await;
@@ -96,6 +94,91 @@ async fn a_person_who_saves_by_hand_is_left_to_do_so() {
     other.leave().await;
 }
 
+/// Somebody with autosave off and a document open before the gateway comes, which Jupyter does not tell newcomers.
+async fn behind_a_person_who_saves_by_hand() -> (Gateway, Agent, Folder, String, Human) {
+    let (gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", false);
+    let witness = Human::join(&path).await;
+    witness.publish("Will", false);
+    human.wait_for("Jupyter has both", |human| human.sees("Will")).await;
+    witness.leave().await;
+    human.wait_for("one left", |human| !human.sees("Will")).await;
+    agent.call("modify_nb_cells", modify(&path, "not yet")).await.ok();
+    human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    (gateway, agent, folder, path, human)
+}
+
+#[tokio::test]
+async fn a_person_who_switched_autosave_off_before_is_left_to_save_by_hand() {
+    let (_gateway, agent, folder, path, human) = behind_a_person_who_saves_by_hand().await;
+    let expected = |source: &'static str| if saves_as_told() { "zero" } else { source };
+    let started = Instant::now();
+    let mut turn = 0;
+    // Longer than it takes until the person speaks again, and than the gateway listens for that.
+    while started.elapsed() < Duration::from_secs(24) {
+        turn += 1;
+        let source = if turn % 2 == 0 { "not yet" } else { "still not" };
+        agent.call("modify_nb_cells", modify(&path, source)).await.ok();
+        let all_stand_back = human.others().iter().all(|state| state["autosave"] == false);
+        assert!(all_stand_back || !saves_as_told(), "{:?}", human.others());
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert_eq!(
+            on_disk(&folder).unwrap(),
+            expected(source),
+            "after {:?}",
+            started.elapsed()
+        );
+    }
+    human.publish("Hanna", true);
+    agent.call("modify_nb_cells", modify(&path, "now")).await.ok();
+    eventually("it is saved", async || (on_disk(&folder)? == "now").then_some(())).await;
+    human.leave().await;
+}
+
+#[tokio::test]
+async fn what_a_person_did_not_save_is_saved_when_they_left() {
+    let (_gateway, _agent, folder, _path, human) = behind_a_person_who_saves_by_hand().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(
+        on_disk(&folder).unwrap(),
+        if saves_as_told() { "zero" } else { "not yet" }
+    );
+    human.leave().await;
+    eventually("it is saved", async || (on_disk(&folder)? == "not yet").then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_session_that_ends_leaves_saving_to_a_person_who_saves_by_hand() {
+    let (_gateway, agent, folder, path, human) = behind_a_person_who_saves_by_hand().await;
+    agent.call("end_nb_session", json!({ "path": path })).await.ok();
+    human.wait_for("the agent is gone", |human| !human.sees("ana")).await;
+    assert_eq!(human.sources()[0], "not yet");
+    assert_eq!(
+        on_disk(&folder).unwrap(),
+        if saves_as_told() { "zero" } else { "not yet" }
+    );
+    human.leave().await;
+}
+
+/// Jupyter saves when changes pause, because the person wants it; the gateway when they do not.
+#[tokio::test]
+async fn beside_a_person_who_wants_it_everything_is_saved() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    let started = Instant::now();
+    eventually("it is saved", async || (on_disk(&folder)? == "edited").then_some(())).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    agent.call("modify_nb_cells", modify(&path, "ended")).await.ok();
+    agent.call("end_nb_session", json!({ "path": path })).await.ok();
+    if saves_as_told() {
+        assert_eq!(on_disk(&folder).unwrap(), "ended");
+    }
+    human.leave().await;
+}
+
 #[tokio::test]
 async fn an_edit_is_on_disk_soon() {
     let (_gateway, agent, folder, path) = scene().await;
@@ -109,21 +192,34 @@ async fn an_edit_is_on_disk_soon() {
 #[tokio::test]
 async fn what_changes_all_the_time_is_saved_in_between() {
     let (_gateway, agent, folder, path) = scene().await;
+    change_all_the_time(&agent, &folder, &path).await;
+}
+
+#[tokio::test]
+async fn what_changes_all_the_time_beside_a_person_who_wants_it_saved_is_saved_in_between() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    change_all_the_time(&agent, &folder, &path).await;
+    human.leave().await;
+}
+
+async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
     let started = Instant::now();
     let (mut seen, mut turn) = (Vec::<String>::new(), 0);
     while started.elapsed() < Duration::from_secs(8) {
         turn += 1;
         agent
-            .call("modify_nb_cells", modify(&path, &format!("turn {turn}")))
+            .call("modify_nb_cells", modify(path, &format!("turn {turn}")))
             .await
             .ok();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let now = on_disk(&folder).filter(|now| now != "zero" && seen.last() != Some(now));
+        let now = on_disk(folder).filter(|now| now != "zero" && seen.last() != Some(now));
         seen.extend(now);
     }
     assert!(!seen.is_empty() || !saves_as_told(), "never saved in 8 s of edits");
     eventually("the last one too", async || {
-        (on_disk(&folder)? == format!("turn {turn}")).then_some(())
+        (on_disk(folder)? == format!("turn {turn}")).then_some(())
     })
     .await;
 }

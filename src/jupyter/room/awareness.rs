@@ -13,6 +13,12 @@ use super::wire::AwarenessEntry;
 
 /// JupyterLab forgets a presence that is silent for 30 s.
 const REFRESH_AFTER: Duration = Duration::from_secs(12);
+/// So does everybody else here, Jupyter included.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+/// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
+pub(super) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
+/// Marks a presence as an agent's, which has no wishes of its own.
+const AGENT: &str = "agent";
 /// An agent that did nothing for so long has left.
 const AGENT_LEAVES_AFTER: Duration = Duration::from_secs(20);
 /// Colours that are readable on JupyterLab's light and dark themes.
@@ -20,10 +26,24 @@ const COLOURS: [&str; 8] = [
     "#8844ff", "#d6336c", "#0c8599", "#e8590c", "#2f9e44", "#1971c2", "#9c36b5", "#846358",
 ];
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Awareness {
     agents: HashMap<Arc<str>, Agent>,
-    others: HashMap<u64, Value>,
+    others: HashMap<u64, Other>,
+    /// Since when it is heard what people say.
+    since: Instant,
+    /// Whether we edited: before that, the server knows of no agent here.
+    edited: bool,
+    /// Whether the server saved an edit of its own accord.
+    saved: bool,
+    /// What agents said last of autosave.
+    said: Option<bool>,
+}
+
+#[derive(Debug)]
+struct Other {
+    state: Value,
+    heard: Instant,
 }
 
 #[derive(Debug)]
@@ -35,6 +55,19 @@ struct Agent {
     members: Map<String, Value>,
     last_active: Instant,
     last_sent: Option<Instant>,
+}
+
+impl Default for Awareness {
+    fn default() -> Self {
+        Self {
+            agents: HashMap::new(),
+            others: HashMap::new(),
+            since: Instant::now(),
+            edited: false,
+            saved: false,
+            said: None,
+        }
+    }
 }
 
 impl Awareness {
@@ -88,16 +121,31 @@ impl Awareness {
             }
             match serde_json::from_str(&entry.state).unwrap_or(Value::Null) {
                 Value::Null => drop(self.others.remove(&entry.client)),
-                state => newcomer |= self.others.insert(entry.client, state).is_none(),
+                state => {
+                    let heard = Instant::now();
+                    newcomer |= self.others.insert(entry.client, Other { state, heard }).is_none();
+                }
             }
         }
+        self.others.retain(|_, other| other.is_here());
         newcomer
     }
 
     /// What must be said now: presences that changed or would be forgotten, and agents that left.
+    ///
+    /// The server saves if anybody in the room wants that, or if nobody says anything, so among people agents say
+    /// that they need not have it. Until it is known whether there are any, they are silent before their first
+    /// edit: what becomes of that is then for the server alone to decide, and tells.
     pub(super) fn due(&mut self) -> Vec<AwarenessEntry> {
         let autosave = self.autosave();
-        self.due_with(&[("autosave", autosave.into())])
+        if autosave.is_none() && !self.edited {
+            return Vec::new();
+        }
+        let says = autosave == Some(true) && self.wishes().next().is_none();
+        if self.said.replace(says) != Some(says) {
+            self.repeat_all();
+        }
+        self.due_with(&[("autosave", says.into()), (AGENT, true.into())])
     }
 
     /// The same, with something that all of them say.
@@ -138,13 +186,21 @@ impl Awareness {
             .collect()
     }
 
-    pub(super) fn forget_others(&mut self) {
-        self.others.clear();
+    /// We edited the document.
+    pub(super) fn edited(&mut self) {
+        self.edited = true;
+    }
+
+    /// The server saved the document. While it is unknown what people want it is not asked to, so that it did says
+    /// that somebody wants it, or that nobody is there.
+    pub(super) fn saved(&mut self) {
+        self.saved |= self.edited;
     }
 
     /// The names of those who are here, each once.
     pub(super) fn names(&self) -> Vec<String> {
-        let users = self.others.values().filter_map(|state| state.get("user"));
+        let others = self.others.values().filter(|other| other.is_here());
+        let users = others.filter_map(|other| other.state.get("user"));
         let users = users.chain(self.agents.values().map(|agent| &agent.user));
         let name = |user: &Value| {
             let names = ["display_name", "name"];
@@ -155,17 +211,34 @@ impl Awareness {
         names.into_iter().collect()
     }
 
-    /// Whether people want their documents saved by themselves. The server saves if anybody in the room
-    /// does, so an agent must not speak up against a person who switched it off. One who did so before we
-    /// joined is known when they next speak, which JupyterLab does every 15 s: Jupyter tells newcomers of
-    /// nobody, and to hold back until then would keep agents unseen and, where they are alone, unsaved.
-    pub(super) fn autosave(&self) -> bool {
-        let mut choices = self
-            .others
-            .values()
-            .filter_map(|state| state.get("autosave").and_then(Value::as_bool))
-            .peekable();
-        choices.peek().is_none() || choices.any(|choice| choice)
+    /// Whether people want the document saved by itself, as soon as that is known. Jupyter tells newcomers of nobody
+    /// who is in a room already; what they want is known when they next speak, or by what the server does.
+    pub(super) fn autosave(&self) -> Option<bool> {
+        let mut wishes = self.wishes().peekable();
+        match wishes.peek() {
+            Some(_) => Some(wishes.any(|wish| wish)),
+            None => (self.saved || self.since.elapsed() > EVERYBODY_SPOKE).then_some(true),
+        }
+    }
+
+    fn wishes(&self) -> impl Iterator<Item = bool> {
+        let here = self.others.values().filter(|other| other.is_here());
+        here.filter_map(Other::wish)
+    }
+}
+
+impl Other {
+    fn is_here(&self) -> bool {
+        self.heard.elapsed() < FORGOTTEN_AFTER
+    }
+
+    /// Whether this one wants the document saved by itself, as the server understands it.
+    fn wish(&self) -> Option<bool> {
+        let state = self.state.as_object().filter(|state| !state.is_empty())?;
+        if state.contains_key(AGENT) {
+            return None;
+        }
+        Some(state.get("autosave").and_then(Value::as_bool).unwrap_or(true))
     }
 }
 
@@ -219,15 +292,22 @@ mod tests {
         let mut awareness = Awareness::default();
         let id: Arc<str> = "token:ana".into();
         awareness.show(&id, "ana agent", None);
+        assert!(awareness.due().is_empty(), "silent before the first edit");
+        awareness.edited();
         let due = awareness.due();
         assert_eq!((due.len(), due[0].clock), (1, 1), "clocks start at 1");
         let state: Value = serde_json::from_str(&due[0].state).expect("json");
         assert_eq!(
             (&state["user"]["initials"], &state["autosave"]),
-            (&json!("AA"), &json!(true))
+            (&json!("AA"), &json!(false))
         );
         assert!(awareness.due().is_empty());
         assert_eq!(awareness.farewell()[0].state, "null");
+    }
+
+    fn autosave_said(due: &[AwarenessEntry]) -> Value {
+        let state: Value = serde_json::from_str(&due[0].state).expect("json");
+        state["autosave"].clone()
     }
 
     #[test]
@@ -236,19 +316,55 @@ mod tests {
         awareness.received(vec![
             entry(1, &json!({ "user": {}, "autosave": false })),
             entry(2, &json!({})),
+            entry(4, &json!({ "autosave": true, "agent": true })),
         ]);
-        assert!(!awareness.autosave());
+        assert_eq!(awareness.autosave(), Some(false));
         assert!(awareness.names().is_empty(), "nobody here has a name");
-        awareness.received(vec![entry(3, &json!({ "autosave": true }))]);
-        assert!(awareness.autosave());
+        awareness.received(vec![entry(3, &json!({ "user": {} }))]);
+        assert_eq!(awareness.autosave(), Some(true), "who says nothing of it wants it");
         awareness.received(vec![entry(3, &Value::Null)]);
-        assert!(!awareness.autosave());
+        assert_eq!(awareness.autosave(), Some(false));
+    }
+
+    #[test]
+    fn what_people_want_is_unknown_until_the_server_shows_it_or_everybody_spoke() {
+        let mut awareness = Awareness::default();
+        awareness.show(&"a".into(), "a", None);
+        awareness.saved();
+        assert_eq!(awareness.autosave(), None, "it may have been asked to");
+        awareness.edited();
+        assert_eq!(autosave_said(&awareness.due()), false);
+        awareness.saved();
+        assert_eq!(awareness.autosave(), Some(true));
+        assert_eq!(autosave_said(&awareness.due()), true);
+        awareness.received(vec![entry(1, &json!({ "autosave": true }))]);
+        assert_eq!(autosave_said(&awareness.due()), false, "people decide");
+        let mut patient = Awareness {
+            since: Instant::now().checked_sub(EVERYBODY_SPOKE).expect("a clock"),
+            ..Awareness::default()
+        };
+        assert_eq!(patient.autosave(), Some(true));
+        patient.received(vec![entry(1, &json!({ "autosave": false }))]);
+        assert_eq!(patient.autosave(), Some(false));
+    }
+
+    #[test]
+    fn who_is_silent_for_long_has_left() {
+        let mut awareness = Awareness::default();
+        awareness.received(vec![entry(1, &json!({ "user": { "name": "Ida" }, "autosave": false }))]);
+        assert_eq!(awareness.names(), ["Ida"]);
+        for other in awareness.others.values_mut() {
+            other.heard = other.heard.checked_sub(FORGOTTEN_AFTER).expect("a clock");
+        }
+        assert_eq!(awareness.autosave(), None);
+        assert!(awareness.names().is_empty());
     }
 
     #[test]
     fn an_agent_that_somebody_declared_gone_comes_back() {
         let mut awareness = Awareness::default();
         awareness.show(&"a".into(), "a", None);
+        awareness.edited();
         let said = awareness.due().remove(0);
         awareness.received(vec![AwarenessEntry {
             state: "null".to_owned(),

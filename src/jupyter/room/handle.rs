@@ -1,28 +1,23 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, Instant, SystemTime},
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
-use tokio::{
-    sync::{Notify, watch},
-    time::timeout,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
-    Cell, CellWrite, Edit, EditError, OutputsWritten, RoomKind,
+    Cell, CellWrite, Edit, EditError, OutputsWritten, RoomError, RoomKind, RoomStatus,
     acknowledgement::{Lost, Ticket},
-    awareness::Awareness,
     document::{Applied, Document},
-    lobby, task,
-    wire::Message,
+    lobby,
+    state::{Shared, State},
+    task,
 };
 use crate::{
-    error::{ClientError, ErrorKind},
-    jupyter::{JupyterError, JupyterServer, NewDocument},
+    jupyter::{JupyterServer, NewDocument},
     types::DocPath,
 };
 
@@ -30,61 +25,6 @@ use crate::{
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 /// How long an edit waits for the server to acknowledge it before it answers without.
 const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a document is trusted to be where it was.
-const LOCATION_LASTS: Duration = Duration::from_secs(1);
-/// After this it is looked for beside the call, so that no call waits for it in a room that is in use.
-const LOCATION_FRESH: Duration = Duration::from_millis(500);
-/// Edits that the server has not taken yet; beyond it callers are told to wait.
-const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RoomStatus {
-    Connected,
-    Reconnecting,
-    /// The room is over, and why.
-    Disconnected(RoomError),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RoomError {
-    #[error(transparent)]
-    Jupyter(#[from] JupyterError),
-    #[error(transparent)]
-    Edit(#[from] EditError),
-    #[error("{path:?} was closed in the gateway; try again to open it anew")]
-    Closed { path: String },
-    #[error(
-        "the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment"
-    )]
-    Reconnecting { server: String, path: String },
-    #[error(
-        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
-    )]
-    Lost { server: String, path: String },
-    #[error(
-        "Jupyter server `{server}` cannot write {path:?}, so nothing was changed; copy it with copy_document and edit the copy"
-    )]
-    WriteProtected { server: String, path: String },
-    #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
-    Refused { server: String, path: String, why: String },
-    #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
-    Busy { server: String, path: String },
-}
-
-impl ClientError for RoomError {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Jupyter(error) => error.kind(),
-            Self::WriteProtected { .. } => ErrorKind::Forbidden,
-            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => {
-                ErrorKind::Conflict
-            }
-            Self::Edit(_) => ErrorKind::InvalidArgument,
-            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
-            Self::Busy { .. } => ErrorKind::Limit,
-        }
-    }
-}
 
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,42 +88,6 @@ impl CellOrder for Document {
 /// An open document. Clones are the same room.
 #[derive(Clone)]
 pub struct Room(pub(super) Arc<Shared>);
-
-pub(super) struct Shared {
-    pub(super) server: Arc<JupyterServer>,
-    pub(super) kind: RoomKind,
-    pub(super) session_id: String,
-    /// When the file was made, as Jupyter says it.
-    pub(super) created: Option<String>,
-    pub(super) state: RwLock<State>,
-    pub(super) status: watch::Sender<RoomStatus>,
-    /// Rung when there is something to send.
-    pub(super) bell: Notify,
-    /// Rung when the room must be joined anew.
-    pub(super) moved: Notify,
-    pub(super) closing: CancellationToken,
-}
-
-pub(super) struct State {
-    pub(super) document: Document,
-    pub(super) awareness: Awareness,
-    pub(super) path: DocPath,
-    /// The path that the document itself named last.
-    pub(super) said_path: Option<String>,
-    pub(super) file_id: String,
-    /// Names the server's process; another one after a reconnection means that it was restarted.
-    pub(super) server_session: String,
-    /// Counts the documents that the server has come back with.
-    pub(super) incarnation: u64,
-    outbox: Vec<Vec<u8>>,
-    outbox_bytes: usize,
-    /// Something of ours is not on disk yet.
-    pub(super) unsaved: bool,
-    /// When the document was last known to be where it is.
-    pub(super) located: Instant,
-    /// Whether the server can write the file.
-    pub(super) writable: bool,
-}
 
 impl Room {
     /// Opens a document and returns when it is complete in memory.
@@ -412,7 +316,7 @@ impl Room {
         if let RoomStatus::Disconnected(why) = &*self.0.status.borrow() {
             return Err(why.clone());
         }
-        if state.outbox_bytes > MAX_OUTBOX_BYTES {
+        if state.is_full() {
             return Err(RoomError::Busy {
                 server: self.0.server.name().to_owned(),
                 path: state.path.to_string(),
@@ -434,8 +338,7 @@ impl Room {
 
     /// Sends a change that was made here.
     fn dispatch(&self, state: &mut State, applied: Applied) -> (Acknowledgement, String) {
-        state.unsaved = true;
-        state.send(&Message::Update(applied.update));
+        state.changed(applied.update);
         self.0.bell.notify_one();
         (Acknowledgement(applied.ticket), applied.revision)
     }
@@ -466,6 +369,12 @@ impl Room {
         self.0.closing.cancel();
     }
 
+    /// Leaves the room of a document that is gone, where nothing can be saved any more.
+    pub async fn forsake(&self) {
+        self.0.write().unsaved = false;
+        self.close().await;
+    }
+
     /// Leaves the room.
     pub async fn close(&self) {
         self.begin_closing();
@@ -478,46 +387,6 @@ impl Room {
         let _ = status
             .wait_for(|status| matches!(status, RoomStatus::Disconnected(_)))
             .await;
-    }
-
-    /// Sees to it, once in a while, that the document is still where it was. Jupyter keeps the room of a
-    /// deleted file open, and acknowledges edits that it can never save.
-    pub async fn look_after_whereabouts(&self) {
-        let age = self.0.read().located.elapsed();
-        if age < LOCATION_FRESH || *self.0.status.borrow() != RoomStatus::Connected {
-            return;
-        }
-        let (file_id, path) = {
-            let mut state = self.0.write();
-            // Somebody else may have begun to look meanwhile.
-            if state.located.elapsed() < LOCATION_FRESH {
-                return;
-            }
-            state.located = Instant::now();
-            (state.file_id.clone(), state.path.clone())
-        };
-        if age >= LOCATION_LASTS {
-            return self.locate(&file_id, path).await;
-        }
-        let room = self.clone();
-        tokio::spawn(async move { room.locate(&file_id, path).await });
-    }
-
-    async fn locate(&self, file_id: &str, path: DocPath) {
-        let (server, name) = (&self.0.server, path.as_str());
-        let there = match server.path_of_file(file_id, name).await {
-            Ok(now) if now == path => server
-                .document(&path)
-                .await
-                .map(|file| self.0.write().writable = file.writable),
-            // The server tells a renamed room of its new path too, but takes its time.
-            Ok(now) => return self.0.write().path = now,
-            Err(error) => Err(error),
-        };
-        if let Err(JupyterError::NotFound { .. }) = there {
-            tracing::info!(%path, "an open document was deleted");
-            self.close().await;
-        }
     }
 
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
@@ -546,78 +415,5 @@ impl Room {
             server: self.0.server.name().to_owned(),
             path: self.0.path(),
         }
-    }
-}
-
-impl Shared {
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn path(&self) -> String {
-        self.read().path.to_string()
-    }
-}
-
-impl State {
-    pub(super) fn new(document: Document, path: DocPath, file_id: String, server_session: String) -> Self {
-        Self {
-            said_path: document.path(),
-            document,
-            awareness: Awareness::default(),
-            path,
-            file_id,
-            server_session,
-            incarnation: 0,
-            outbox: Vec::new(),
-            outbox_bytes: 0,
-            unsaved: false,
-            located: Instant::now(),
-            writable: true,
-        }
-    }
-
-    /// Removes cells that a restart of the server has left twice.
-    pub(super) fn remove_doubles(&mut self) {
-        if let Some(applied) = self.document.remove_doubles() {
-            tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
-            self.unsaved = true;
-            self.send(&Message::Update(applied.update));
-        }
-    }
-
-    /// Whether something of ours is to be written to disk, and nobody minds.
-    pub(super) fn wants_saving(&self) -> bool {
-        self.unsaved && self.awareness.autosave()
-    }
-
-    pub(super) fn send(&mut self, message: &Message) {
-        let frame = message.encode();
-        self.outbox_bytes += frame.len();
-        self.outbox.push(frame);
-    }
-
-    /// Everything that waits to be sent, presences that are due included.
-    pub(super) fn take_outbox(&mut self) -> Vec<Vec<u8>> {
-        let due = self.awareness.due();
-        if !due.is_empty() {
-            self.send(&Message::Awareness(due));
-        }
-        self.take_edits()
-    }
-
-    pub(super) fn take_edits(&mut self) -> Vec<Vec<u8>> {
-        self.outbox_bytes = 0;
-        std::mem::take(&mut self.outbox)
-    }
-
-    /// Drops what was to be sent on a connection that is gone; synchronising sends it again.
-    pub(super) fn clear_outbox(&mut self) {
-        self.outbox.clear();
-        self.outbox_bytes = 0;
     }
 }

@@ -9,7 +9,7 @@
 //! while they wrote, so there a note alone says that everything they have is on disk.
 
 use super::{
-    handle::State,
+    state::State,
     wire::{SaveStatus, save_request},
 };
 
@@ -106,7 +106,11 @@ mod tests {
 
     fn state() -> State {
         let path = DocPath::parse("a.md").expect("a path");
-        State::new(Document::new(RoomKind::Text), path, String::new(), String::new())
+        let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
+        // Nobody minds.
+        state.awareness.edited();
+        state.awareness.saved();
+        state
     }
 
     /// Edits, and has the server confirm it if it `arrives`.

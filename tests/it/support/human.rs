@@ -24,6 +24,9 @@ use yrs::{
 
 use super::{eventually, lab, notebook::CellView};
 
+/// How often a browser says who is there; Jupyter shows a newcomer nobody until they do.
+const RENEWAL: Duration = Duration::from_secs(15);
+
 pub struct Human {
     page: Arc<Mutex<Page>>,
     client: u64,
@@ -40,6 +43,17 @@ struct Page {
     presence: Value,
     clock: u64,
     others: HashMap<u64, Value>,
+}
+
+impl Page {
+    /// The presence once more, if there is one.
+    fn renewed(&mut self, client: u64) -> Vec<Vec<u8>> {
+        if self.presence.is_null() {
+            return Vec::new();
+        }
+        self.clock += 1;
+        vec![presence(client, self.clock, &self.presence)]
+    }
 }
 
 impl Human {
@@ -271,14 +285,17 @@ async fn open_room(url: &str, token: &str, path: &str) -> Socket {
     socket
 }
 
-/// Carries frames between a page and its room until either is gone.
+/// Carries frames between a page and its room until either is gone, and says again and again who is there, as
+/// browsers do.
 fn attend(page: &Arc<Mutex<Page>>, client: u64, socket: Socket) -> (mpsc::UnboundedSender<Vec<u8>>, JoinHandle<()>) {
     let (out, mut waiting) = mpsc::unbounded_channel::<Vec<u8>>();
     let shared = Arc::clone(page);
     let task = tokio::spawn(async move {
         let (mut write, mut read) = socket.split();
+        let mut renewal = tokio::time::interval(RENEWAL);
         loop {
             let frames = tokio::select! {
+                _ = renewal.tick() => shared.lock().expect("no panic inside").renewed(client),
                 frame = waiting.recv() => match frame {
                     Some(frame) => vec![frame],
                     None => break,

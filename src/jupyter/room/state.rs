@@ -1,0 +1,191 @@
+//! What a room consists of: the document, who is in it, and what waits to be sent.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{RoomKind, RoomStatus, awareness::Awareness, document::Document, whereabouts::Whereabouts, wire::Message};
+use crate::{jupyter::JupyterServer, types::DocPath};
+
+/// How long changes are made to pause. The server waits for a second without any, and then writes for a while.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Edits that the server has not taken yet; beyond it callers are told to wait.
+const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
+
+pub(super) struct Shared {
+    pub(super) server: Arc<JupyterServer>,
+    pub(super) kind: RoomKind,
+    pub(super) session_id: String,
+    /// When the file was made, as Jupyter says it.
+    pub(super) created: Option<String>,
+    pub(super) state: RwLock<State>,
+    pub(super) status: watch::Sender<RoomStatus>,
+    /// Rung when there is something to send.
+    pub(super) bell: Notify,
+    /// Rung when the room must be joined anew.
+    pub(super) moved: Notify,
+    pub(super) closing: CancellationToken,
+    pub(super) whereabouts: Mutex<Whereabouts>,
+}
+
+pub(super) struct State {
+    pub(super) document: Document,
+    pub(super) awareness: Awareness,
+    pub(super) path: DocPath,
+    /// The path that the document itself named last.
+    pub(super) said_path: Option<String>,
+    pub(super) file_id: String,
+    /// Names the server's process; another one after a reconnection means that it was restarted.
+    pub(super) server_session: String,
+    /// Counts the documents that the server has come back with.
+    pub(super) incarnation: u64,
+    outbox: Vec<Vec<u8>>,
+    outbox_bytes: usize,
+    /// Something of ours is not on disk yet.
+    pub(super) unsaved: bool,
+    /// Whether the server can write the file.
+    pub(super) writable: bool,
+    /// Until when changes were made to pause.
+    pause: Option<Instant>,
+}
+
+impl Shared {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.read().path.to_string()
+    }
+}
+
+impl State {
+    pub(super) fn new(document: Document, path: DocPath, file_id: String, server_session: String) -> Self {
+        Self {
+            said_path: document.path(),
+            document,
+            awareness: Awareness::default(),
+            path,
+            file_id,
+            server_session,
+            incarnation: 0,
+            outbox: Vec::new(),
+            outbox_bytes: 0,
+            unsaved: false,
+            writable: true,
+            pause: None,
+        }
+    }
+
+    /// Removes cells that a restart of the server has left twice.
+    pub(super) fn remove_doubles(&mut self) {
+        if let Some(applied) = self.document.remove_doubles() {
+            tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
+            self.changed(applied.update);
+        }
+    }
+
+    /// Notes a change of ours, which goes out next.
+    pub(super) fn changed(&mut self, update: Vec<u8>) {
+        self.unsaved = true;
+        self.awareness.edited();
+        self.send(&Message::Update(update));
+    }
+
+    /// Whether something of ours may be written to disk, but it is not known yet if people want that.
+    pub(super) fn may_want_saving(&self) -> bool {
+        self.unsaved && self.awareness.autosave().is_none()
+    }
+
+    /// Has changes pause, once, if it is still not known whether people want them saved: the server shows it only when
+    /// nothing changes for a second, which may never be.
+    pub(super) fn pause(&mut self) {
+        if self.pause.is_none() && self.may_want_saving() {
+            self.pause = Some(Instant::now() + PAUSE);
+        }
+    }
+
+    pub(super) fn end_pause(&mut self) {
+        self.pause = Some(Instant::now());
+    }
+
+    /// When changes may be sent again, if they may not now.
+    pub(super) fn paused_until(&self) -> Option<Instant> {
+        let is_paused = |until: &Instant| *until > Instant::now() && self.may_want_saving();
+        self.pause.filter(is_paused)
+    }
+
+    /// Whether something of ours is to be written to disk, and nobody minds.
+    pub(super) fn wants_saving(&self) -> bool {
+        self.unsaved && self.awareness.autosave() == Some(true)
+    }
+
+    /// Whether the server is too far behind to be given more.
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox_bytes > MAX_OUTBOX_BYTES
+    }
+
+    pub(super) fn send(&mut self, message: &Message) {
+        let frame = message.encode();
+        self.outbox_bytes += frame.len();
+        self.outbox.push(frame);
+    }
+
+    /// Everything that waits to be sent, presences that are due included.
+    pub(super) fn take_outbox(&mut self) -> Vec<Vec<u8>> {
+        let due = self.awareness.due();
+        if !due.is_empty() {
+            self.send(&Message::Awareness(due));
+        }
+        self.take_edits()
+    }
+
+    pub(super) fn take_edits(&mut self) -> Vec<Vec<u8>> {
+        if self.paused_until().is_some() {
+            return Vec::new();
+        }
+        self.outbox_bytes = 0;
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Drops what was to be sent on a connection that is gone; synchronising sends it again.
+    pub(super) fn clear_outbox(&mut self) {
+        self.outbox.clear();
+        self.outbox_bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_pause_once_and_only_while_it_is_unknown_what_people_want() {
+        let path = DocPath::parse("a.md").expect("a path");
+        let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
+        state.pause();
+        assert!(state.paused_until().is_none(), "there is nothing to save");
+        state.changed(vec![1]);
+        state.pause();
+        assert!(state.take_edits().is_empty());
+        state.awareness.saved();
+        assert_eq!(state.take_edits().len(), 1, "the server has shown it");
+
+        state.awareness = Awareness::default();
+        state.changed(vec![2]);
+        state.end_pause();
+        state.pause();
+        assert_eq!(state.take_edits().len(), 1, "not a second time");
+    }
+}

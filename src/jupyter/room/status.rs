@@ -1,0 +1,56 @@
+//! The states of a room, and what may go wrong in one.
+
+use super::EditError;
+use crate::{
+    error::{ClientError, ErrorKind},
+    jupyter::JupyterError,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoomStatus {
+    Connected,
+    Reconnecting,
+    /// The room is over, and why.
+    Disconnected(RoomError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RoomError {
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("{path:?} was closed in the gateway; try again to open it anew")]
+    Closed { path: String },
+    #[error(
+        "the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment"
+    )]
+    Reconnecting { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
+    )]
+    Lost { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` cannot write {path:?}, so nothing was changed; copy it with copy_document and edit the copy"
+    )]
+    WriteProtected { server: String, path: String },
+    #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
+    Refused { server: String, path: String, why: String },
+    #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
+    Busy { server: String, path: String },
+}
+
+impl ClientError for RoomError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Jupyter(error) => error.kind(),
+            Self::WriteProtected { .. } => ErrorKind::Forbidden,
+            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Edit(_) => ErrorKind::InvalidArgument,
+            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
+            Self::Busy { .. } => ErrorKind::Limit,
+        }
+    }
+}
