@@ -143,18 +143,31 @@ impl Piece {
 
     fn is_due_after(&mut self, pause: Duration) {
         let now = Instant::now() + pause;
-        let due = self.flushed.map_or(now, |last| (last + FLUSH_INTERVAL).max(now));
+        let interval = if self.end.is_some() {
+            self.store_interval()
+        } else {
+            FLUSH_INTERVAL
+        };
+        let due = self.flushed.map_or(now, |last| (last + interval).max(now));
         self.flush_at.get_or_insert(due);
     }
 
-    /// Whether its outputs are to be stored now: those that no notebook has would be lost with this process.
-    pub(super) fn must_be_stored(&mut self) -> bool {
-        let pause = if self.bytes() < SMALL {
+    /// How often outputs may be stored.
+    fn store_interval(&self) -> Duration {
+        if self.bytes() < SMALL {
             FLUSH_INTERVAL
         } else {
             STORE_INTERVAL
-        };
-        let due = !self.is_shown() && self.stored.is_none_or(|last| last.elapsed() >= pause);
+        }
+    }
+
+    /// Whether its outputs are to be stored now: those that no notebook has would be lost with this process, and those
+    /// that come after the end are missing in the record that was stored then.
+    pub(super) fn must_be_stored(&mut self) -> bool {
+        if self.end.is_some() {
+            return true;
+        }
+        let due = !self.is_shown() && self.stored.is_none_or(|last| last.elapsed() >= self.store_interval());
         if due {
             self.stored = Some(Instant::now());
         }

@@ -93,6 +93,15 @@ async fn threads_that_print_after_their_cell_ended_print_there() {
     scene.shows(1, "late").await;
     assert_eq!(scene.rests(1).await, "in time\nlate\n");
     scene.saved("run.ipynb", 1, "in time\nlate\n").await;
+    let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+    assert_eq!(texts(&told["cells"][1]), ["in time\nlate\n"], "the record has it too");
+    // In code that no notebook shows it is told as well.
+    let ran = scene.call("run_code", json!({ "code": late })).await.ok();
+    eventually("it is told", async || {
+        let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+        (texts(&told["cells"][0]) == ["in time\nlate\n"]).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
