@@ -8,6 +8,7 @@ mod outputs;
 mod piece;
 mod run;
 mod terminal;
+mod turns;
 mod worker;
 
 use std::{
