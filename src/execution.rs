@@ -1,6 +1,7 @@
 //! Executions that outlive their callers: the gateway owns them, not the call that asked for them. One queue per
 //! notebook, one worker behind it; whoever is interested waits for as long as they like.
 
+mod deserted;
 mod error;
 mod job;
 mod kernel;
@@ -408,6 +409,7 @@ impl Engine {
         self.settled.send_replace(true);
         // One server that does not answer must not keep those of others waiting.
         join_all(known.into_iter().map(|execution| self.resume(execution))).await;
+        self.shut_down_deserted(servers).await;
     }
 
     /// Makes an execution of an earlier process one of this.
