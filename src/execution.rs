@@ -10,6 +10,7 @@ mod piece;
 mod run;
 mod terminal;
 mod turns;
+mod widgets;
 mod worker;
 
 use std::{

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{ExecutionError, turns::Turns};
+use super::{ExecutionError, turns::Turns, widgets::OutputWidgets};
 use crate::{
     jupyter::{
         Content, JupyterServer, NotebookSession,
@@ -30,6 +30,7 @@ pub(super) struct Kernel {
     /// The gateway started it.
     pub(super) started: bool,
     pub(super) turns: Turns,
+    pub(super) widgets: OutputWidgets,
     checked: Instant,
     /// When to ask the process behind the line once more whether it is heard, if that is not known yet.
     probe: Option<Probe>,
@@ -75,19 +76,25 @@ impl Kernel {
     /// nothing must be run there before it was heard.
     pub(super) fn is_new_process(&mut self) {
         self.turns = Turns::default();
+        self.widgets = OutputWidgets::default();
         self.probe = Some(Probe {
             at: Instant::now() + FIRST_PAUSE,
             pause: FIRST_PAUSE,
         });
     }
 
-    /// Notes that the process behind the line is heard, if this is its answer. The one before may still say things.
-    pub(super) fn hears(&mut self, message: &Message) {
+    /// Notes that the process behind the line is heard, if this is its answer (the one before may still say things),
+    /// what it is at, and what becomes of its widgets.
+    pub(super) async fn hears(&mut self, message: &Message) {
         let is_answer = message.parent_id.as_ref().is_some_and(|id| id.starts_with(PROBE));
         if !is_answer {
             self.turns.hear(message);
         } else if message.channel == Channel::Iopub {
             self.probe = None;
+        }
+        if let Some(update) = self.widgets.hear(message, self.link.session_id()) {
+            // What a widget captured is in the record in any case.
+            let _ = self.link.comm_msg(update).await;
         }
     }
 
@@ -124,6 +131,7 @@ impl Kernel {
             events,
             started,
             turns,
+            widgets: OutputWidgets::default(),
             checked: Instant::now(),
             probe: None,
         })

@@ -104,7 +104,8 @@ impl Piece {
 
     /// How much it has put out.
     pub(super) fn bytes(&self) -> usize {
-        self.with_step(|step| step.outputs.bytes()).unwrap_or_default()
+        self.with_step(|step| step.outputs.bytes() + step.captured.bytes())
+            .unwrap_or_default()
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -120,9 +121,17 @@ impl Piece {
         self.execution.lock().steps.get_mut(self.step).map(change)
     }
 
-    /// Folds an output. The first is due for writing at once, those that follow closely are gathered.
-    pub(super) fn fold(&mut self, message: &Message) {
-        let changed = self.with_step(|step| step.outputs.apply(&message.msg_type, &message.content));
+    /// Folds an output. The first is due for writing at once, those that follow closely are gathered. What a widget has
+    /// captured is told but not written.
+    pub(super) fn fold(&mut self, message: &Message, captured: bool) {
+        let changed = self.with_step(|step| {
+            let outputs = if captured {
+                &mut step.captured
+            } else {
+                &mut step.outputs
+            };
+            outputs.apply(&message.msg_type, &message.content)
+        });
         if changed == Some(true) {
             // The result of a cell is the last that it says; its end follows at once and is written with it.
             let pause = if message.msg_type == "execute_result" {
@@ -136,7 +145,11 @@ impl Piece {
 
     /// Replaces what an earlier run displayed.
     pub(super) fn update_display(&mut self, message: &Message) {
-        if self.with_step(|step| step.outputs.update_display(&message.content)) == Some(true) {
+        let update = |step: &mut Step| {
+            let captured = step.captured.update_display(&message.content);
+            step.outputs.update_display(&message.content) || captured
+        };
+        if self.with_step(update) == Some(true) {
             self.is_due_after(Duration::ZERO);
         }
     }

@@ -105,6 +105,42 @@ async fn threads_that_print_after_their_cell_ended_print_there() {
 }
 
 #[tokio::test]
+async fn what_a_widget_captures_is_the_widgets_and_is_told_all_the_same() {
+    let scene = Scene::new(&[
+        "import ipywidgets\nout = ipywidgets.Output()\nout",
+        "with out:\n    print('captured')\n    display('shown')\nprint('free')",
+        "with out: print('more')",
+        "out.clear_output()\nwith out: print('anew')",
+        "@ipywidgets.interact(x=3)\ndef got(x): print('got', x)",
+    ])
+    .await;
+    scene.run(0, 1).await.ok();
+    let ran = scene.run(1, 2).await.ok();
+    assert_eq!(
+        texts(&ran["execution_results"][0]),
+        ["free\n", "captured\n", "'shown'"],
+        "the agent is told everything"
+    );
+    assert_eq!(scene.rests(1).await, "free\n", "in the notebook it is the widget's");
+    let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+    assert_eq!(texts(&told["cells"][0]), ["free\n", "captured\n", "'shown'"]);
+    let in_widget = "print([output.get('text') or output['data']['text/plain'] for output in out.outputs])";
+    assert_eq!(scene.code(in_widget).await, "['captured\\n', \"'shown'\"]\n");
+    scene.run(2, 3).await.ok();
+    assert_eq!(scene.code(in_widget).await, "['captured\\n', \"'shown'\", 'more\\n']\n");
+    scene.run(3, 4).await.ok();
+    assert_eq!(scene.code(in_widget).await, "['anew\\n']\n");
+    assert_eq!(
+        (scene.rests(2).await, scene.rests(3).await),
+        (String::new(), String::new())
+    );
+    let ran = scene.run(4, 5).await.ok();
+    assert!(texts(&ran["execution_results"][0]).contains(&"got 3\n"), "{ran}");
+    let shown = scene.rests(4).await;
+    assert!(shown.contains("interactive") && !shown.contains("got 3"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_cell_that_prints_without_end_can_be_interrupted() {
     let scene =
         Scene::new(&["import time\nprint('xxx', flush=True)\ntime.sleep(0.3)\nwhile True: print('x' * 100)"]).await;

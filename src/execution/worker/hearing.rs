@@ -4,7 +4,11 @@ use tokio::time::Instant;
 
 use super::{Ending, Worker};
 use crate::{
-    execution::run::{Said, fate},
+    execution::{
+        kernel::Kernel,
+        piece::Piece,
+        run::{Said, fate},
+    },
     jupyter::kernel::{Channel, KernelEvent, Message},
 };
 
@@ -76,7 +80,7 @@ impl Worker {
             return self.befell(fate).await;
         }
         if let Some(kernel) = &mut self.kernel {
-            kernel.hears(&message);
+            kernel.hears(&message).await;
         }
         if message.msg_type == "update_display_data" {
             for piece in self.active.iter_mut().chain(&mut self.recent) {
@@ -85,13 +89,17 @@ impl Worker {
             return;
         }
         let Some(parent) = &message.parent_id else { return };
+        let fold = |piece: &mut Piece, kernel: &mut Option<Kernel>| {
+            let captured = kernel.as_mut().is_some_and(|kernel| kernel.widgets.capture(&message));
+            piece.fold(&message, captured);
+        };
         if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
             let had_begun = active.run.begun;
             let said = active.run.take(&message);
             let is_unwanted = active.interrupted && active.run.begun && !had_begun;
             let is_silent = active.interrupted && active.run.is_unanswered();
             match said {
-                Said::Output => active.fold(&message),
+                Said::Output => fold(active, &mut self.kernel),
                 Said::Counted(count) => {
                     active.with_step(|step| step.execution_count = Some(count));
                 }
@@ -113,7 +121,7 @@ impl Worker {
             }
         } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
             if message.channel == Channel::Iopub && message.msg_type != "status" {
-                late.fold(&message);
+                fold(late, &mut self.kernel);
             }
         } else {
             self.pass_barrier(&message);
