@@ -26,7 +26,7 @@ impl Audience {
                 Err(_) => return,
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -68,7 +68,7 @@ impl Turns {
         self.turn == Turn::Come || self.open.is_empty() && !self.busy_before && self.turn == Turn::Free
     }
 
-    /// Whether the kernel is waited for.
+    /// Whether something waits for its turn.
     pub(super) fn is_awaited(&self) -> bool {
         matches!(self.turn, Turn::Asked(_))
     }

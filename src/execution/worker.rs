@@ -282,10 +282,16 @@ impl Worker {
         }
     }
 
+    /// Whether something waits for its turn in the kernel.
+    fn is_kernel_awaited(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| kernel.turns.is_awaited())
+    }
+
     /// What the kernel is at was sent by somebody else, so that what is sent now could not be taken back.
     async fn wait_for_turn(&mut self) {
         let Some(kernel) = &mut self.kernel else { return };
         if let Some(question) = kernel.turns.ask() {
+            self.heard_at = Instant::now();
             // If the line is cut it is put again.
             let _ = kernel.link.kernel_info(&question).await;
         }

@@ -199,6 +199,23 @@ async fn what_waits_behind_a_persons_code_is_interrupted_with_it() {
 }
 
 #[tokio::test]
+async fn what_waits_behind_a_persons_code_does_not_run_in_another_process() {
+    let scene = Scene::new(&["open('ran', 'w').close()"]).await;
+    scene.code("1").await;
+    let mut tab = scene.tab().await;
+    let theirs = tab.send(HOLDS).await;
+    tab.prints(&theirs).await;
+    let waiting = scene.start(0).await;
+    let restart = format!("api/kernels/{}/restart", scene.kernel().await);
+    assert_eq!(person().send(Method::POST, &restart, json!({})).await.status(), 200);
+    let ended = scene.ended(&waiting).await;
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended["reason"].as_str().unwrap().contains("did not run"), "{ended}");
+    assert_eq!(scene.code("6 * 7").await, "42");
+    assert!(!scene.folder.has("ran"));
+}
+
+#[tokio::test]
 async fn what_is_cancelled_at_any_moment_ends() {
     let scene = Scene::new(&[ENDLESS]).await;
     assert_eq!(scene.code("1").await, "1");

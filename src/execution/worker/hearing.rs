@@ -48,11 +48,15 @@ impl Worker {
         }
     }
 
-    /// What ran there is lost; what only waited for it can run in another.
+    /// What ran there is lost, and what waited for its turn there does not run; the rest can run in another.
     pub(super) fn kernel_is_gone(&mut self, why: &str) {
+        let is_awaited = self.is_kernel_awaited();
         self.kernel = None;
+        let ending = Ending::lost(format!("the kernel is gone: {why}"));
         if self.active.is_some() {
-            self.end_all(Ending::lost(format!("the kernel is gone: {why}")));
+            self.end_all(ending);
+        } else if is_awaited {
+            self.end_waiting(&ending);
         }
     }
 

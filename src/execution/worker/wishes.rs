@@ -34,7 +34,7 @@ impl Worker {
     pub(super) fn was_interrupted(&mut self) {
         if let Some(active) = &mut self.active {
             active.interrupted = true;
-        } else if self.kernel.as_ref().is_some_and(|kernel| kernel.turns.is_awaited())
+        } else if self.is_kernel_awaited()
             && let Some(execution) = self.queue.front().cloned()
         {
             let why = "the kernel was interrupted before it ran";
