@@ -383,8 +383,17 @@ impl Engine {
         let others = self.shared.store.other_gateways();
         self.take_over(servers).await;
         let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::has_left).collect();
-        while leaving.next().await.is_some() {
-            self.take_over(servers).await;
+        let mut cleaning_up = Box::pin(self.shut_down_deserted(servers));
+        let mut is_clean = false;
+        loop {
+            tokio::select! {
+                Some(()) = leaving.next() => {
+                    self.take_over(servers).await;
+                    (cleaning_up, is_clean) = (Box::pin(self.shut_down_deserted(servers)), false);
+                }
+                () = &mut cleaning_up, if !is_clean => is_clean = true,
+                else => return,
+            }
         }
     }
 
@@ -410,7 +419,6 @@ impl Engine {
         self.settled.send_replace(true);
         // One server that does not answer must not keep those of others waiting.
         join_all(known.into_iter().map(|execution| self.resume(execution))).await;
-        self.shut_down_deserted(servers).await;
     }
 
     /// Makes an execution of an earlier process one of this.

@@ -1,15 +1,29 @@
 //! Kernels that gateways started for code in no notebook and could not shut down because they were killed.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use futures::future::join_all;
+use tokio::time::sleep;
 
 use super::Engine;
 use crate::jupyter::{JupyterError, JupyterServer, RunningKernel, Servers};
 
+/// When they are looked for: Jupyter may take a moment to notice that the gateway that used them is gone.
+const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30)];
+
 impl Engine {
-    /// Shuts down those that nobody uses any more.
+    /// Shuts down those that nobody uses any more. One that is used then stays.
     pub(super) async fn shut_down_deserted(&self, servers: &Servers) {
+        for pause in PAUSES {
+            sleep(pause).await;
+            self.look_for_deserted(servers).await;
+        }
+    }
+
+    async fn look_for_deserted(&self, servers: &Servers) {
         let deserted = match self.shared.store.deserted_kernels().await {
             Ok(deserted) => deserted,
             Err(error) => return tracing::warn!(%error, "kernels that were left behind cannot be looked for"),
