@@ -19,9 +19,9 @@ pub struct RunningKernel {
     pub name: String,
     #[serde(default)]
     pub execution_state: String,
-    /// How many listen to it, where the server says so.
+    /// How many listen to it, where the server says so. Jupyter counts below zero when it sees one leave twice.
     #[serde(default)]
-    pub connections: Option<usize>,
+    pub connections: Option<i64>,
 }
 
 impl JupyterServer {
