@@ -1,6 +1,7 @@
 //! Executions that outlive their callers: the gateway owns them, not the call that asked for them. One queue per
 //! notebook, one worker behind it; whoever is interested waits for as long as they like.
 
+mod deserted;
 mod error;
 mod job;
 mod kernel;
@@ -8,6 +9,8 @@ mod outputs;
 mod piece;
 mod run;
 mod terminal;
+mod turns;
+mod widgets;
 mod worker;
 
 use std::{
@@ -380,8 +383,17 @@ impl Engine {
         let others = self.shared.store.other_gateways();
         self.take_over(servers).await;
         let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::has_left).collect();
-        while leaving.next().await.is_some() {
-            self.take_over(servers).await;
+        let mut cleaning_up = Box::pin(self.shut_down_deserted(servers));
+        let mut is_clean = false;
+        loop {
+            tokio::select! {
+                Some(()) = leaving.next() => {
+                    self.take_over(servers).await;
+                    (cleaning_up, is_clean) = (Box::pin(self.shut_down_deserted(servers)), false);
+                }
+                () = &mut cleaning_up, if !is_clean => is_clean = true,
+                else => return,
+            }
         }
     }
 

@@ -17,7 +17,10 @@ use rmcp::{
     },
 };
 
-use super::stream::{Cursor, Delivery, Held, Next, Stream};
+use super::{
+    audience::{Audience, Reading},
+    stream::{Cursor, Delivery, Held, Next, Stream},
+};
 
 /// What an event takes beyond its message: its stream, its place in the ring, the index and the queue.
 const OVERHEAD: usize = 512;
@@ -150,6 +153,14 @@ impl MemoryEvents {
         self.reader(key, cursor)
     }
 
+    /// Who reads the stream of an event.
+    pub fn audience(&self, event_id: &str) -> Result<Audience, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let state = self.lock();
+        let stream = state.streams.get(&position.key).ok_or(UnknownEvent)?;
+        Ok(Audience::of(&stream.readers))
+    }
+
     /// Marks the stream of an event as complete, for a request that ended without an answer.
     pub fn end(&self, event_id: &str) {
         let Ok(position) = event_id.parse::<Position>() else {
@@ -218,12 +229,13 @@ impl MemoryEvents {
 
     fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
         let events = self.clone();
+        let reading = self.lock().streams.get(&key).map(|stream| Reading::of(&stream.readers));
         Box::pin(stream::unfold(
-            (events, key, cursor),
-            |(events, key, cursor)| async move {
+            (events, key, cursor, reading),
+            |(events, key, cursor, reading)| async move {
                 loop {
                     match events.next(key, cursor) {
-                        Next::Event(next, event) => return Some((event, (events, key, next))),
+                        Next::Event(next, event) => return Some((event, (events, key, next, reading))),
                         Next::End => return None,
                         Next::Wait(changed) => changed.await,
                     }

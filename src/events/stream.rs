@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
-use tokio::sync::{Notify, futures::OwnedNotified};
+use tokio::sync::{Notify, futures::OwnedNotified, watch};
 
 /// Something that lives as long as a stream has more to say.
 pub type Held = Box<dyn Send>;
@@ -24,6 +24,8 @@ pub(super) struct Stream {
     pub(super) changed: Arc<Notify>,
     pub(super) ended: bool,
     pub(super) held: Option<Held>,
+    /// How many read it now.
+    pub(super) readers: watch::Sender<usize>,
     events: VecDeque<ServerSseMessage>,
     /// The position of the front of `events`.
     first: u64,
@@ -56,6 +58,7 @@ impl Stream {
             changed: Arc::default(),
             ended: false,
             held: None,
+            readers: watch::Sender::new(0),
             events: VecDeque::new(),
             first: 0,
             delivered: 0,

@@ -100,6 +100,8 @@ pub(super) struct Step {
     pub(super) status: ExecutionStatus,
     pub(super) execution_count: Option<i64>,
     pub(super) outputs: Outputs,
+    /// What widgets captured of it, which is shown there and not in its cell.
+    pub(super) captured: Outputs,
     /// The header of the request by which it asks something at this moment.
     pub(super) asks: Option<StoredQuestion>,
     /// How often the kernel dropped it.
@@ -263,7 +265,7 @@ impl Execution {
             index: step.index,
             status: step.status,
             execution_count: step.execution_count,
-            outputs: step.outputs.to_json(),
+            outputs: [step.outputs.to_json(), step.captured.to_json()].concat(),
         };
         Snapshot {
             execution_id: self.id.clone(),
@@ -522,8 +524,11 @@ impl State {
     fn stored_outputs(&self) -> Value {
         let mut left = MAX_STORED_OUTPUT_BYTES;
         let of_step = |step: &Step| {
-            let kept = step.outputs.to_json_within(left);
-            left = left.saturating_sub(step.outputs.bytes());
+            let mut kept = Vec::new();
+            for outputs in [&step.outputs, &step.captured] {
+                kept.extend(outputs.to_json_within(left));
+                left = left.saturating_sub(outputs.bytes());
+            }
             Value::Array(kept)
         };
         self.steps.iter().map(of_step).collect()
@@ -540,6 +545,7 @@ impl Step {
             status: ExecutionStatus::Queued,
             execution_count: None,
             outputs: Outputs::new(limit),
+            captured: Outputs::new(limit),
             asks: None,
             dropped: 0,
             passed_over: false,

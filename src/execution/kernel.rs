@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 
-use super::ExecutionError;
+use super::{ExecutionError, turns::Turns, widgets::OutputWidgets};
 use crate::{
     jupyter::{
         Content, JupyterServer, NotebookSession,
@@ -29,6 +29,8 @@ pub(super) struct Kernel {
     pub(super) events: mpsc::Receiver<KernelEvent>,
     /// The gateway started it.
     pub(super) started: bool,
+    pub(super) turns: Turns,
+    pub(super) widgets: OutputWidgets,
     checked: Instant,
     /// When to ask the process behind the line once more whether it is heard, if that is not known yet.
     probe: Option<Probe>,
@@ -73,17 +75,26 @@ impl Kernel {
     /// Another process is behind the line now. What it says first is missed until Jupyter has found its way to it, so
     /// nothing must be run there before it was heard.
     pub(super) fn is_new_process(&mut self) {
+        self.turns = Turns::default();
+        self.widgets = OutputWidgets::default();
         self.probe = Some(Probe {
             at: Instant::now() + FIRST_PAUSE,
             pause: FIRST_PAUSE,
         });
     }
 
-    /// Notes that the process behind the line is heard, if this is its answer. The one before may still say things.
-    pub(super) fn hears(&mut self, message: &Message) {
+    /// Notes that the process behind the line is heard, if this is its answer (the one before may still say things),
+    /// what it is at, and what becomes of its widgets.
+    pub(super) async fn hears(&mut self, message: &Message) {
         let is_answer = message.parent_id.as_ref().is_some_and(|id| id.starts_with(PROBE));
-        if is_answer && message.channel == Channel::Iopub {
+        if !is_answer {
+            self.turns.hear(message);
+        } else if message.channel == Channel::Iopub {
             self.probe = None;
+        }
+        if let Some(update) = self.widgets.hear(message, self.link.session_id()) {
+            // What a widget captured is in the record in any case.
+            let _ = self.link.comm_msg(update).await;
         }
     }
 
@@ -112,12 +123,15 @@ impl Kernel {
         kernel_id: &str,
         session: &str,
         started: bool,
+        turns: Turns,
     ) -> Result<Self, ExecutionError> {
         let (link, events) = KernelLink::connect(Arc::clone(server), kernel_id, session).await?;
         Ok(Self {
             link,
             events,
             started,
+            turns,
+            widgets: OutputWidgets::default(),
             checked: Instant::now(),
             probe: None,
         })
@@ -129,7 +143,7 @@ impl Kernel {
         kernel_id: String,
         session: String,
     ) -> Result<Found, ExecutionError> {
-        Self::connect(&server, &kernel_id, &session, false)
+        Self::connect(&server, &kernel_id, &session, false, Turns::default())
             .await
             .map(Found::Other)
     }
@@ -158,7 +172,8 @@ impl Kernel {
             return Ok(Found::Same);
         }
         let session = uuid::Uuid::new_v4().to_string();
-        Self::connect(&server, &kernel.id, &session, started)
+        let turns = Turns::new(kernel.execution_state == "busy");
+        Self::connect(&server, &kernel.id, &session, started, turns)
             .await
             .map(Found::Other)
     }

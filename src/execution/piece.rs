@@ -104,7 +104,8 @@ impl Piece {
 
     /// How much it has put out.
     pub(super) fn bytes(&self) -> usize {
-        self.with_step(|step| step.outputs.bytes()).unwrap_or_default()
+        self.with_step(|step| step.outputs.bytes() + step.captured.bytes())
+            .unwrap_or_default()
     }
 
     pub(super) fn is_shown(&self) -> bool {
@@ -120,9 +121,17 @@ impl Piece {
         self.execution.lock().steps.get_mut(self.step).map(change)
     }
 
-    /// Folds an output. The first is due for writing at once, those that follow closely are gathered.
-    pub(super) fn fold(&mut self, message: &Message) {
-        let changed = self.with_step(|step| step.outputs.apply(&message.msg_type, &message.content));
+    /// Folds an output. The first is due for writing at once, those that follow closely are gathered. What a widget has
+    /// captured is told but not written.
+    pub(super) fn fold(&mut self, message: &Message, captured: bool) {
+        let changed = self.with_step(|step| {
+            let outputs = if captured {
+                &mut step.captured
+            } else {
+                &mut step.outputs
+            };
+            outputs.apply(&message.msg_type, &message.content)
+        });
         if changed == Some(true) {
             // The result of a cell is the last that it says; its end follows at once and is written with it.
             let pause = if message.msg_type == "execute_result" {
@@ -136,25 +145,42 @@ impl Piece {
 
     /// Replaces what an earlier run displayed.
     pub(super) fn update_display(&mut self, message: &Message) {
-        if self.with_step(|step| step.outputs.update_display(&message.content)) == Some(true) {
+        let update = |step: &mut Step| {
+            let captured = step.captured.update_display(&message.content);
+            step.outputs.update_display(&message.content) || captured
+        };
+        if self.with_step(update) == Some(true) {
             self.is_due_after(Duration::ZERO);
         }
     }
 
     fn is_due_after(&mut self, pause: Duration) {
         let now = Instant::now() + pause;
-        let due = self.flushed.map_or(now, |last| (last + FLUSH_INTERVAL).max(now));
+        let interval = if self.end.is_some() {
+            self.store_interval()
+        } else {
+            FLUSH_INTERVAL
+        };
+        let due = self.flushed.map_or(now, |last| (last + interval).max(now));
         self.flush_at.get_or_insert(due);
     }
 
-    /// Whether its outputs are to be stored now: those that no notebook has would be lost with this process.
-    pub(super) fn must_be_stored(&mut self) -> bool {
-        let pause = if self.bytes() < SMALL {
+    /// How often outputs may be stored.
+    fn store_interval(&self) -> Duration {
+        if self.bytes() < SMALL {
             FLUSH_INTERVAL
         } else {
             STORE_INTERVAL
-        };
-        let due = !self.is_shown() && self.stored.is_none_or(|last| last.elapsed() >= pause);
+        }
+    }
+
+    /// Whether its outputs are to be stored now: those that no notebook has would be lost with this process, and those
+    /// that come after the end are missing in the record that was stored then.
+    pub(super) fn must_be_stored(&mut self) -> bool {
+        if self.end.is_some() {
+            return true;
+        }
+        let due = !self.is_shown() && self.stored.is_none_or(|last| last.elapsed() >= self.store_interval());
         if due {
             self.stored = Some(Instant::now());
         }

@@ -2,7 +2,10 @@
 //! hears what the kernel says, and sees to it that every execution ends in a true state.
 
 mod endings;
+mod hearing;
+mod passing;
 mod silence;
+mod wishes;
 mod writing;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -10,30 +13,26 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 
-use self::endings::Ending;
+use self::{endings::Ending, hearing::Barrier};
 use super::{
     ExecutionError, Shared,
-    job::{Execution, Question},
+    job::Execution,
     kernel::{Found, Kernel, Wanted},
     piece::Piece,
-    run::{Said, fate},
 };
 use crate::{
     jupyter::{
         JupyterError, JupyterServer, RunningKernel,
-        kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, Message},
+        kernel::{ExecuteRequest, KernelError, KernelEvent},
         room::Room,
     },
     pool::Lease,
-    store::StoredQuestion,
-    types::{DocPath, ExecutionKind, ExecutionStatus},
+    types::{DocPath, ExecutionKind},
 };
 
-/// How long a kernel may take to shut down when the gateway leaves it.
-const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 /// How often an agent whose cell runs in silence is shown to people.
 const PRESENCE: Duration = Duration::from_secs(10);
 
@@ -51,7 +50,7 @@ pub(super) enum Command {
         done: oneshot::Sender<Result<(), ExecutionError>>,
     },
     /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself. One that the kernel has
-    /// not begun with is interrupted when it does.
+    /// not begun with is interrupted when it does, and one that waits for the kernel does not run.
     Interrupted,
     /// The notebook's kernel is to be replaced or restarted.
     Leave {
@@ -89,16 +88,6 @@ pub(super) struct Worker {
     idle_since: Instant,
     /// When people were last shown that the agent is there.
     shown_at: Instant,
-}
-
-/// A question to the kernel whose answer comes after all that it had to say of the run before.
-struct Barrier {
-    msg_id: String,
-    behind: String,
-    /// Why it may be that nothing more comes of that run.
-    doubt: &'static str,
-    replied: bool,
-    idle: bool,
 }
 
 /// One thing that happened.
@@ -254,11 +243,7 @@ impl Worker {
                 // Whoever asked may be gone; the answer counts all the same.
                 let _ = done.send(self.answer(&execution, &value, number).await);
             }
-            Command::Interrupted => {
-                if let Some(active) = &mut self.active {
-                    active.interrupted = true;
-                }
-            }
+            Command::Interrupted => self.was_interrupted(),
             Command::Leave { why, done } => {
                 self.end_all(Ending::cancelled(why));
                 self.kernel = None;
@@ -289,9 +274,26 @@ impl Worker {
             }
             match &self.kernel {
                 Some(kernel) if !kernel.link.is_connected() || !kernel.is_heard() => return,
-                Some(kernel) if !kernel.is_doubtful() => self.begin(execution, step).await,
-                _ => self.find_kernel(),
+                Some(kernel) if kernel.is_doubtful() => self.find_kernel(),
+                Some(kernel) if !kernel.turns.is_free() => return self.wait_for_turn().await,
+                Some(_) => self.begin(execution, step).await,
+                None => self.find_kernel(),
             }
+        }
+    }
+
+    /// Whether something waits for its turn in the kernel.
+    fn is_kernel_awaited(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| kernel.turns.is_awaited())
+    }
+
+    /// What the kernel is at was sent by somebody else, so that what is sent now could not be taken back.
+    async fn wait_for_turn(&mut self) {
+        let Some(kernel) = &mut self.kernel else { return };
+        if let Some(question) = kernel.turns.ask() {
+            self.heard_at = Instant::now();
+            // If the line is cut it is put again.
+            let _ = kernel.link.kernel_info(&question).await;
         }
     }
 
@@ -352,7 +354,9 @@ impl Worker {
             // As in JupyterLab: a kernel is not bothered with nothing, and would count it under another's number.
             return self.end(piece, Ending::completed());
         }
-        let Some(kernel) = &self.kernel else { return };
+        let path = self.path();
+        let Some(kernel) = &mut self.kernel else { return };
+        kernel.turns.is_over();
         let request = ExecuteRequest {
             code,
             silent: false,
@@ -361,7 +365,7 @@ impl Worker {
             // Requests of other clients are theirs to stop; the rest of this batch waits here.
             stop_on_error: false,
         };
-        execution.began(step, &msg_id, &kernel.link, self.path());
+        execution.began(step, &msg_id, &kernel.link, path);
         self.shared.note(&execution);
         self.heard_at = Instant::now();
         match kernel.link.execute(&msg_id, &request).await {
@@ -387,257 +391,5 @@ impl Worker {
     fn skip(&mut self, execution: &Arc<Execution>, step: usize, reason: &str) {
         execution.pass_over(step, reason);
         self.close_batch(execution, false);
-    }
-
-    async fn kernel_event(&mut self, event: KernelEvent) {
-        self.heard_at = Instant::now();
-        match event {
-            KernelEvent::Message(message) => self.hear(message).await,
-            KernelEvent::Disconnected => {}
-            KernelEvent::Reconnected => {
-                // The interrupt may have been lost with the line.
-                if self
-                    .active
-                    .as_ref()
-                    .is_some_and(|active| active.execution.is_unwanted())
-                {
-                    self.interrupt();
-                }
-                self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
-                    .await;
-            }
-            KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
-        }
-    }
-
-    /// What ran there is lost; what only waited for it can run in another.
-    fn kernel_is_gone(&mut self, why: &str) {
-        self.kernel = None;
-        if self.active.is_some() {
-            self.end_all(Ending::lost(format!("the kernel is gone: {why}")));
-        }
-    }
-
-    /// Asks something that the kernel answers only when it is done with the run before, of which it is doubtful
-    /// that more will be heard.
-    async fn raise_barrier(&mut self, doubt: &'static str) {
-        let (Some(kernel), Some(active)) = (&self.kernel, &self.active) else {
-            return;
-        };
-        let barrier = Barrier {
-            msg_id: uuid::Uuid::new_v4().to_string(),
-            behind: active.run.msg_id.clone(),
-            doubt,
-            replied: false,
-            idle: false,
-        };
-        // If the line is cut again this comes again.
-        if kernel.link.kernel_info(&barrier.msg_id).await.is_ok() {
-            self.barrier = Some(barrier);
-        }
-    }
-
-    async fn hear(&mut self, message: Message) {
-        if let Some(fate) = fate(&message) {
-            return self.befell(fate).await;
-        }
-        if let Some(kernel) = &mut self.kernel {
-            kernel.hears(&message);
-        }
-        if message.msg_type == "update_display_data" {
-            for piece in self.active.iter_mut().chain(&mut self.recent) {
-                piece.update_display(&message);
-            }
-            return;
-        }
-        let Some(parent) = &message.parent_id else { return };
-        if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
-            let had_begun = active.run.begun;
-            let said = active.run.take(&message);
-            let is_unwanted = active.interrupted && active.run.begun && !had_begun;
-            let is_silent = active.interrupted && active.run.is_unanswered();
-            match said {
-                Said::Output => active.fold(&message),
-                Said::Counted(count) => {
-                    active.with_step(|step| step.execution_count = Some(count));
-                }
-                Said::Asks(question) => {
-                    active.execution.asks(active.step, question, &message.header);
-                    active.question = Some(message.header);
-                    self.shared.note(&active.execution);
-                }
-                Said::Ended(outcome) => self.ended(outcome),
-                Said::Nothing => {}
-            }
-            if is_unwanted {
-                self.interrupt();
-            }
-            if is_silent {
-                // An interrupt at the very beginning can make a kernel forget to reply.
-                self.raise_barrier("it was interrupted and the kernel did not reply")
-                    .await;
-            }
-        } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
-            if message.channel == Channel::Iopub && message.msg_type != "status" {
-                late.fold(&message);
-            }
-        } else {
-            self.pass_barrier(&message);
-        }
-    }
-
-    /// When the kernel has answered and is idle, all that it said of the run before has come, if it ever will.
-    fn pass_barrier(&mut self, message: &Message) {
-        let Some(barrier) = self
-            .barrier
-            .as_mut()
-            .filter(|barrier| message.parent_id.as_ref() == Some(&barrier.msg_id))
-        else {
-            return;
-        };
-        let is = |state: &str| message.content.get("execution_state").is_some_and(|said| said == state);
-        barrier.replied |= message.channel == Channel::Shell;
-        barrier.idle |= message.channel == Channel::Iopub && is("idle");
-        if !(barrier.replied && barrier.idle) {
-            return;
-        }
-        let (behind, doubt) = (std::mem::take(&mut barrier.behind), barrier.doubt);
-        self.barrier = None;
-        if let Some(active) = self.active.take_if(|active| active.run.msg_id == behind) {
-            match active.run.reply() {
-                Some(outcome) => {
-                    self.active = Some(active);
-                    self.ended(outcome);
-                }
-                None if active.interrupted && active.run.is_unanswered() => {
-                    self.end(active, Ending::cancelled("it was interrupted"));
-                }
-                None => self.end(active, Ending::lost(doubt.to_owned())),
-            }
-        }
-    }
-
-    fn cancel(&mut self, execution: &Arc<Execution>) {
-        match &mut self.active {
-            Some(active) if Arc::ptr_eq(&active.execution, execution) => {
-                active.interrupted = true;
-                // Code may swallow the interrupt, or end just before it comes; what follows must not run all the same.
-                execution.is_unwanted_from_now_on();
-                // A kernel that is at something else would drop that, or ignore it, and begin with this all the same.
-                if active.run.begun {
-                    self.interrupt();
-                }
-            }
-            _ => {
-                execution.end_rest(
-                    ExecutionStatus::Cancelled,
-                    Some("it was cancelled before it ran".to_owned()),
-                );
-                self.close_batch(execution, true);
-            }
-        }
-    }
-
-    /// Interrupts the kernel without waiting for it; the run that ends tells.
-    fn interrupt(&self) {
-        let Some(kernel) = &self.kernel else { return };
-        let (server, id) = (Arc::clone(&self.server), kernel.link.kernel_id().to_owned());
-        tokio::spawn(async move {
-            if let Err(error) = server.interrupt_kernel(&id).await {
-                tracing::warn!(%error, kernel = id, "a kernel could not be interrupted");
-            }
-        });
-    }
-
-    async fn answer(
-        &mut self,
-        execution: &Arc<Execution>,
-        value: &str,
-        number: Option<usize>,
-    ) -> Result<(), ExecutionError> {
-        // The answer to an earlier question, sent once more, must not be taken for that to this one.
-        let current = execution.question().map(|question| question.number);
-        if number.is_some() && current.is_some() && number != current {
-            return Ok(());
-        }
-        let asking = self
-            .active
-            .as_mut()
-            .filter(|active| Arc::ptr_eq(&active.execution, execution));
-        let (Some(active), Some(kernel)) = (asking, &self.kernel) else {
-            return Err(ExecutionError::NoQuestion {
-                id: execution.id.clone(),
-            });
-        };
-        let Some(question) = active.question.clone() else {
-            return Err(ExecutionError::NoQuestion {
-                id: execution.id.clone(),
-            });
-        };
-        kernel.link.reply_input(&question, value).await?;
-        active.question = None;
-        execution.goes_on();
-        Ok(())
-    }
-
-    /// Returns to the kernel of an earlier process and to the piece that ran there.
-    fn resume(&mut self, execution: Arc<Execution>) {
-        let Some((step, msg_id, kernel_id, session)) = execution.resumable() else {
-            execution.end_rest(
-                ExecutionStatus::Cancelled,
-                Some("the gateway was restarted before it was seen to run".to_owned()),
-            );
-            self.shared.finish(&execution);
-            return;
-        };
-        let room = self.room().filter(|_| execution.kind == ExecutionKind::Cells);
-        let mut piece = Piece::resume(Arc::clone(&execution), step, msg_id, room.as_ref());
-        if let Some(open) = execution.open_question() {
-            let StoredQuestion {
-                prompt,
-                password,
-                header,
-            } = open;
-            let number = 0;
-            let question = Question {
-                prompt,
-                password,
-                number,
-            };
-            execution.asks(step, question, &header);
-            piece.question = Some(header);
-        }
-        self.queue.push_front(execution);
-        self.active = Some(piece);
-        self.finding = Some(Kernel::return_to(Arc::clone(&self.server), kernel_id, session).boxed());
-    }
-
-    /// Closes what the worker had open. A kernel that served only the gateway is shut down, unless something runs in
-    /// it that the next process is to take up.
-    async fn leave(mut self) {
-        let Some(mut kernel) = self.kernel.take() else { return };
-        kernel.link.close();
-        // What the kernel said before it heard of the closing will not be said again.
-        while let Some(event) = kernel.events.recv().await {
-            if let KernelEvent::Message(message) = event {
-                self.hear(message).await;
-            }
-        }
-        let room = self.room();
-        for piece in self.active.iter_mut().chain(&mut self.recent) {
-            if piece.flush_at().is_some() {
-                piece.flush(room.as_ref());
-            }
-        }
-        if let Some(active) = &self.active {
-            self.shared.note_outputs(&active.execution);
-            return;
-        }
-        let ours = matches!(self.place, Place::Scratch { .. })
-            || kernel.started && self.shared.settings.shutdown_started_kernels;
-        if ours {
-            let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
-            let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
-        }
     }
 }

@@ -19,6 +19,9 @@ pub struct RunningKernel {
     pub name: String,
     #[serde(default)]
     pub execution_state: String,
+    /// How many listen to it, where the server says so. Jupyter counts below zero when it sees one leave twice.
+    #[serde(default)]
+    pub connections: Option<i64>,
 }
 
 impl JupyterServer {
@@ -38,6 +41,10 @@ impl JupyterServer {
             Err(error) => Err(self.explain_start(error, name).await),
             started => started,
         }
+    }
+
+    pub async fn kernels(&self) -> Result<Vec<RunningKernel>, JupyterError> {
+        self.json(self.request(Method::GET, "api/kernels"), "api/kernels").await
     }
 
     /// A kernel by its id, if it exists.

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    events::Audience,
     execution::Question,
     tools::{Client, ClientReply, Input, Resumption},
 };
@@ -34,6 +35,10 @@ const FIELD: &str = "input";
 const KEY: &str = "input-";
 /// How long the notice that takes a call back may trail behind the end of the call, in the era that has such notices.
 const NOTICE_TRAILS: Duration = Duration::from_secs(5);
+
+/// How long a client whose connection is lost may take to resume the stream of its call. Clients are told to try after
+/// three seconds.
+const RETURNS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The calls of one session that are under way, so that those that the client takes back can be told from those
 /// whose connection is lost.
@@ -136,6 +141,14 @@ impl Client for McpClient {
                     let _ = timeout(NOTICE_TRAILS, taken_back.cancelled()).await;
                 }
             }
+        }
+    }
+
+    async fn left(&self) {
+        match self.context.extensions.get::<Audience>() {
+            Some(audience) => audience.has_left(RETURNS_WITHIN).await,
+            // The newer era has no way to come back; whose connection is lost has cancelled.
+            None => std::future::pending().await,
         }
     }
 

@@ -18,7 +18,8 @@ use dashmap::DashMap;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use rmcp::{
     model::{
-        ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, JsonRpcNotification, RequestId, ServerJsonRpcMessage,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, Extensions, JsonRpcMessage, JsonRpcNotification,
+        JsonRpcRequest, RequestId, ServerJsonRpcMessage,
     },
     transport::{
         WorkerTransport,
@@ -371,6 +372,11 @@ impl SessionManager for Sessions {
         drop(channel.inner);
         let event_id = priming.ok_or(SessionError::ChannelClosed(channel.http_request_id))?;
         let stream = self.open(&event_id, id, Box::new(work.on(request_of(&message), &event_id)))?;
+        if let Some(extensions) = extensions_of_call(&mut message)
+            && let Ok(audience) = self.events.audience(&event_id)
+        {
+            extensions.insert(audience);
+        }
         let unsent = Unsent(&self.events, &event_id);
         handle.push_message(message, channel.http_request_id).await?;
         std::mem::forget(unsent);
@@ -422,6 +428,17 @@ struct Unsent<'a>(&'a MemoryEvents, &'a str);
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {
         self.0.end(self.1);
+    }
+}
+
+/// What travels with a call to those who do it.
+fn extensions_of_call(message: &mut ClientJsonRpcMessage) -> Option<&mut Extensions> {
+    match message {
+        JsonRpcMessage::Request(JsonRpcRequest {
+            request: ClientRequest::CallToolRequest(call),
+            ..
+        }) => Some(&mut call.extensions),
+        _ => None,
     }
 }
 

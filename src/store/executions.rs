@@ -173,6 +173,25 @@ impl Store {
         Ok(taken)
     }
 
+    /// The kernels of their own, with their servers, in which gateways that have left ran code of no notebook.
+    pub async fn deserted_kernels(&self) -> Result<Vec<(String, String)>, StoreError> {
+        let query = sqlx::query_as(
+            "SELECT DISTINCT server, kernel_id, gateway FROM executions \
+             WHERE path IS NULL AND kind = $1 AND kernel_id IS NOT NULL",
+        );
+        let kind = ExecutionKind::Code.as_str();
+        let mut kernels: Vec<(String, String, Option<String>)> = query.bind(kind).fetch_all(&self.pool).await?;
+        kernels.retain(|(_, _, gateway)| {
+            !gateway
+                .as_ref()
+                .is_some_and(|gateway| self.presence.is_present(gateway))
+        });
+        Ok(kernels
+            .into_iter()
+            .map(|(server, kernel, _)| (server, kernel))
+            .collect())
+    }
+
     /// The other gateways that use the same database.
     pub fn other_gateways(&self) -> Vec<OtherGateway> {
         self.presence.others()

@@ -31,6 +31,9 @@ pub trait Client: Send + Sync {
     /// Resolves when the call is no longer wanted.
     async fn cancelled(&self);
 
+    /// Resolves when nobody waits for the answer any more, where a client may lose its connection and come back.
+    async fn left(&self);
+
     /// Whether a call that is no longer wanted was taken back by the client, rather than its connection lost.
     fn takes_back(&self) -> bool;
 }

@@ -293,7 +293,7 @@ async fn a_lost_connection_leaves_the_execution_running_unless_told_otherwise() 
         let get = json!({ "execution_id": id, "wait": 20 });
         let ended = agent.call("get_execution", get).await.ok();
         assert_eq!(ended["status"], "completed");
-        assert!(text_of(&ended["cells"][0]).ends_with("38\n39\n"));
+        assert!(text_of(&ended["cells"][0]).ends_with("38\n39\n"), "{ended}");
 
         if era == Era::Modern {
             let arguments = json!({ "path": path, "ranges": [{ "start": 1 }], "on_disconnect": "interrupt" });
@@ -301,6 +301,61 @@ async fn a_lost_connection_leaves_the_execution_running_unless_told_otherwise() 
             until_status(&agent, &id, "cancelled").await;
         }
     }
+}
+
+/// Begins with code that does not end by itself in a kernel of the agent's own, and is to be interrupted when the client
+/// leaves; the first event of its stream, and the execution.
+async fn begin_endless(agent: &Agent, kernel_of: &str) -> (Events, String, Value) {
+    let code = "import time\nwhile True: time.sleep(0.1)";
+    let arguments = json!({ "path": kernel_of, "code": code, "on_disconnect": "interrupt" });
+    let call = json!({ "name": "run_code", "arguments": arguments });
+    let mut events = Events::new(agent.start(7, "tools/call", call).await);
+    let first = events
+        .next()
+        .await
+        .expect("an event to resume from")
+        .id
+        .expect("its id");
+    let running = eventually("it runs", async || {
+        let running = json!({ "path": kernel_of, "status": "running" });
+        let listed = agent.call("list_executions", running).await.ok();
+        Some(listed["executions"].get(0)?["execution_id"].clone())
+    })
+    .await;
+    (events, first, running)
+}
+
+#[tokio::test]
+async fn a_legacy_client_that_does_not_come_back_interrupts_if_it_said_so() {
+    let (gateway, folder) = start().await;
+    let [back, gone, over] =
+        ["back", "gone", "over"].map(|name| folder.write(&format!("{name}.ipynb"), &notebook(&[])));
+    let agent = Agent::connect(&gateway, Era::Legacy).await;
+    let (events, first, kept) = begin_endless(&agent, &back).await;
+    drop(events);
+    let mut resumed = Events::new(agent.listen(Some(&first)).await);
+
+    let other = Agent::connect(&gateway, Era::Legacy).await;
+    let (events, _, ended) = begin_endless(&other, &over).await;
+    assert_eq!(other.close().await, 204);
+    until_status(&agent, &ended, "cancelled").await;
+    drop(events);
+
+    let other = Agent::connect(&gateway, Era::Legacy).await;
+    let (events, first, left) = begin_endless(&other, &gone).await;
+    drop(events);
+    until_status(&agent, &left, "cancelled").await;
+    let mut late = Events::new(other.listen(Some(&first)).await);
+    let (_, answer) = late.next_message().await.expect("the answer waits");
+    assert_eq!(answer["result"]["structuredContent"]["status"], "cancelled", "{answer}");
+
+    assert_eq!(status(&agent, &kept).await, "running", "who came back has not left");
+    agent
+        .call("cancel_execution", json!({ "execution_id": kept }))
+        .await
+        .ok();
+    let (_, answer) = resumed.next_message().await.expect("an answer");
+    assert_eq!(answer["result"]["structuredContent"]["status"], "cancelled", "{answer}");
 }
 
 #[tokio::test]

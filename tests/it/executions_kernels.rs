@@ -141,15 +141,78 @@ async fn cancelling_what_waits_behind_a_persons_cell_leaves_that_alone() {
     let mut tab = scene.tab().await;
     let theirs = tab.send("time.sleep(1.5); print('undisturbed')").await;
     let unwanted = scene.start(1).await;
-    scene.shows_running(1).await;
-    let cancelled = scene
-        .agent
-        .call("cancel_execution", json!({ "execution_id": unwanted }))
-        .await
-        .ok();
-    assert_eq!(cancelled["status"], "cancelled");
+    scene.cancel(&unwanted).await;
     assert_eq!(tab.printed(&theirs).await, "undisturbed\n");
     assert_eq!(scene.code("6 * 7").await, "42");
+}
+
+/// Waits in the person's kernel until a file is there.
+const HOLDS: &str = "import os, time\nprint('held', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('undisturbed')";
+
+#[tokio::test]
+async fn what_is_cancelled_behind_a_persons_code_leaves_no_trace() {
+    let scene = Scene::new(&["open('ran', 'a').write('x') and None\nprint('ran')"]).await;
+    scene.run(0, 1).await.ok();
+    std::fs::remove_file(scene.folder.disk.join("ran")).unwrap();
+    // A gateway that is connected hears what the kernel is at, one that connects now asks for it.
+    let late = Gateway::start().await;
+    let late = Agent::executing(&late, Era::Modern).await;
+    let mut tab = scene.tab().await;
+    let (theirs, behind) = (tab.send(HOLDS).await, tab.send("print('behind')").await);
+    tab.prints(&theirs).await;
+    for agent in [&scene.agent, &late] {
+        let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }], "timeout": 0 });
+        let unwanted = id(&agent.call("execute_nb_cells", run).await.structured);
+        let cancelled = agent
+            .call("cancel_execution", json!({ "execution_id": unwanted }))
+            .await
+            .ok();
+        assert_eq!(cancelled["status"], "cancelled", "at once: {cancelled}");
+    }
+    let wanted = scene.start(0).await;
+    scene.folder.write("go", "");
+    assert_eq!(tab.printed(&theirs).await, "undisturbed\n");
+    assert_eq!(tab.printed(&behind).await, "behind\n");
+    let ended = scene.ended(&wanted).await;
+    assert_eq!(
+        (&ended["status"], texts(&ended["cells"][0])),
+        (&json!("completed"), vec!["ran\n"])
+    );
+    assert_eq!(scene.folder.read("ran"), "x", "only what was wanted ran");
+    assert_eq!(scene.rests(0).await, "ran\n");
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_persons_code_is_interrupted_with_it() {
+    let scene = Scene::new(&["open('ran', 'w').close()"]).await;
+    scene.code("1").await;
+    let mut tab = scene.tab().await;
+    let theirs = tab.send(HOLDS).await;
+    tab.prints(&theirs).await;
+    let waiting = scene.start(0).await;
+    scene.call("interrupt_nb_kernel", json!({})).await.ok();
+    let ended = scene.ended(&waiting).await;
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    tab.printed(&theirs).await;
+    assert_eq!(scene.code("6 * 7").await, "42");
+    assert!(!scene.folder.has("ran"));
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_persons_code_does_not_run_in_another_process() {
+    let scene = Scene::new(&["open('ran', 'w').close()"]).await;
+    scene.code("1").await;
+    let mut tab = scene.tab().await;
+    let theirs = tab.send(HOLDS).await;
+    tab.prints(&theirs).await;
+    let waiting = scene.start(0).await;
+    let restart = format!("api/kernels/{}/restart", scene.kernel().await);
+    assert_eq!(person().send(Method::POST, &restart, json!({})).await.status(), 200);
+    let ended = scene.ended(&waiting).await;
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended["reason"].as_str().unwrap().contains("did not run"), "{ended}");
+    assert_eq!(scene.code("6 * 7").await, "42");
+    assert!(!scene.folder.has("ran"));
 }
 
 #[tokio::test]

@@ -93,6 +93,53 @@ async fn threads_that_print_after_their_cell_ended_print_there() {
     scene.shows(1, "late").await;
     assert_eq!(scene.rests(1).await, "in time\nlate\n");
     scene.saved("run.ipynb", 1, "in time\nlate\n").await;
+    let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+    assert_eq!(texts(&told["cells"][1]), ["in time\nlate\n"], "the record has it too");
+    // In code that no notebook shows it is told as well.
+    let ran = scene.call("run_code", json!({ "code": late })).await.ok();
+    eventually("it is told", async || {
+        let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+        (texts(&told["cells"][0]) == ["in time\nlate\n"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_widget_captures_is_the_widgets_and_is_told_all_the_same() {
+    let scene = Scene::new(&[
+        "import ipywidgets\nout = ipywidgets.Output()\nout",
+        "with out:\n    print('captured')\n    display('shown')\nprint('free')",
+        "with out: print('more')",
+        "out.clear_output()\nwith out: print('anew')",
+        "@ipywidgets.interact(x=3)\ndef got(x): print('got', x)",
+    ])
+    .await;
+    scene.run(0, 1).await.ok();
+    let ran = scene.run(1, 2).await.ok();
+    assert_eq!(
+        texts(&ran["execution_results"][0]),
+        ["free\n", "captured\n", "'shown'"],
+        "the agent is told everything"
+    );
+    scene.shows(1, "free").await;
+    assert_eq!(scene.rests(1).await, "free\n", "in the notebook it is the widget's");
+    let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
+    assert_eq!(texts(&told["cells"][0]), ["free\n", "captured\n", "'shown'"]);
+    let in_widget = "print([output.get('text') or output['data']['text/plain'] for output in out.outputs])";
+    assert_eq!(scene.code(in_widget).await, "['captured\\n', \"'shown'\"]\n");
+    scene.run(2, 3).await.ok();
+    assert_eq!(scene.code(in_widget).await, "['captured\\n', \"'shown'\", 'more\\n']\n");
+    scene.run(3, 4).await.ok();
+    assert_eq!(scene.code(in_widget).await, "['anew\\n']\n");
+    assert_eq!(
+        (scene.rests(2).await, scene.rests(3).await),
+        (String::new(), String::new())
+    );
+    let ran = scene.run(4, 5).await.ok();
+    assert!(texts(&ran["execution_results"][0]).contains(&"got 3\n"), "{ran}");
+    scene.shows(4, "interactive").await;
+    let shown = scene.rests(4).await;
+    assert!(!shown.contains("got 3"), "{shown}");
 }
 
 #[tokio::test]

@@ -232,6 +232,33 @@ async fn two_gateways_on_one_database_leave_each_other_their_executions() {
 }
 
 #[tokio::test]
+async fn kernels_of_its_own_that_a_killed_gateway_left_behind_are_shut_down_unless_somebody_uses_them() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let kernel_of = async |run: Value| {
+        let ran = agent.call("run_code", run).await.ok();
+        let told = ended(&agent, ran["execution_id"].as_str().unwrap()).await;
+        assert_eq!(told["status"], "completed", "{told}");
+        told["kernel_id"].as_str().unwrap().to_owned()
+    };
+    let left = kernel_of(json!({ "code": "1" })).await;
+    let used = kernel_of(json!({ "code": "1", "kernel_name": "python3" })).await;
+    let notebooks = kernel_of(json!({ "code": "1", "path": stage.path })).await;
+    assert_ne!(left, used);
+    let _tab = Tab::open(&used).await;
+    // The records are written in the background.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    let exists = async |kernel: &str| person().get(&format!("api/kernels/{kernel}")).await.status() == 200;
+    assert!(exists(&left).await, "nobody could shut it down");
+    let (_gateway, _) = stage.gateway().await;
+    eventually("it is shut down", async || (!exists(&left).await).then_some(())).await;
+    assert!(exists(&used).await, "a person uses it");
+    assert!(exists(&notebooks).await, "it is a notebook's");
+}
+
+#[tokio::test]
 async fn what_code_in_no_notebook_printed_and_asked_outlives_a_killed_gateway() {
     let stage = Stage::new().await;
     let (gateway, agent) = stage.gateway().await;

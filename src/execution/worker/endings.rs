@@ -63,6 +63,7 @@ impl Worker {
             }
         };
         self.forget_recent();
+        let is_awaited = self.is_kernel_awaited();
         match &mut self.kernel {
             Some(_) if fate == Fate::ShutDown => self.kernel = None,
             Some(kernel) if fate == Fate::Died => kernel.was_replaced(),
@@ -71,32 +72,32 @@ impl Worker {
         }
         if self.active.is_some() {
             self.end_all(ending);
+        } else if is_awaited {
+            self.end_waiting(&ending);
         }
     }
 
     /// Ends what runs, and with it what waits behind it and counted on the same kernel.
     pub(super) fn end_all(&mut self, ending: Ending) {
         self.barrier = None;
-        let behind = format!(
-            "it did not run: {}",
-            ending.reason.as_deref().unwrap_or("the kernel is gone")
-        );
-        let nothing_ran = self.active.is_none();
-        if let Some(active) = self.active.take() {
-            self.end(active, ending.clone());
+        match self.active.take() {
+            Some(active) => {
+                self.end(active, ending.clone());
+                self.end_waiting(&ending);
+            }
+            None => self.end_queue(ending.status, ending.reason.as_deref()),
         }
+    }
+
+    /// Ends what counted on a kernel and did not come to its turn there.
+    pub(super) fn end_waiting(&mut self, ending: &Ending) {
+        let why = ending.reason.as_deref().unwrap_or("the kernel is gone");
+        self.end_queue(ExecutionStatus::Cancelled, Some(&format!("it did not run: {why}")));
+    }
+
+    fn end_queue(&mut self, status: ExecutionStatus, reason: Option<&str>) {
         for execution in std::mem::take(&mut self.queue) {
-            let status = if nothing_ran {
-                ending.status
-            } else {
-                ExecutionStatus::Cancelled
-            };
-            let reason = if nothing_ran {
-                ending.reason.clone()
-            } else {
-                Some(behind.clone())
-            };
-            execution.end_rest(status, reason);
+            execution.end_rest(status, reason.map(str::to_owned));
             self.shared.finish(&execution);
         }
     }

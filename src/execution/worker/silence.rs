@@ -13,10 +13,11 @@ use crate::jupyter::{JupyterError, RunningKernel};
 const SILENCE: Duration = Duration::from_secs(5);
 
 impl Worker {
-    /// When to ask whether the kernel is still at work, if something runs there.
+    /// When to ask whether the kernel is still at work, if something runs there or waits for it.
     pub(super) fn asks_at(&self) -> Option<Instant> {
         let kernel = self.kernel.as_ref().filter(|kernel| kernel.link.is_connected());
-        let waits = self.active.is_some() && self.asking.is_none() && kernel.is_some();
+        let awaits = self.active.is_some() || self.is_kernel_awaited();
+        let waits = awaits && self.asking.is_none() && kernel.is_some();
         waits.then(|| self.heard_at + SILENCE)
     }
 
@@ -34,7 +35,7 @@ impl Worker {
         match state {
             Ok(Some(kernel)) if kernel.execution_state != "busy" => match &self.kernel {
                 // It did not answer on this line; on a new one it is asked again.
-                Some(kernel) if self.has_asked() => kernel.link.renew(),
+                Some(kernel) if self.has_asked() || self.active.is_none() => kernel.link.renew(),
                 _ => {
                     self.raise_barrier("the kernel does not work on it any more, and its end was not seen")
                         .await;

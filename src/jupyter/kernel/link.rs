@@ -154,6 +154,12 @@ impl KernelLink {
         self.send(Outgoing::kernel_info(self.session_id(), msg_id)).await
     }
 
+    /// Tells the kernel's side of a widget something.
+    pub async fn comm_msg(&self, content: Value) -> Result<(), KernelError> {
+        let msg_id = uuid::Uuid::new_v4().to_string();
+        self.send(Outgoing::comm_msg(self.session_id(), &msg_id, content)).await
+    }
+
     /// Answers an `input_request` by its header. The value may be a password.
     pub async fn reply_input(&self, request: &Value, value: &str) -> Result<(), KernelError> {
         let msg_id = uuid::Uuid::new_v4().to_string();

@@ -153,6 +153,10 @@ impl Outgoing {
         Self::new(Channel::Shell, session, msg_id, "kernel_info_request", json!({}))
     }
 
+    pub(super) fn comm_msg(session: &str, msg_id: &str, content: Value) -> Self {
+        Self::new(Channel::Shell, session, msg_id, "comm_msg", content)
+    }
+
     pub(super) fn input_reply(session: &str, msg_id: &str, request: &Value, value: &str) -> Self {
         let content = json!({ "status": "ok", "value": value });
         Self {

@@ -68,6 +68,10 @@ impl Client for Nobody {
         std::future::pending::<()>().await;
     }
 
+    async fn left(&self) {
+        std::future::pending::<()>().await;
+    }
+
     fn takes_back(&self) -> bool {
         false
     }

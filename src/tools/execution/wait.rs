@@ -69,6 +69,8 @@ pub(in crate::tools) async fn wait(
         execution: Arc::clone(execution),
         interrupts: disconnect == Disconnect::Interrupt,
     };
+    let gone = call.client().left();
+    tokio::pin!(gone);
     loop {
         let status = execution.status();
         if status.is_finished() {
@@ -104,6 +106,11 @@ pub(in crate::tools) async fn wait(
             _ = heartbeat.tick(), if follows => tell(call, execution).await,
             () = sleep_until(deadline) => break,
             () = call.last_call() => break,
+            () = &mut gone, if left.interrupts => {
+                // Whoever still comes back finds how it ended.
+                left.interrupts = false;
+                call.engine().cancel(execution).await;
+            }
             () = call.client().cancelled() => {
                 if call.client().takes_back() {
                     left.interrupts = true;

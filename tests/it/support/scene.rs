@@ -84,6 +84,13 @@ impl Scene {
         texts(&ran).concat()
     }
 
+    /// Cancels an execution, which ends at once.
+    pub async fn cancel(&self, id: &str) {
+        let cancel = json!({ "execution_id": id });
+        let cancelled = self.agent.call("cancel_execution", cancel).await.ok();
+        assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    }
+
     /// An execution as it is when it has ended.
     pub async fn ended(&self, id: &str) -> Value {
         ended(&self.agent, id).await
@@ -181,6 +188,19 @@ impl Tab {
         };
         self.link.execute(&id, &request).await.expect("sent");
         id
+    }
+
+    /// Waits until a request prints something.
+    pub async fn prints(&mut self, id: &str) {
+        loop {
+            let event = self.events.recv().await.expect("a connection");
+            if let KernelEvent::Message(message) = event
+                && message.parent_id.as_deref() == Some(id)
+                && message.msg_type == "stream"
+            {
+                return;
+            }
+        }
     }
 
     /// What a request printed, once it was replied to and the kernel is idle again.

@@ -1,0 +1,165 @@
+//! What the kernel says, and what it means for what runs there.
+
+use tokio::time::Instant;
+
+use super::{Ending, Worker};
+use crate::{
+    execution::{
+        kernel::Kernel,
+        piece::Piece,
+        run::{Said, fate},
+    },
+    jupyter::kernel::{Channel, KernelEvent, Message},
+};
+
+/// A question to the kernel whose answer comes after all that it had to say of the run before.
+pub(super) struct Barrier {
+    msg_id: String,
+    pub(super) behind: String,
+    /// Why it may be that nothing more comes of that run.
+    doubt: &'static str,
+    replied: bool,
+    idle: bool,
+}
+
+impl Worker {
+    pub(super) async fn kernel_event(&mut self, event: KernelEvent) {
+        self.heard_at = Instant::now();
+        match event {
+            KernelEvent::Message(message) => self.hear(message).await,
+            KernelEvent::Disconnected => {}
+            KernelEvent::Reconnected => {
+                if let Some(kernel) = &mut self.kernel {
+                    kernel.turns.is_over();
+                }
+                // The interrupt may have been lost with the line. One of a run that was not seen to begin would hit
+                // what somebody else runs.
+                if self
+                    .active
+                    .as_ref()
+                    .is_some_and(|active| active.execution.is_unwanted() && active.run.begun)
+                {
+                    self.interrupt();
+                }
+                self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
+                    .await;
+            }
+            KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
+        }
+    }
+
+    /// What ran there is lost, and what waited for its turn there does not run; the rest can run in another.
+    pub(super) fn kernel_is_gone(&mut self, why: &str) {
+        let is_awaited = self.is_kernel_awaited();
+        self.kernel = None;
+        let ending = Ending::lost(format!("the kernel is gone: {why}"));
+        if self.active.is_some() {
+            self.end_all(ending);
+        } else if is_awaited {
+            self.end_waiting(&ending);
+        }
+    }
+
+    /// Asks something that the kernel answers only when it is done with the run before, of which it is doubtful
+    /// that more will be heard.
+    pub(super) async fn raise_barrier(&mut self, doubt: &'static str) {
+        let (Some(kernel), Some(active)) = (&self.kernel, &self.active) else {
+            return;
+        };
+        let barrier = Barrier {
+            msg_id: uuid::Uuid::new_v4().to_string(),
+            behind: active.run.msg_id.clone(),
+            doubt,
+            replied: false,
+            idle: false,
+        };
+        // If the line is cut again this comes again.
+        if kernel.link.kernel_info(&barrier.msg_id).await.is_ok() {
+            self.barrier = Some(barrier);
+        }
+    }
+
+    pub(super) async fn hear(&mut self, message: Message) {
+        if let Some(fate) = fate(&message) {
+            return self.befell(fate).await;
+        }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.hears(&message).await;
+        }
+        if message.msg_type == "update_display_data" {
+            for piece in self.active.iter_mut().chain(&mut self.recent) {
+                piece.update_display(&message);
+            }
+            return;
+        }
+        let Some(parent) = &message.parent_id else { return };
+        let fold = |piece: &mut Piece, kernel: &mut Option<Kernel>| {
+            let captured = kernel.as_mut().is_some_and(|kernel| kernel.widgets.capture(&message));
+            piece.fold(&message, captured);
+        };
+        if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
+            let had_begun = active.run.begun;
+            let said = active.run.take(&message);
+            let is_unwanted = active.interrupted && active.run.begun && !had_begun;
+            let is_silent = active.interrupted && active.run.is_unanswered();
+            match said {
+                Said::Output => fold(active, &mut self.kernel),
+                Said::Counted(count) => {
+                    active.with_step(|step| step.execution_count = Some(count));
+                }
+                Said::Asks(question) => {
+                    active.execution.asks(active.step, question, &message.header);
+                    active.question = Some(message.header);
+                    self.shared.note(&active.execution);
+                }
+                Said::Ended(outcome) => self.ended(outcome),
+                Said::Nothing => {}
+            }
+            if is_unwanted {
+                self.interrupt();
+            }
+            if is_silent {
+                // An interrupt at the very beginning can make a kernel forget to reply.
+                self.raise_barrier("it was interrupted and the kernel did not reply")
+                    .await;
+            }
+        } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
+            if message.channel == Channel::Iopub && message.msg_type != "status" {
+                fold(late, &mut self.kernel);
+            }
+        } else {
+            self.pass_barrier(&message);
+        }
+    }
+
+    /// When the kernel has answered and is idle, all that it said of the run before has come, if it ever will.
+    pub(super) fn pass_barrier(&mut self, message: &Message) {
+        let Some(barrier) = self
+            .barrier
+            .as_mut()
+            .filter(|barrier| message.parent_id.as_ref() == Some(&barrier.msg_id))
+        else {
+            return;
+        };
+        let is = |state: &str| message.content.get("execution_state").is_some_and(|said| said == state);
+        barrier.replied |= message.channel == Channel::Shell;
+        barrier.idle |= message.channel == Channel::Iopub && is("idle");
+        if !(barrier.replied && barrier.idle) {
+            return;
+        }
+        let (behind, doubt) = (std::mem::take(&mut barrier.behind), barrier.doubt);
+        self.barrier = None;
+        if let Some(active) = self.active.take_if(|active| active.run.msg_id == behind) {
+            match active.run.reply() {
+                Some(outcome) => {
+                    self.active = Some(active);
+                    self.ended(outcome);
+                }
+                None if active.interrupted && active.run.is_unanswered() => {
+                    self.end(active, Ending::cancelled("it was interrupted"));
+                }
+                None => self.end(active, Ending::lost(doubt.to_owned())),
+            }
+        }
+    }
+}
