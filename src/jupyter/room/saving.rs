@@ -8,16 +8,23 @@
 //! Servers before jupyter-collaboration 4 know no such requests. They note a hash only if nothing changed
 //! while they wrote, so there a note alone says that everything they have is on disk.
 
+use std::time::{Duration, Instant};
+
 use super::{
     state::State,
     wire::{SaveStatus, save_request},
 };
+
+/// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
+/// can forget to.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 
 #[derive(Default)]
 pub(super) struct Saving {
     last_request: u64,
     /// The request under way, and the place in the journal up to which the server had everything then.
     asked: Option<(u64, u64)>,
+    asked_at: Option<Instant>,
     /// The place in the journal that the next save must cover.
     answered: Option<u64>,
     /// The place in the journal up to which the server had everything when it noted a save.
@@ -30,13 +37,15 @@ pub(super) struct Saving {
 impl Saving {
     /// The next request, unless one is under way: another would make the server give that one up.
     pub(super) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        if self.asked.is_some() || !state.wants_saving() {
+        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
+        if self.asked.is_some() && !is_forgotten || !state.wants_saving() {
             return None;
         }
         // Requests overtake edits on the server, so only what it has already is covered.
         let covered = known_to_server(state).unwrap_or(0);
         self.last_request += 1;
         self.asked = Some((self.last_request, covered));
+        self.asked_at = Some(Instant::now());
         Some(save_request(self.last_request))
     }
 
@@ -136,6 +145,19 @@ mod tests {
         assert!(state.unsaved);
         saving.noted(&mut state);
         assert!(!state.unsaved);
+    }
+
+    #[test]
+    fn a_request_that_the_server_forgot_is_made_again() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        saving.request(&state);
+        let long_ago = Instant::now().checked_sub(FORGOTTEN_AFTER * 2).expect("a clock");
+        saving.asked_at = Some(long_ago);
+        assert!(saving.request(&state).is_none(), "it may still be at it");
+        saving.ponged(&mut state, &saving.ping());
+        assert!(saving.request(&state).is_some());
+        assert!(saving.request(&state).is_none(), "one at a time");
     }
 
     #[test]

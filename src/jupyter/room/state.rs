@@ -16,6 +16,8 @@ use crate::{jupyter::JupyterServer, types::DocPath};
 
 /// How long changes are made to pause. The server waits for a second without any, and then writes for a while.
 const PAUSE: Duration = Duration::from_secs(2);
+/// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
+const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -50,6 +52,7 @@ pub(super) struct State {
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
+    unsaved_since: Instant,
     /// Whether the server can write the file.
     pub(super) writable: bool,
     /// Until when changes were made to pause.
@@ -83,6 +86,7 @@ impl State {
             outbox: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,
+            unsaved_since: Instant::now(),
             writable: true,
             pause: None,
         }
@@ -98,7 +102,9 @@ impl State {
 
     /// Notes a change of ours, which goes out next.
     pub(super) fn changed(&mut self, update: Vec<u8>) {
-        self.unsaved = true;
+        if !std::mem::replace(&mut self.unsaved, true) {
+            self.unsaved_since = Instant::now();
+        }
         self.awareness.edited();
         self.send(&Message::Update(update));
     }
@@ -111,7 +117,8 @@ impl State {
     /// Has changes pause, once, if it is still not known whether people want them saved: the server shows it only when
     /// nothing changes for a second, which may never be.
     pub(super) fn pause(&mut self) {
-        if self.pause.is_none() && self.may_want_saving() {
+        let is_kept_waiting = self.unsaved_since.elapsed() >= SAVED_BY_THEN;
+        if self.pause.is_none() && is_kept_waiting && self.may_want_saving() {
             self.pause = Some(Instant::now() + PAUSE);
         }
     }
@@ -177,6 +184,9 @@ mod tests {
         state.pause();
         assert!(state.paused_until().is_none(), "there is nothing to save");
         state.changed(vec![1]);
+        state.pause();
+        assert!(state.paused_until().is_none(), "the server may be about to save it");
+        state.unsaved_since = Instant::now().checked_sub(SAVED_BY_THEN).expect("a clock");
         state.pause();
         assert!(state.take_edits().is_empty());
         state.awareness.saved();
