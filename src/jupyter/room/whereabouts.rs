@@ -17,7 +17,7 @@ const MIN_TRUST: Duration = Duration::from_secs(1);
 const MAX_TRUST: Duration = Duration::from_secs(15);
 /// A room is in steady use after so many calls in a row, none of which came long after the one before.
 const STEADY: u32 = 3;
-/// How long a call waits while others ask the same server; after that, it is too busy to be asked.
+/// How long a call waits while others ask the same server, if nothing was heard of its document for too long.
 const TURN: Duration = Duration::from_secs(2);
 
 /// How the rooms of one server ask it for their documents: one at a time, and more rarely the longer it takes.
@@ -94,7 +94,8 @@ impl Room {
     /// Sees to it, once in a while, that the document is still where it was. Jupyter keeps the room of a
     /// deleted file open, and acknowledges edits that it can never save.
     ///
-    /// A room that was not used for a while looks before it is used; one in steady use looks beside its calls.
+    /// A room that was not used for a while looks before it is used; one in steady use looks beside its calls. While
+    /// another room asks, both leave it for later: the server has enough to do, and no call waits for those of others.
     pub async fn look_after_whereabouts(&self) {
         if *self.0.status.borrow() != RoomStatus::Connected {
             return;
@@ -103,19 +104,24 @@ impl Room {
         let trust = lookout.trust();
         let is_steady = self.whereabouts().used(trust);
         let age = self.whereabouts().located.elapsed();
-        if is_steady && age >= trust {
-            // While another room asks, this one leaves it for later.
-            if let Ok(turn) = Arc::clone(&lookout.turn).try_acquire_owned() {
-                let room = self.clone();
-                tokio::spawn(async move {
-                    room.locate(trust).await;
-                    drop(turn);
-                });
-            }
-        } else if !is_steady
-            && age >= MIN_TRUST
-            && let Ok(Ok(_turn)) = timeout(TURN, lookout.turn.acquire()).await
-        {
+        if age < if is_steady { trust } else { MIN_TRUST } {
+            return;
+        }
+        let turn = match Arc::clone(&lookout.turn).try_acquire_owned() {
+            Ok(turn) => turn,
+            Err(_) if age < MAX_TRUST => return,
+            Err(_) => match timeout(TURN, Arc::clone(&lookout.turn).acquire_owned()).await {
+                Ok(Ok(turn)) => turn,
+                _ => return,
+            },
+        };
+        if is_steady {
+            let room = self.clone();
+            tokio::spawn(async move {
+                room.locate(trust).await;
+                drop(turn);
+            });
+        } else {
             self.locate(MIN_TRUST).await;
         }
     }
