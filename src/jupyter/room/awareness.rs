@@ -221,6 +221,11 @@ impl Awareness {
         }
     }
 
+    /// Whether the server is known to save by itself what is changed from now on.
+    pub(super) fn server_saves(&self) -> bool {
+        self.autosave() == Some(true) && (self.said == Some(true) || self.wishes().any(|wish| wish))
+    }
+
     fn wishes(&self) -> impl Iterator<Item = bool> {
         let here = self.others.values().filter(|other| other.is_here());
         here.filter_map(Other::wish)

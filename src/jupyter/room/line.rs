@@ -274,7 +274,10 @@ impl Line {
             let mut state = shared.write();
             let mut frames = state.take_outbox();
             state.pause();
-            frames.extend(saving.request(&state));
+            // Otherwise the server will do it without being asked, and would write the file twice.
+            if state.is_kept_waiting() {
+                frames.extend(saving.request(&state));
+            }
             frames
         };
         self.send_frames(frames).await?;

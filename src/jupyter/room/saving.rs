@@ -5,6 +5,9 @@
 //! too. What does is the hash it then notes in the document; any noted after the answer is of a save
 //! that began after the request.
 //!
+//! Where the server saves by itself, a change puts an end to a save under way, which is then not noted; so there a
+//! note that comes after a change is of a save that has it, whoever asked for that save.
+//!
 //! Servers before jupyter-collaboration 4 know no such requests. They note a hash only if nothing changed
 //! while they wrote, so there a note alone says that everything they have is on disk.
 
@@ -81,8 +84,12 @@ impl Saving {
 
     /// The server has noted in the document that it was saved.
     pub(super) fn noted(&mut self, state: &mut State) {
-        self.noted = known_to_server(state).or(self.noted);
-        self.settle(state);
+        let known = known_to_server(state);
+        self.noted = known.or(self.noted);
+        match known.filter(|_| state.is_entrusted()) {
+            Some(mark) => believe(state, mark),
+            None => self.settle(state),
+        }
     }
 
     /// Whether a save failed since this was last asked.
@@ -93,10 +100,15 @@ impl Saving {
     fn settle(&mut self, state: &mut State) {
         let saved = if self.is_deaf { self.noted } else { self.answered.take() };
         if let Some(mark) = saved {
-            state.document.journal.saved_up_to(mark);
-            state.unsaved = state.document.journal.mark() > mark;
+            believe(state, mark);
         }
     }
+}
+
+/// Notes that everything up to a place in the journal is on disk.
+fn believe(state: &mut State, mark: u64) {
+    state.document.journal.saved_up_to(mark);
+    state.unsaved = state.document.journal.mark() > mark;
 }
 
 /// The end of the journal, if the server has all of it.
@@ -143,6 +155,31 @@ mod tests {
         saving.answered(&state, 1, SaveStatus::Success);
         saving.ponged(&mut state, &1_u64.to_be_bytes());
         assert!(state.unsaved);
+        saving.noted(&mut state);
+        assert!(!state.unsaved);
+    }
+
+    #[test]
+    fn a_server_that_saves_by_itself_is_believed_by_its_notes() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        let change = |state: &mut State, text: &str| {
+            let edits = [Edit::SetText { text: text.to_owned() }];
+            let applied = state.document.apply_local(&"ana".into(), &edits, None).expect("valid");
+            state.changed(applied.update.clone());
+            applied.update
+        };
+        let early = change(&mut state, "a");
+        state.document.apply_remote(&early).expect("an echo");
+        state.awareness.show(&"ana".into(), "ana", None);
+        assert!(!state.awareness.due().is_empty(), "from now on the server saves");
+        saving.noted(&mut state);
+        assert!(state.unsaved, "before, it need not have");
+        state.unsaved = false;
+
+        let late = change(&mut state, "ab");
+        saving.noted(&mut state);
+        assert!(state.unsaved, "it is not with the server yet");
+        state.document.apply_remote(&late).expect("an echo");
         saving.noted(&mut state);
         assert!(!state.unsaved);
     }

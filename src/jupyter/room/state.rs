@@ -53,6 +53,8 @@ pub(super) struct State {
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
     unsaved_since: Instant,
+    /// Whether the server was known to save by itself whenever something was changed that is not on disk yet.
+    entrusted: bool,
     /// Whether the server can write the file.
     pub(super) writable: bool,
     /// Until when changes were made to pause.
@@ -87,6 +89,7 @@ impl State {
             outbox_bytes: 0,
             unsaved: false,
             unsaved_since: Instant::now(),
+            entrusted: false,
             writable: true,
             pause: None,
         }
@@ -102,8 +105,12 @@ impl State {
 
     /// Notes a change of ours, which goes out next.
     pub(super) fn changed(&mut self, update: Vec<u8>) {
-        if !std::mem::replace(&mut self.unsaved, true) {
+        let entrusted = self.awareness.server_saves();
+        if std::mem::replace(&mut self.unsaved, true) {
+            self.entrusted &= entrusted;
+        } else {
             self.unsaved_since = Instant::now();
+            self.entrusted = entrusted;
         }
         self.awareness.edited();
         self.send(&Message::Update(update));
@@ -117,10 +124,19 @@ impl State {
     /// Has changes pause, once, if it is still not known whether people want them saved: the server shows it only when
     /// nothing changes for a second, which may never be.
     pub(super) fn pause(&mut self) {
-        let is_kept_waiting = self.unsaved_since.elapsed() >= SAVED_BY_THEN;
-        if self.pause.is_none() && is_kept_waiting && self.may_want_saving() {
+        if self.pause.is_none() && self.is_kept_waiting() && self.may_want_saving() {
             self.pause = Some(Instant::now() + PAUSE);
         }
+    }
+
+    /// Whether the server should have saved by itself, and has not.
+    pub(super) fn is_kept_waiting(&self) -> bool {
+        self.unsaved_since.elapsed() >= SAVED_BY_THEN
+    }
+
+    /// Whether the server saves, by itself and later than it was made, every change that is not on disk yet.
+    pub(super) fn is_entrusted(&self) -> bool {
+        self.unsaved && self.entrusted
     }
 
     pub(super) fn end_pause(&mut self) {
