@@ -1,7 +1,10 @@
 //! Executions beside the limit: the same code over a bare line to the same kernel, and the same writes into the
 //! same document by a bare client of its room. Both in turn, so that only the ratios say something.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use jupyter_mcp_gateway::{
@@ -9,7 +12,7 @@ use jupyter_mcp_gateway::{
     jupyter::{
         JupyterServer,
         kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink},
-        room::{CellWrite, OutputsChange, Room, RoomKind, RunEnd},
+        room::{CellWrite, CellWritten, OutputsChange, Room, RoomKind, RunEnd},
     },
     types::DocPath,
 };
@@ -27,6 +30,8 @@ use super::{
 const AGENTS: usize = 32;
 /// How often something is run in each round.
 const RUNS: usize = 4;
+/// How long many execute at a time, again and again.
+const WINDOW: Duration = Duration::from_secs(4);
 const PARTS: [&str; 3] = ["executions one", "executions output", "executions many"];
 
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
@@ -169,16 +174,34 @@ impl Bench {
             bares.push(self.bare(&path).await);
         }
         let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
-        for round in 0..=rounds() {
+        for round in 0..=rounds().div_ceil(4) {
             let started = Instant::now();
-            join_all(agents.iter_mut().map(Agent::execute)).await;
-            let by_agents = started.elapsed();
+            let goes_on = || started.elapsed() < WINDOW;
+            let run = async |agent: &mut Agent| {
+                let mut count = 0_u32;
+                while goes_on() {
+                    agent.execute().await;
+                    count += 1;
+                }
+                count
+            };
+            let counts = join_all(agents.iter_mut().map(run)).await;
+            let by_agents = per_execution(started, &counts, &bares).await;
             let started = Instant::now();
-            join_all(bares.iter_mut().map(|bare| bare.execute_stored("1+1"))).await;
-            let by_bares = started.elapsed();
+            let goes_on = || started.elapsed() < WINDOW;
+            let run = async |bare: &mut Bare| {
+                let mut count = 0_u32;
+                while goes_on() {
+                    bare.execute_stored("1+1").await;
+                    count += 1;
+                }
+                count
+            };
+            let counts = join_all(bares.iter_mut().map(run)).await;
+            let by_bares = per_execution(started, &counts, &bares).await;
             if round > 0 {
-                ours.push(micros(by_agents) / 32.0);
-                theirs.push(micros(by_bares) / 32.0);
+                ours.push(by_agents);
+                theirs.push(by_bares);
             }
         }
         let compared = Compared::new(ours, theirs);
@@ -271,9 +294,23 @@ impl Bare {
     }
 
     fn write(&self, write: &CellWrite) {
-        self.room
-            .write_cell(&self.author, "bare", &self.cell, write)
-            .expect("the room is open");
+        self.written(write);
+    }
+
+    fn written(&self, write: &CellWrite) -> Option<CellWritten> {
+        let written = self.room.write_cell(&self.author, "bare", &self.cell, write);
+        written.expect("the room is open")
+    }
+
+    /// Waits until the server has what was written, by writing once more.
+    async fn settled(&self) {
+        let begin = CellWrite {
+            begin: true,
+            ..CellWrite::default()
+        };
+        if let Some(written) = self.written(&begin) {
+            written.acknowledgement.arrived().await;
+        }
     }
 
     /// Runs code until the kernel has replied and is idle; returns its result as an output.
@@ -306,6 +343,13 @@ impl Bare {
         }
         result
     }
+}
+
+/// Microseconds of an execution among many, until the server has taken in all that was written too, so that neither side
+/// leaves work to the other.
+async fn per_execution(started: Instant, counts: &[u32], bares: &[Bare]) -> f64 {
+    join_all(bares.iter().map(Bare::settled)).await;
+    micros(started.elapsed()) / f64::from(counts.iter().sum::<u32>())
 }
 
 /// Waits until the cell has an output, or has none.
