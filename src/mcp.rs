@@ -1,6 +1,7 @@
 //! The protocol: two eras of MCP on one endpoint, sessions, the catalogue as clients see it.
 //! Together with `events` the only place that knows `rmcp`. Knows nothing of axum or of sockets.
 
+mod answer;
 mod catalogue;
 mod client;
 mod direct;
@@ -15,6 +16,7 @@ mod sessions;
 mod subscriptions;
 mod tasks;
 
+pub use answer::Answer;
 pub use catalogue::Catalogue;
 pub use direct::{Direct, DirectCall};
 pub use endpoint::{Endpoint, EndpointConfig, Reply};

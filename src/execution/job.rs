@@ -99,6 +99,8 @@ pub(super) struct Step {
     pub(super) msg_id: Option<String>,
     pub(super) status: ExecutionStatus,
     pub(super) execution_count: Option<i64>,
+    /// The count of the run before, which its cell shows until something is written of this one.
+    pub(super) replaces: Option<i64>,
     pub(super) outputs: Outputs,
     /// What widgets captured of it, which is shown there and not in its cell.
     pub(super) captured: Outputs,
@@ -188,7 +190,7 @@ impl Execution {
         let step = |(position, cell): (usize, CellRecord)| {
             let mut step = Step::cell(cell.cell_id, cell.index, limit);
             (step.msg_id, step.status, step.execution_count) = (cell.msg_id, cell.status, cell.execution_count);
-            step.asks = cell.asks;
+            (step.replaces, step.asks) = (cell.replaces, cell.asks);
             if let Some(outputs) = kept.get(position).and_then(Value::as_array) {
                 step.outputs.adopt(outputs);
             }
@@ -359,9 +361,12 @@ impl Execution {
     }
 
     /// Takes what an earlier process wrote into the notebook for its own.
-    pub(super) fn adopt_outputs(&self, room: &Room) {
+    pub(super) fn adopt_outputs(&self, room: &Room, except: Option<usize>) {
         let mut state = self.lock();
-        for step in state.steps.iter_mut().filter(|step| step.msg_id.is_some()) {
+        for (position, step) in state.steps.iter_mut().enumerate() {
+            if step.msg_id.is_none() || except == Some(position) {
+                continue;
+            }
             if let Some(outputs) = room.outputs_of(&step.cell_id) {
                 step.outputs.adopt(&outputs);
             }
@@ -497,6 +502,7 @@ impl Execution {
             msg_id: step.msg_id.clone(),
             status: step.status,
             execution_count: step.execution_count,
+            replaces: step.replaces,
             asks: step.asks.clone(),
         };
         ExecutionRecord {
@@ -544,6 +550,7 @@ impl Step {
             msg_id: None,
             status: ExecutionStatus::Queued,
             execution_count: None,
+            replaces: None,
             outputs: Outputs::new(limit),
             captured: Outputs::new(limit),
             asks: None,

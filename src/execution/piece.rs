@@ -17,6 +17,11 @@ use crate::jupyter::{
 
 /// A chatty cell is written to the shared document at most this often.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+/// Runs that are over before a person could notice are shown once, with their end: each change of a notebook costs Jupyter
+/// about as much as running a small cell.
+const UNNOTICED: Duration = Duration::from_millis(50);
+/// How long the kernel may take to take up a cell before people see that it is to run.
+const TAKEN_UP_WITHIN: Duration = Duration::from_millis(250);
 /// How long the end of a cell may take to follow its result.
 const RESULT_PAUSE: Duration = Duration::from_millis(5);
 /// Outputs that no notebook shows are stored as often as they change while they are small, and then less often.
@@ -77,27 +82,34 @@ impl Piece {
         }
     }
 
-    /// A cell whose run begins, which people see at once.
+    /// A cell whose run begins, which people see with its first output, or soon.
     pub(super) fn begin(execution: Arc<Execution>, step: usize, msg_id: String, cell: &str, room: &Room) -> Self {
         let mut piece = Self::unseen(execution, step, msg_id);
+        let replaces = room.execution_count_of(cell);
+        piece.with_step(|step| step.replaces = replaces);
         piece.cell = Some(Shown {
             id: cell.to_owned(),
             incarnation: NOTHING_WRITTEN,
         });
-        piece.write(room);
+        piece.flush_at = Some(Instant::now() + TAKEN_UP_WITHIN);
         piece
     }
 
-    /// A run that an earlier process of the gateway began. What that wrote into the notebook stays.
+    /// A run that an earlier process of the gateway began. What that wrote into the notebook stays; what was there before
+    /// the run does not.
     pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, room: Option<&Room>) -> Self {
         let mut piece = Self::unseen(execution, step, msg_id);
         (piece.resumed, piece.run.busy, piece.run.begun) = (true, true, true);
         if let Some(room) = room {
-            piece.execution.adopt_outputs(room);
+            let id = piece.execution.code_of(step).0;
+            let count = room.execution_count_of(&id);
+            let is_shown = count.is_none() || piece.with_step(|step| step.replaces).flatten() != count;
+            piece.execution.adopt_outputs(room, (!is_shown).then_some(step));
             piece.cell = Some(Shown {
-                id: piece.execution.code_of(step).0,
-                incarnation: room.incarnation(),
+                id,
+                incarnation: if is_shown { room.incarnation() } else { NOTHING_WRITTEN },
             });
+            piece.flush_at = (!is_shown).then(Instant::now);
         }
         piece
     }
@@ -110,6 +122,13 @@ impl Piece {
 
     pub(super) fn is_shown(&self) -> bool {
         self.cell.is_some()
+    }
+
+    /// The kernel has taken it up, so that it is over in a moment or runs for a while.
+    pub(super) fn is_taken_up(&mut self) {
+        if self.is_shown() && self.flushed.is_none() {
+            self.is_due_at(Instant::now() + UNNOTICED);
+        }
     }
 
     pub(super) fn flush_at(&self) -> Option<Instant> {
@@ -162,7 +181,11 @@ impl Piece {
             FLUSH_INTERVAL
         };
         let due = self.flushed.map_or(now, |last| (last + interval).max(now));
-        self.flush_at.get_or_insert(due);
+        self.is_due_at(due);
+    }
+
+    fn is_due_at(&mut self, due: Instant) {
+        self.flush_at = Some(self.flush_at.map_or(due, |at| at.min(due)));
     }
 
     /// How often outputs may be stored.

@@ -12,15 +12,15 @@ use http::{
     request::Parts,
 };
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientRequest, ContentBlock,
-    JsonObject, JsonRpcMessage, JsonRpcRequest, JsonRpcResponse, JsonRpcVersion2_0, MetaObject, ProtocolVersion,
-    RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, JsonObject, JsonRpcMessage,
+    JsonRpcRequest, JsonRpcResponse, JsonRpcVersion2_0, MetaObject, ProtocolVersion, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerResult,
 };
 use serde::Deserialize;
 use tracing::Instrument;
 
 use super::{
-    Caller, Reply,
+    Answer, Caller, Reply,
     endpoint::json_reply,
     observe::{Asked, known_version},
 };
@@ -34,7 +34,7 @@ pub trait Direct: Send + Sync {
     fn only_reads(&self, tool: &str) -> bool;
 
     /// Answers a call that it takes.
-    fn answer(self: Arc<Self>, call: DirectCall) -> BoxFuture<'static, CallToolResult>;
+    fn answer(self: Arc<Self>, call: DirectCall) -> BoxFuture<'static, Answer>;
 }
 
 pub struct DirectCall {
@@ -90,7 +90,7 @@ pub(super) async fn answer_modern(direct: &Arc<dyn Direct>, parts: Parts, body: 
             Ok(result) => result,
             Err(failed) => match failed.try_into_panic() {
                 Ok(defect) => std::panic::resume_unwind(defect),
-                Err(_) => CallToolResult::error(vec![ContentBlock::text("the gateway is being stopped")]),
+                Err(_) => Answer::failure("the gateway is being stopped"),
             },
         },
     };
@@ -131,7 +131,8 @@ pub(super) fn begin_legacy(direct: &Arc<dyn Direct>, message: &mut ClientJsonRpc
     let is_droppable = direct.only_reads(&call.params.name);
     let (answer, told) = (Arc::clone(direct).answer(call), id.clone());
     let answer = Box::pin(async move {
-        let mut response = response(told, answer.await);
+        let result = ServerResult::CallToolResult(answer.await.into_result());
+        let mut response = response(told, result);
         response.result.strip_result_type_for_legacy_peer();
         JsonRpcMessage::Response(response)
     });
@@ -142,11 +143,11 @@ pub(super) fn begin_legacy(direct: &Arc<dyn Direct>, message: &mut ClientJsonRpc
     })
 }
 
-fn response(id: RequestId, result: CallToolResult) -> JsonRpcResponse<ServerResult> {
+fn response<T>(id: RequestId, result: T) -> JsonRpcResponse<T> {
     JsonRpcResponse {
         jsonrpc: JsonRpcVersion2_0,
         id,
-        result: ServerResult::CallToolResult(result),
+        result,
     }
 }
 

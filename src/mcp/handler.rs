@@ -3,26 +3,26 @@
 
 mod reading;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
-        CancelledNotificationParam, CompleteRequestParams, CompleteResult, ContentBlock, DiscoverResult, Extensions,
-        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
-        UnsubscribeRequestParams, UpdateTaskParams,
+        CancelledNotificationParam, CompleteRequestParams, CompleteResult, DiscoverResult, Extensions,
+        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, InitializeRequestParams,
+        InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Caller, Catalogue,
+    Answer, Caller, Catalogue,
+    answer::server_info,
     catalogue::Refusal,
     client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
     observe::{Target, observe},
@@ -31,10 +31,9 @@ use super::{
     tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
-    error::ClientError,
     resources::View,
     telemetry::Metrics,
-    tools::{Block, Call, Effect, Input, Output, Resumption, Services, ToolError, answer_execution, cancel_execution},
+    tools::{Call, Effect, Input, Output, Resumption, Services, answer_execution, cancel_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -99,7 +98,7 @@ impl GatewayHandler {
         let definition = match self.catalogue.find(&request.name, caller) {
             Ok(definition) => definition,
             Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
-            Err(refusal) => return Ok(failure(&refusal.to_string()).into()),
+            Err(refusal) => return Ok(Answer::failure(&refusal.to_string()).into_result().into()),
         };
         let runs = definition.effect != Effect::Read;
         let client = match runs {
@@ -128,7 +127,9 @@ impl GatewayHandler {
                 return Ok(client::input_required(open.id.clone(), question).into());
             }
         }
-        Ok(render(definition.name, request_id(context), result).into())
+        Ok(Answer::of(definition.name, request_id(context), result)
+            .into_result()
+            .into())
     }
 
     /// What a request about a task works with.
@@ -145,13 +146,13 @@ impl GatewayHandler {
         };
         let TaskCall { tool, arguments } = self.tasks.of(id).unwrap_or_else(by_id);
         let Some(definition) = self.catalogue.definition(tool) else {
-            return failure("the tool behind this task does not exist");
+            return Answer::failure("the tool behind this task does not exist").into_result();
         };
         let looking = call.clone().resuming(Resumption {
             execution_id: id.to_owned(),
             input: Input::Nothing,
         });
-        render(tool, request_id, definition.call(looking, arguments).await)
+        Answer::of(tool, request_id, definition.call(looking, arguments).await).into_result()
     }
 }
 
@@ -461,49 +462,4 @@ fn request_id_of(parts: Option<&Parts>) -> &str {
     parts
         .and_then(|parts| parts.headers.get("x-request-id")?.to_str().ok())
         .unwrap_or_default()
-}
-
-fn server_info() -> Implementation {
-    Implementation::new("jupyter-mcp-gateway", env!("CARGO_PKG_VERSION")).with_title("Jupyter MCP Gateway")
-}
-
-fn render(tool: &str, request_id: &str, result: Result<Output, ToolError>) -> CallToolResult {
-    match result {
-        Ok(output) => success(output),
-        Err(error) => {
-            tracing::info!(tool, kind = error.kind().as_str(), request_id, "tool failed");
-            failure(&error.to_string())
-        }
-    }
-}
-
-fn success(output: Output) -> CallToolResult {
-    let block = |block| match block {
-        Block::Text(text) => ContentBlock::text(text),
-        Block::Image { data, mime } => ContentBlock::image(data, mime),
-    };
-    let blocks = output.blocks.into_iter().map(block).collect();
-    let mut result = match output.is_failure {
-        false => CallToolResult::success(blocks),
-        true => CallToolResult::error(blocks),
-    };
-    result.structured_content = Some(output.structured);
-    signed(result)
-}
-
-fn failure(message: &str) -> CallToolResult {
-    signed(CallToolResult::error(vec![ContentBlock::text(message)]))
-}
-
-/// Results name the server that made them, which rmcp leaves to the handler.
-fn signed(mut result: CallToolResult) -> CallToolResult {
-    static META: LazyLock<MetaObject> = LazyLock::new(|| {
-        let server = serde_json::to_value(server_info()).unwrap_or_default();
-        MetaObject(JsonObject::from_iter([(
-            "io.modelcontextprotocol/serverInfo".to_owned(),
-            server,
-        )]))
-    });
-    result.meta = Some(META.clone());
-    result
 }

@@ -10,6 +10,7 @@ use rmcp::{
 };
 use tracing::{Instrument, Span, field};
 
+use super::Answer;
 use crate::telemetry::{Metrics, Operation, set_remote_parent};
 
 /// Longer names than this are nobody's.
@@ -36,6 +37,12 @@ impl Observed for CallToolResponse {
 impl Observed for CallToolResult {
     fn tool_failed(&self) -> bool {
         self.is_error == Some(true)
+    }
+}
+
+impl Observed for Answer {
+    fn tool_failed(&self) -> bool {
+        self.result.tool_failed()
     }
 }
 

@@ -51,6 +51,9 @@ pub struct CellRecord {
     pub status: ExecutionStatus,
     #[serde(default)]
     pub execution_count: Option<i64>,
+    /// The count that its cell showed before, by which a cell of which nothing was written yet can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<i64>,
     /// What it asks and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<StoredQuestion>,

@@ -57,6 +57,7 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
             cell_id: "c".into(),
             index: 3,
             msg_id: Some("m".into()),
+            replaces: Some(2),
             status,
             execution_count: Some(7),
             asks: None,

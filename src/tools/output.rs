@@ -2,7 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::execution::Question;
 
@@ -17,14 +20,37 @@ pub enum Block {
     },
 }
 
-#[derive(Debug, Clone, PartialEq)]
 pub struct Output {
-    pub structured: Value,
+    pub structured: Structured,
     pub blocks: Vec<Block>,
     /// The tool did what it was asked, and what came of it is a failure: code that raised, for one.
     pub is_failure: bool,
     /// The execution that this tells of, if it has not ended.
     pub open: Option<OpenExecution>,
+}
+
+/// The JSON of an answer, written once. A large one costs several times more as a tree, so that is made only for who
+/// needs one.
+pub struct Structured {
+    pub text: Box<RawValue>,
+    tree: Box<dyn FnOnce() -> Value + Send>,
+}
+
+impl Structured {
+    fn new(value: impl Serialize + Send + 'static) -> Self {
+        Self {
+            text: to_raw_value(&value).unwrap_or_default(),
+            tree: Box::new(move || serde_json::to_value(value).unwrap_or_default()),
+        }
+    }
+
+    pub fn into_tree(self) -> Value {
+        (self.tree)()
+    }
+
+    fn block(&self) -> Block {
+        Block::Text(self.text.get().to_owned())
+    }
 }
 
 /// An execution that goes on after the answer.
@@ -41,13 +67,13 @@ pub(super) trait Reply {
     fn into_output(self) -> Output;
 }
 
-impl<T: Serialize + JsonSchema> Reply for T {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for T {
     type Schema = T;
 
     fn into_output(self) -> Output {
-        let structured = to_json(&self);
+        let structured = Structured::new(self);
         Output {
-            blocks: vec![Block::Text(structured.to_string())],
+            blocks: vec![structured.block()],
             structured,
             is_failure: false,
             open: None,
@@ -61,12 +87,12 @@ pub(super) struct WithBlocks<T> {
     pub(super) blocks: Vec<Block>,
 }
 
-impl<T: Serialize + JsonSchema> Reply for WithBlocks<T> {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for WithBlocks<T> {
     type Schema = T;
 
     fn into_output(self) -> Output {
         Output {
-            structured: to_json(&self.value),
+            structured: Structured::new(self.value),
             blocks: self.blocks,
             is_failure: false,
             open: None,
@@ -82,12 +108,12 @@ pub(super) struct Ran<T> {
     pub(super) open: Option<OpenExecution>,
 }
 
-impl<T: Serialize + JsonSchema> Reply for Ran<T> {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Ran<T> {
     type Schema = T;
 
     fn into_output(self) -> Output {
-        let structured = to_json(&self.value);
-        let mut blocks = vec![Block::Text(structured.to_string())];
+        let structured = Structured::new(self.value);
+        let mut blocks = vec![structured.block()];
         blocks.extend(self.images);
         Output {
             structured,
@@ -105,7 +131,7 @@ pub(super) struct RanWithBlocks<T> {
     pub(super) blocks: Vec<Block>,
 }
 
-impl<T: Serialize + JsonSchema> Reply for RanWithBlocks<T> {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for RanWithBlocks<T> {
     type Schema = T;
 
     fn into_output(self) -> Output {
@@ -116,7 +142,7 @@ impl<T: Serialize + JsonSchema> Reply for RanWithBlocks<T> {
             open,
         } = self.ran;
         Output {
-            structured: to_json(&value),
+            structured: Structured::new(value),
             blocks: self.blocks.into_iter().chain(images).collect(),
             is_failure,
             open,
@@ -130,7 +156,7 @@ pub(super) struct Illustrated<T> {
     pub(super) images: Vec<Block>,
 }
 
-impl<T: Serialize + JsonSchema> Reply for Illustrated<T> {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply for Illustrated<T> {
     type Schema = T;
 
     fn into_output(self) -> Output {
@@ -140,7 +166,7 @@ impl<T: Serialize + JsonSchema> Reply for Illustrated<T> {
     }
 }
 
-/// Results are plain structs with string keys, which always serialise.
-pub(super) fn to_json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
+/// The JSON of a part of an answer. Results are plain structs with string keys, which always serialise.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }

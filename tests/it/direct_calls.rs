@@ -33,9 +33,14 @@ async fn shape(response: Response) -> (u16, Vec<(String, String)>, String) {
         .collect();
     headers.sort();
     let lines = response.text().await.unwrap();
+    // In which order an object has its members means nothing.
+    let in_order = |line: &str| match serde_json::from_str::<Value>(line.trim_start_matches("data:")) {
+        Ok(message) => message.to_string(),
+        Err(_) => line.to_owned(),
+    };
     let without_ids = lines.lines().map(|line| match line.strip_prefix("id:") {
         Some(id) => format!("id: {} characters", id.trim().len()),
-        None => line.to_owned(),
+        None => in_order(line),
     });
     (status, headers, without_ids.collect::<Vec<_>>().join("\n"))
 }

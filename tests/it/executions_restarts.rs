@@ -161,6 +161,44 @@ async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
 }
 
 #[tokio::test]
+async fn outputs_of_an_earlier_run_are_not_taken_for_those_of_one_that_was_killed_at_its_beginning() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    let code = WAITS.replace("print('begin', flush=True)", "");
+    stage.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), &code);
+    stage.human.put_back(1, 7, "of an earlier run");
+    let run = json!({ "path": stage.path, "ranges": [{ "start": 1 }], "timeout": 0 });
+    eventually("the gateway has the code", async || {
+        let read = agent.call("read_nb_cells", json!({ "path": stage.path })).await.ok();
+        (read["cells"][1]["source"] == code && read["cells"][1]["execution_count"] == 7).then_some(())
+    })
+    .await;
+    let running = id(&agent.call("execute_nb_cells", run).await.ok());
+    eventually("it has begun", async || stage.folder.has("runs").then_some(())).await;
+    stage
+        .human
+        .wait_for("it is shown", |human| human.cell(1)["execution_state"] == "running")
+        .await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    // As if it had been killed before anything was written.
+    stage.human.put_back(1, 7, "of an earlier run");
+    let (_gateway, agent) = stage.gateway().await;
+    stage
+        .human
+        .wait_for("what was there before is gone", |human| {
+            human.cell(1)["execution_state"] == "running" && shown(&human.cell(1)).is_empty()
+        })
+        .await;
+    stage.folder.write("go", "");
+    let result = ended(&agent, &running).await;
+    assert_eq!(texts(&result["cells"][0]), ["middle\n", "'end'"], "{result}");
+    stage.rests("middle\n'end'").await;
+    assert!(!shown(&stage.human.cell(1)).contains("earlier"));
+    assert_eq!(stage.folder.read("runs"), "once ");
+}
+
+#[tokio::test]
 async fn what_nobody_kept_for_the_next_gateway_is_lost() {
     let stage = Stage::new().await;
     let (gateway, agent) = stage.gateway().await;

@@ -98,8 +98,11 @@ impl Worker {
             piece.fold(&message, captured);
         };
         if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
-            let had_begun = active.run.begun;
+            let (had_begun, was_busy) = (active.run.begun, active.run.busy);
             let said = active.run.take(&message);
+            if active.run.busy && !was_busy {
+                active.is_taken_up();
+            }
             let is_unwanted = active.interrupted && active.run.begun && !had_begun;
             let is_silent = active.interrupted && active.run.is_unanswered();
             match said {

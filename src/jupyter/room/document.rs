@@ -33,7 +33,7 @@ use super::{
     change_log::{Author, ChangeLog},
     edit::Edit,
     json::map_to_json,
-    notebook::{file_cell, has_error, notebook_metadata, read_cell, set_metadata, source_of, text_of},
+    notebook::{execution_count, file_cell, has_error, notebook_metadata, read_cell, set_metadata, source_of, text_of},
     replay::Journal,
     splice::{self, Splice},
 };
@@ -196,6 +196,11 @@ impl Document {
         let txn = self.doc.transact();
         self.map(&txn, cell)
             .is_some_and(|map| text_of(&map, &txn, "cell_type") == "code")
+    }
+
+    pub(super) fn execution_count_of(&self, cell: &str) -> Option<i64> {
+        let txn = self.doc.transact();
+        execution_count(&self.map(&txn, cell)?, &txn).as_i64()
     }
 
     pub(super) fn has_errors(&self) -> bool {

@@ -194,6 +194,11 @@ impl Room {
         Some(cell.outputs)
     }
 
+    /// The count of the last run of a cell; none while it runs, or if it never did.
+    pub fn execution_count_of(&self, cell: &str) -> Option<i64> {
+        self.0.read().document.execution_count_of(cell)
+    }
+
     pub fn is_code(&self, cell: &str) -> bool {
         self.0.read().document.is_code(cell)
     }

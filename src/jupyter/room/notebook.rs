@@ -31,15 +31,18 @@ pub(super) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
         cell_type: text_of(cell, txn, "cell_type"),
         source: text_of(cell, txn, "source"),
         metadata: metadata(cell, txn),
-        execution_count: cell
-            .get(txn, "execution_count")
-            .map_or(Value::Null, |count| shared_to_json(&count, txn)),
+        execution_count: execution_count(cell, txn),
         outputs: outputs(cell, txn),
         attachments: cell
             .get(txn, "attachments")
             .map(|attachments| shared_to_json(&attachments, txn)),
         execution_state: text_of(cell, txn, "execution_state"),
     }
+}
+
+pub(super) fn execution_count(cell: &MapRef, txn: &impl ReadTxn) -> Value {
+    let count = cell.get(txn, "execution_count");
+    count.map_or(Value::Null, |count| shared_to_json(&count, txn))
 }
 
 /// A cell in the form of a notebook's file.

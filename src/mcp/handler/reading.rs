@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use rmcp::model::{CallToolRequestParams, CallToolResult};
+use rmcp::model::CallToolRequestParams;
 
-use super::{GatewayHandler, Target, caller_of, failure, observe, render, request_id_of};
+use super::{GatewayHandler, Target, caller_of, observe, request_id_of};
 use crate::{
     execution::Question,
-    mcp::{Caller, Direct, DirectCall},
+    mcp::{Answer, Caller, Direct, DirectCall},
     tools::{Client, ClientReply, ToolDefinition},
 };
 
@@ -24,22 +24,22 @@ impl Direct for GatewayHandler {
         self.catalogue.definition(tool).is_some_and(ToolDefinition::only_reads)
     }
 
-    fn answer(self: Arc<Self>, mut call: DirectCall) -> BoxFuture<'static, CallToolResult> {
+    fn answer(self: Arc<Self>, mut call: DirectCall) -> BoxFuture<'static, Answer> {
         let arguments = call.params.arguments.take().unwrap_or_default();
         Box::pin(async move {
             let read = async {
                 let caller = caller_of(Some(&call.parts))?;
                 // The call was taken, so that it cannot be refused for its name.
                 let Some(definition) = self.catalogue.definition(&call.params.name) else {
-                    return Ok(failure("the tool does not exist"));
+                    return Ok(Answer::failure("the tool does not exist"));
                 };
                 let context = caller.call(&self.services, Arc::new(Nobody));
                 let result = definition.call(context, arguments).await;
-                Ok(render(definition.name, request_id_of(Some(&call.parts)), result))
+                Ok(Answer::of(definition.name, request_id_of(Some(&call.parts)), result))
             };
             let known = self.catalogue.known_name(&call.params.name);
             let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &call, read).await;
-            answered.unwrap_or_else(|error| failure(&error.message))
+            answered.unwrap_or_else(|error| Answer::failure(&error.message))
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     jupyter::{Content, Document, DocumentKind, JupyterServer, NewDocument, room::RoomKind},
     tools::{
         Block, Call, ToolError,
-        output::{WithBlocks, to_json},
+        output::{WithBlocks, json_text},
     },
     types::{DocPath, truncate},
 };
@@ -69,7 +69,7 @@ pub(super) async fn get_document_info(
         let document = server.document(&path).await?;
         require_kind(&call, &path, &document)?;
         let info = info(server, &document);
-        let blocks = vec![Block::Text(to_json(&info).to_string())];
+        let blocks = vec![Block::Text(json_text(&info))];
         return Ok(WithBlocks {
             value: InfoWithContent {
                 info,
@@ -92,8 +92,8 @@ pub(super) async fn get_document_info(
     };
     let (content, content_info) = shown(&call, content, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT));
     let blocks = vec![
-        Block::Text(to_json(&info).to_string()),
-        Block::Text(to_json(&content_info).to_string()),
+        Block::Text(json_text(&info)),
+        Block::Text(json_text(&content_info)),
         Block::Text(content.clone()),
     ];
     Ok(WithBlocks {
@@ -160,7 +160,7 @@ fn shown(call: &Call, content: Content, max: usize) -> (String, ContentInfo) {
             let visible = entries
                 .into_iter()
                 .filter(|entry| call.sees(&entry.path, entry.kind == DocumentKind::Directory));
-            to_json(&visible.map(|entry| entry.name).collect::<Vec<_>>()).to_string()
+            json_text(&visible.map(|entry| entry.name).collect::<Vec<_>>())
         }
         // Half of a base64 text decodes to nothing useful: all of it, or none.
         Content::Binary(base64) if base64.len() > max => {

@@ -8,7 +8,7 @@ use crate::{
     jupyter::{Document, DocumentKind, JupyterServer, room::RoomKind},
     tools::{
         Block, Call, ToolError,
-        output::{WithBlocks, to_json},
+        output::{WithBlocks, json_text},
     },
     types::{DocPath, Toolset},
 };
@@ -68,7 +68,7 @@ pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<W
         .collect();
     documents.sort_by(|a, b| a.name.cmp(&b.name));
     // The text is a bare array, as the tool has always answered; structured content must be an object.
-    let text = to_json(&documents).to_string();
+    let text = json_text(&documents);
     Ok(WithBlocks {
         value: Listing {
             description: None,
@@ -104,7 +104,7 @@ async fn list_tree(
         description: Some(description),
         documents: documents.collect(),
     };
-    let blocks = vec![Block::Text(to_json(&value).to_string())];
+    let blocks = vec![Block::Text(json_text(&value))];
     Ok(WithBlocks { value, blocks })
 }
 

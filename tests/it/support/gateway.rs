@@ -34,7 +34,7 @@ pub fn lab_server(name: &str) -> String {
 }
 
 pub fn server(name: &str, url: &str, token: &str) -> String {
-    format!("[[servers]]\nname = \"{name}\"\nurl = \"{url}\"\ntoken = \"{token}\"\nrequest_timeout = \"5s\"\n")
+    format!("[[servers]]\nname = \"{name}\"\nurl = \"{url}\"\ntoken = \"{token}\"\nrequest_timeout = \"15s\"\n")
 }
 
 /// A tenant with everything and its one token.

@@ -178,6 +178,23 @@ impl Human {
         });
     }
 
+    /// Puts a cell back to how it was after an earlier run.
+    pub fn put_back(&self, at: u32, count: i64, output: &str) {
+        self.clear_outputs(at);
+        self.change(|page, txn| {
+            let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");
+            let outputs: ArrayRef = cell.get(txn, "outputs").expect("outputs").cast().expect("a list");
+            let stream = MapPrelim::from([
+                ("output_type".to_owned(), yrs::In::Any(Any::from("stream"))),
+                ("name".to_owned(), yrs::In::Any(Any::from("stdout"))),
+                ("text".to_owned(), TextPrelim::new(output).into()),
+            ]);
+            outputs.insert(txn, 0, stream);
+            cell.insert(txn, "execution_count", count);
+            cell.insert(txn, "execution_state", "idle");
+        });
+    }
+
     pub fn clear_outputs(&self, at: u32) {
         self.change(|page, txn| {
             let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");

@@ -65,17 +65,21 @@ impl Document {
         let mut txn = doc.transact_mut_with(OBSERVER);
         let map = self.map(&txn, cell)?;
         if write.begin {
-            begin(&map, &mut txn);
+            clear(&map, &mut txn);
             self.caret = Some((Some(cell.to_owned()), 0));
         }
         let written = write
             .outputs
             .as_ref()
             .map(|change| change_outputs(&outputs_of(&map, &mut txn), &mut txn, change));
-        if let Some(end) = write.end {
-            let count = end.execution_count.map_or(Any::Null, Any::from);
-            map.insert(&mut txn, "execution_count", count);
-            map.insert(&mut txn, "execution_state", "idle");
+        // The count comes last of all, since JupyterLab takes any count as the end of a run.
+        let state = match write.end {
+            Some(end) => Some((end.execution_count, "idle")),
+            None => write.begin.then_some((None, "running")),
+        };
+        if let Some((count, state)) = state {
+            map.insert(&mut txn, "execution_count", count.map_or(Any::Null, Any::from));
+            map.insert(&mut txn, "execution_state", state);
         }
         Some((self.finish(txn, &Author::Local(Arc::clone(author))), written))
     }
@@ -107,15 +111,12 @@ impl Document {
     }
 }
 
-/// The count comes last of all, since JupyterLab takes any count as the end of a run.
-fn begin(cell: &MapRef, txn: &mut TransactionMut<'_>) {
+fn clear(cell: &MapRef, txn: &mut TransactionMut<'_>) {
     let outputs = outputs_of(cell, txn);
     let length = outputs.len(txn);
     if length > 0 {
         outputs.remove_range(txn, 0, length);
     }
-    cell.insert(txn, "execution_count", Any::Null);
-    cell.insert(txn, "execution_state", "running");
 }
 
 fn outputs_of(cell: &MapRef, txn: &mut TransactionMut<'_>) -> ArrayRef {
