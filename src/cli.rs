@@ -107,8 +107,7 @@ pub fn main() -> ExitCode {
             Ok(())
         }
         Command::Tools(arguments) => {
-            tools::run(&arguments);
-            Ok(())
+            tools::run(&arguments).map_err(|error| CommandError::Failed(format!("cannot print: {error}")))
         }
         Command::Health(arguments) => health::run(&arguments),
         Command::Migrate { config } => migrate::run(config.as_deref()),

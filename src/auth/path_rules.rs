@@ -16,9 +16,9 @@ const PROBE: &str = "\u{1}probe\u{1}";
 pub struct PathRules {
     allow: GlobSet,
     deny: GlobSet,
-    /// For each allow glob the leading folders without wildcards: what lies above them must be
-    /// visible in listings, or nobody could find the way down.
-    allow_prefixes: Vec<String>,
+    /// How far each allow glob reaches: what lies above something allowed must be visible in listings, or nobody could
+    /// find the way down.
+    ways_down: Vec<Reach>,
     /// The directories of which an allow glob covers all that is in them.
     allow_trees: GlobSet,
     allows_everything: bool,
@@ -40,18 +40,18 @@ impl PathRules {
         let mut allow = GlobSetBuilder::new();
         let mut allow_trees = GlobSetBuilder::new();
         let mut deny = GlobSetBuilder::new();
-        let (mut allow_prefixes, mut reaches) = (Vec::new(), Vec::new());
+        let (mut ways_down, mut reaches) = (Vec::new(), Vec::new());
         let mut allows_everything = false;
         for pattern in patterns {
             match pattern.strip_prefix('!') {
                 // Denials ignore case: on a case-insensitive file system `Secret/` is `secret/`.
                 Some(denied) => {
                     deny.add(glob(denied, true)?);
-                    reaches.push(Reach::new(denied)?);
+                    reaches.push(Reach::of_denial(denied)?);
                 }
                 None => {
                     allow.add(glob(pattern, false)?);
-                    allow_prefixes.push(literal_prefix(trimmed(pattern)));
+                    ways_down.push(Reach::of_allowance(pattern)?);
                     allows_everything |= ["**", "**/*"].contains(&trimmed(pattern));
                     if let Some(tree) = tree(pattern) {
                         allow_trees.add(tree);
@@ -59,15 +59,15 @@ impl PathRules {
                 }
             }
         }
-        if allow_prefixes.is_empty() && !patterns.is_empty() {
+        if ways_down.is_empty() && !patterns.is_empty() {
             allow.add(glob("**", false)?);
-            allow_prefixes.push(String::new());
+            ways_down.push(Reach::of_allowance("**")?);
             allows_everything = true;
         }
         Ok(Self {
             allow: allow.build()?,
             deny: deny.build()?,
-            allow_prefixes,
+            ways_down,
             allow_trees: allow_trees.build()?,
             allows_everything,
             reaches,
@@ -87,11 +87,7 @@ impl PathRules {
         if self.wholly_denied(directory) || self.in_denied_folder(directory) {
             return false;
         }
-        self.allows(directory)
-            || self
-                .allow_prefixes
-                .iter()
-                .any(|prefix| leads_to(directory.as_str(), prefix))
+        self.allows(directory) || self.ways_down.iter().any(|way| way.could_match_below(directory))
     }
 
     /// Checks that whatever is in a directory may be touched, judged by the rules alone: what is done to a
@@ -171,21 +167,4 @@ fn tree(pattern: &str) -> Option<Glob> {
     let pattern = trimmed(pattern);
     let directory = pattern.strip_suffix("/**/*").or_else(|| pattern.strip_suffix("/**"))?;
     glob(directory, false).ok()
-}
-
-/// The folders of a glob before its first wildcard: `projects/a*/x` begins in `projects`.
-fn literal_prefix(pattern: &str) -> String {
-    let segments: Vec<&str> = pattern.split('/').collect();
-    let literal = |segment: &&&str| !segment.contains(['*', '?', '[', '{', '\\']);
-    let folders = segments.len().saturating_sub(1);
-    let prefix: Vec<&str> = segments[..folders].iter().take_while(literal).copied().collect();
-    prefix.join("/")
-}
-
-/// Whether `directory` lies on the way to `prefix` or below it.
-fn leads_to(directory: &str, prefix: &str) -> bool {
-    let within = |inner: &str, outer: &str| {
-        outer.is_empty() || inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
-    };
-    within(prefix, directory) || within(directory, prefix)
 }

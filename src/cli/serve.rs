@@ -123,7 +123,10 @@ fn server_from_env(env: &Env) -> Result<Option<ServerConfig>, CommandError> {
         return Ok(None);
     };
     let token = env.get("JUPYTERLAB_TOKEN").map(String::as_str).unwrap_or_default();
-    server("default", url, token).map(Some)
+    match server("default", url, token) {
+        Err(CommandError::BadConfig(why)) => Err(CommandError::BadConfig(format!("JUPYTERLAB_URL: {why}"))),
+        server => server.map(Some),
+    }
 }
 
 fn server(name: &str, url: &str, token: &str) -> Result<ServerConfig, CommandError> {

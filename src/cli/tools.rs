@@ -2,6 +2,8 @@
 
 mod markdown;
 
+use std::io::{self, Write};
+
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -31,7 +33,15 @@ fn toolsets(list: &str) -> Result<Toolsets, ToolsetError> {
     Toolset::parse_list(list.split(',')).map(Toolsets)
 }
 
-pub(super) fn run(arguments: &Arguments) {
+/// Prints the catalogue. Whoever reads only the beginning has got what they wanted.
+pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
+    match print(arguments, &mut io::stdout().lock()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+fn print(arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
     let Toolsets(selected) = &arguments.toolsets;
     let catalogue = Catalogue::new();
     // A tool of several toolsets is shown once, under the first of those selected.
@@ -48,26 +58,24 @@ pub(super) fn run(arguments: &Arguments) {
                 value
             })
             .collect();
-        println!("{:#}", Value::from(tools));
-        return;
+        return writeln!(out, "{:#}", Value::from(tools));
     }
     if arguments.markdown {
-        print!(
-            "{}",
-            markdown::page(tools.map(|(toolset, definition, _)| (*toolset, definition)))
-        );
-        return;
+        let page = markdown::page(tools.map(|(toolset, definition, _)| (*toolset, definition)));
+        return write!(out, "{page}");
     }
     let mut heading = None;
     for (toolset, definition, _) in tools {
         if heading.replace(toolset) != Some(toolset) {
-            println!("{toolset}");
+            writeln!(out, "{toolset}")?;
         }
-        println!(
+        writeln!(
+            out,
             "  {:<28} {:<8} {}",
             definition.name,
             definition.permission.as_str(),
             definition.description
-        );
+        )?;
     }
+    Ok(())
 }

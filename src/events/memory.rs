@@ -122,7 +122,8 @@ impl MemoryEvents {
         let Ok(position) = event_id.parse::<Position>() else {
             return false;
         };
-        let state = self.lock();
+        let mut state = self.lock();
+        state.enforce(&self.limits, Instant::now());
         state
             .streams
             .get(&position.key)

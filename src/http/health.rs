@@ -1,7 +1,8 @@
 //! Liveness and readiness. Liveness ignores dependencies; readiness names each of them.
 
 use std::{
-    sync::Arc,
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -10,10 +11,13 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use futures::future::join_all;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, join_all},
+};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::{Edge, server::Drain};
 use crate::{
@@ -23,21 +27,36 @@ use crate::{
 
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
 const FRESH_FOR: Duration = Duration::from_secs(2);
+/// Probes give up after a second, and would take one server that hangs for a gateway that does.
+const PATIENCE: Duration = Duration::from_millis(800);
+/// The store among the names of servers, none of which looks like it.
+const STORE: &str = "(store)";
 
 pub(super) struct Readiness {
     servers: Arc<Servers>,
     store: Store,
     drain: Drain,
-    /// Held while the dependencies are asked, so that questions at the same time share one answer.
-    last: Mutex<Option<(Instant, Dependencies)>>,
+    looks: Mutex<HashMap<String, Look>>,
 }
 
-/// How the dependencies are.
+/// A look at a dependency, which those who ask at the same time share and which goes on when they wait no longer.
 #[derive(Clone)]
-struct Dependencies {
-    servers: Value,
-    /// Why the store cannot be used, if so.
-    store: Result<(), String>,
+struct Look {
+    since: Instant,
+    answer: Shared<BoxFuture<'static, Value>>,
+    /// What the look before it found.
+    before: Option<Value>,
+}
+
+impl Look {
+    fn is_current(&self) -> bool {
+        self.since.elapsed() < FRESH_FOR || self.answer.peek().is_none()
+    }
+
+    /// The newest answer that there is.
+    fn known(&self) -> Option<Value> {
+        self.answer.peek().cloned().or_else(|| self.before.clone())
+    }
 }
 
 impl Readiness {
@@ -46,36 +65,67 @@ impl Readiness {
             servers,
             store,
             drain,
-            last: Mutex::default(),
+            looks: Mutex::default(),
         }
     }
 
-    #[expect(
-        clippy::await_holding_invalid_type,
-        reason = "those who ask meanwhile are to wait for this answer"
-    )]
-    async fn dependencies(&self) -> Dependencies {
-        let mut last = self.last.lock().await;
-        if let Some((_, answer)) = last.as_ref().filter(|(asked, _)| asked.elapsed() < FRESH_FOR) {
-            return answer.clone();
-        }
-        let asked = join_all(self.servers.iter().map(|server| ask(server)));
-        let (servers, store) = tokio::join!(asked, self.store.ping());
-        let answer = Dependencies {
-            servers: Value::Object(Map::from_iter(servers)),
-            store: store.map_err(|error| error.to_string()),
+    async fn servers(&self) -> Value {
+        let state = |server: &Arc<JupyterServer>| {
+            let (name, server) = (server.name().to_owned(), Arc::clone(server));
+            async move {
+                let unknown = json!({ "reachable": false, "error": format!("it has not answered within {PATIENCE:?}; it may be busy or hung") });
+                let state = self.state_of(&name, unknown, async move { ask(&server).await }).await;
+                (name, state)
+            }
         };
-        *last = Some((Instant::now(), answer.clone()));
-        answer
+        let states = join_all(self.servers.iter().map(state)).await;
+        Value::Object(Map::from_iter(states))
+    }
+
+    async fn store(&self) -> Value {
+        let store = self.store.clone();
+        let unknown = json!({ "status": "down", "error": format!("it has not answered within {PATIENCE:?}") });
+        let ping = async move {
+            match store.ping().await {
+                Ok(()) => json!({ "status": "up" }),
+                Err(error) => json!({ "status": "down", "error": error.to_string() }),
+            }
+        };
+        self.state_of(STORE, unknown, ping).await
+    }
+
+    /// How a dependency is, or was when it last answered if it takes long to. Nobody is asked by a gateway that leaves.
+    async fn state_of(&self, name: &str, unknown: Value, ask: impl Future<Output = Value> + Send + 'static) -> Value {
+        let look = {
+            let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = looks.get(name);
+            match last.filter(|look| look.is_current()) {
+                Some(look) => look.clone(),
+                None if self.drain.is_draining() => return last.and_then(Look::known).unwrap_or(unknown),
+                None => {
+                    let asked = tokio::spawn(ask);
+                    let look = Look {
+                        since: Instant::now(),
+                        answer: async move { asked.await.unwrap_or_default() }.boxed().shared(),
+                        before: last.and_then(Look::known),
+                    };
+                    looks.insert(name.to_owned(), look.clone());
+                    look
+                }
+            }
+        };
+        match timeout(PATIENCE, look.answer.clone()).await {
+            Ok(answer) => answer,
+            Err(_) => look.known().unwrap_or(unknown),
+        }
     }
 }
 
-async fn ask(server: &JupyterServer) -> (String, Value) {
-    let answer = match server.status().await {
+async fn ask(server: &JupyterServer) -> Value {
+    match server.status().await {
         Ok(status) => json!({ "reachable": true, "version": status.version }),
         Err(error) => json!({ "reachable": false, "error": error.to_string() }),
-    };
-    (server.name().to_owned(), answer)
+    }
 }
 
 pub(super) async fn healthz() -> Json<Value> {
@@ -86,15 +136,11 @@ pub(super) async fn healthz() -> Json<Value> {
 /// gateway's own store is another matter.
 pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>) -> Response {
     let readiness = &edge.readiness;
-    let Dependencies { servers, store } = readiness.dependencies().await;
-    let (status, word) = match (readiness.drain.is_draining(), &store) {
+    let (servers, store) = tokio::join!(readiness.servers(), readiness.store());
+    let (status, word) = match (readiness.drain.is_draining(), store["status"] == "up") {
         (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        (false, Err(_)) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
-        (false, Ok(())) => (StatusCode::OK, "ready"),
-    };
-    let store = match store {
-        Ok(()) => json!({ "status": "up" }),
-        Err(error) => json!({ "status": "down", "error": error }),
+        (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+        (false, true) => (StatusCode::OK, "ready"),
     };
     let body = json!({ "status": word, "events": { "status": "up" }, "store": store, "servers": servers });
     (status, Json(body)).into_response()

@@ -71,7 +71,7 @@ fn authenticate<H>(edge: &Edge<H>, parts: &http::request::Parts) -> Result<Arc<P
                 let message = "the token is not known here; check it, or ask an operator for a new one";
                 (
                     "token_unknown",
-                    Problem::unauthorized(message, format!("Bearer error=\"invalid_token\", {metadata}")),
+                    Problem::unauthorized(message, format!("Bearer {metadata}, error=\"invalid_token\"")),
                 )
             }
         }

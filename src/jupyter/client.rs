@@ -24,6 +24,7 @@ use super::{
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
+    types::DocPath,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
@@ -45,6 +46,8 @@ pub struct JupyterServer {
     pub(super) starting: Starting,
     /// The sessions as they were a moment ago.
     pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
+    /// Paths at which documents are being made.
+    pub(super) creating: DashSet<DocPath>,
     /// Kernels that the gateway itself started for notebooks.
     pub(super) started: DashSet<String>,
     /// Where agents are listed as online.
@@ -83,6 +86,7 @@ impl JupyterServer {
             loads_progressively: AtomicBool::new(false),
             starting: Starting::default(),
             recent_sessions: Mutex::new(None),
+            creating: DashSet::new(),
             started: DashSet::new(),
             lobby: Lobby::default(),
             lookout: Lookout::default(),
@@ -180,6 +184,15 @@ impl JupyterServer {
         match response.status() {
             status if status.is_success() => Ok(response),
             _ => Err(self.refusal(response, subject).await),
+        }
+    }
+
+    /// Sends a request that Jupyter answers with nothing. Whatever else answers with something else.
+    pub(super) async fn send_for_nothing(&self, request: RequestBuilder, subject: &str) -> Result<(), JupyterError> {
+        let response = self.send(request, subject).await?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(()),
+            status => Err(self.not_jupyter(status, described(&response))),
         }
     }
 

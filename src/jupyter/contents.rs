@@ -1,5 +1,6 @@
 //! Jupyter's contents API: documents and directories by path.
 
+use dashmap::DashSet;
 use futures::{StreamExt, stream};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -116,27 +117,34 @@ impl JupyterServer {
         }
     }
 
-    /// Makes a new document. Jupyter itself would silently replace one that exists.
+    /// Makes a new document. Jupyter itself would silently replace one that exists, or that another call is about to make.
     pub async fn create(&self, path: &DocPath, document: NewDocument) -> Result<Document, JupyterError> {
+        let exists = || JupyterError::Exists {
+            server: self.name().to_owned(),
+            path: path.to_string(),
+        };
+        let _claim = Claim::on(&self.creating, path).ok_or_else(exists)?;
         if self.exists(path).await? {
-            return Err(JupyterError::Exists {
-                server: self.name().to_owned(),
-                path: path.to_string(),
-            });
+            return Err(exists());
         }
+        self.check_parent(path).await?;
+        self.write(path, document).await
+    }
+
+    async fn check_parent(&self, path: &DocPath) -> Result<(), JupyterError> {
         let parent = path.parent();
-        if !self.exists(&parent).await? {
-            return Err(self.refused(
+        match self.exists(&parent).await? {
+            true => Ok(()),
+            false => Err(self.refused(
                 404,
                 format!("directory {parent:?} does not exist; make it first with create_document(type=\"directory\")"),
-            ));
+            )),
         }
-        self.write(path, document).await
     }
 
     pub async fn delete(&self, path: &DocPath) -> Result<(), JupyterError> {
         let request = self.request(Method::DELETE, &contents_url(path));
-        self.send(request, path.as_str()).await.map(drop)
+        self.send_for_nothing(request, path.as_str()).await
     }
 
     pub async fn rename(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
@@ -146,12 +154,16 @@ impl JupyterServer {
         let request = self
             .request(Method::PATCH, &contents_url(from))
             .json(&json!({ "path": to.as_str() }));
-        match self.send(request, from.as_str()).await {
+        match self.json::<Document>(request, from.as_str()).await {
             // A conflict is about the path that is taken, not the one that moves.
             Err(JupyterError::Exists { server, .. }) => Err(JupyterError::Exists {
                 server,
                 path: to.to_string(),
             }),
+            Err(missing @ JupyterError::NotFound { .. }) => {
+                self.check_parent(to).await?;
+                Err(missing)
+            }
             result => result.map(drop),
         }
     }
@@ -193,6 +205,24 @@ impl JupyterServer {
             status,
             message,
         }
+    }
+}
+
+/// A path at which a document is being made.
+struct Claim<'a> {
+    claims: &'a DashSet<DocPath>,
+    path: &'a DocPath,
+}
+
+impl<'a> Claim<'a> {
+    fn on(claims: &'a DashSet<DocPath>, path: &'a DocPath) -> Option<Self> {
+        claims.insert(path.clone()).then_some(Self { claims, path })
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.claims.remove(self.path);
     }
 }
 

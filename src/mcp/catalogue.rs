@@ -66,13 +66,14 @@ impl Catalogue {
         Self { entries, by_name }
     }
 
-    /// The tools that a caller may use and has selected.
+    /// The tools that a caller may use and has selected. To one that may only read, none of them is more than reading.
     pub(super) fn visible(&self, caller: &Caller) -> Vec<Tool> {
-        self.entries
-            .iter()
-            .filter(|entry| shows(caller, &entry.definition))
-            .map(|entry| entry.tool.clone())
-            .collect()
+        let shown = |entry: &Entry| match caller.is_readonly() {
+            true => entry.tool.clone().with_annotations(annotations(Effect::Read)),
+            false => entry.tool.clone(),
+        };
+        let visible = self.entries.iter().filter(|entry| shows(caller, &entry.definition));
+        visible.map(shown).collect()
     }
 
     /// Whether a caller may use a tool and has selected it.
@@ -156,14 +157,15 @@ fn describe(definition: &ToolDefinition) -> Tool {
     .with_annotations(annotations(definition.effect))
 }
 
-/// Only what differs from the protocol's defaults is said, since every byte is in a model's context.
+/// What a person decides by is said even where it is the protocol's default; the rest only where it is not, since every
+/// byte is in a model's context.
 fn annotations(effect: Effect) -> ToolAnnotations {
-    let closed_world = ToolAnnotations::new().open_world(false);
+    let changes = |destructive| ToolAnnotations::new().read_only(false).destructive(destructive);
     match effect {
-        Effect::Read => closed_world.read_only(true),
-        Effect::Open | Effect::Add => closed_world.destructive(false),
-        Effect::Change => closed_world,
-        Effect::Set => closed_world.idempotent(true),
-        Effect::ChangeAndExecute | Effect::Execute => ToolAnnotations::new(),
+        Effect::Read => ToolAnnotations::new().read_only(true).open_world(false),
+        Effect::Open | Effect::Add => changes(false).open_world(false),
+        Effect::Change => changes(true).open_world(false),
+        Effect::Set => changes(true).idempotent(true).open_world(false),
+        Effect::ChangeAndExecute | Effect::Execute => changes(true),
     }
 }

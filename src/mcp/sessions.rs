@@ -9,17 +9,17 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, future::ready, stream};
 use rmcp::{
     model::{
         ClientJsonRpcMessage, ClientNotification, ClientRequest, Extensions, JsonRpcMessage, JsonRpcNotification,
-        JsonRpcRequest, RequestId, ServerJsonRpcMessage,
+        JsonRpcRequest, JsonRpcResponse, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
     },
     transport::{
         WorkerTransport,
@@ -73,6 +73,9 @@ struct Session {
     last_used: AtomicU64,
     /// Requests that are being worked on, and streams that somebody listens to.
     busy: AtomicUsize,
+    /// Whether its client knows events that carry nothing but the id to resume from. Those of older versions take them for
+    /// malformed messages.
+    knows_priming: AtomicBool,
     /// An event of the stream of every request that is being worked on.
     requests: Mutex<HashMap<RequestId, EventId>>,
 }
@@ -301,7 +304,15 @@ impl Sessions {
 
     fn open(&self, event_id: &str, id: &SessionId, held: Held) -> Result<EventStream, LocalSessionManagerError> {
         let opened = self.events.open(event_id, id, held);
-        opened.map_err(|_| SessionError::InvalidEventId.into())
+        let stream = opened.map_err(|_| SessionError::InvalidEventId)?;
+        let knows_priming = self
+            .sessions
+            .get(id)
+            .map(|session| session.knows_priming.load(Ordering::Relaxed));
+        Ok(match knows_priming {
+            Some(false) => Box::pin(stream.filter(|event| ready(event.message.is_some()))),
+            _ => stream,
+        })
     }
 
     fn forget(&self, id: &SessionId) {
@@ -326,6 +337,7 @@ impl SessionManager for Sessions {
             opened: Instant::now(),
             last_used: AtomicU64::default(),
             busy: AtomicUsize::default(),
+            knows_priming: AtomicBool::new(true),
             requests: Mutex::default(),
         };
         session.touch(self.started);
@@ -339,7 +351,12 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.local.initialize_session(id, message).await
+        let answer = self.local.initialize_session(id, message).await?;
+        if let (Some(session), Some(version)) = (self.sessions.get(id), negotiated(&answer)) {
+            let knows = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
+            session.knows_priming.store(knows, Ordering::Relaxed);
+        }
+        Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
@@ -419,6 +436,16 @@ impl SessionManager for Sessions {
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
         Some(Arc::new(self.events.clone()))
+    }
+}
+
+fn negotiated(answer: &ServerJsonRpcMessage) -> Option<&ProtocolVersion> {
+    match answer {
+        JsonRpcMessage::Response(JsonRpcResponse {
+            result: ServerResult::InitializeResult(initialized),
+            ..
+        }) => Some(&initialized.protocol_version),
+        _ => None,
     }
 }
 

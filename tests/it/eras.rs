@@ -42,7 +42,16 @@ async fn every_older_version_can_be_negotiated() {
             "{}",
             answer.text
         );
-        assert!(!answer.header("mcp-session-id").is_empty());
+        let session = answer.header("mcp-session-id").to_owned();
+        assert!(!session.is_empty());
+        let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        let request = post(&gateway, call.to_string())
+            .header("mcp-session-id", session)
+            .header("mcp-protocol-version", version);
+        let listed = send(request).await;
+        assert_eq!(listed.status, 200, "{}", listed.text);
+        let primes = listed.text.lines().any(|line| line.trim_end() == "data:");
+        assert_eq!(primes, version == "2025-11-25", "{version}: {}", listed.text);
     }
 }
 

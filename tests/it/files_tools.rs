@@ -116,6 +116,22 @@ async fn a_created_notebook_is_valid_and_has_a_kernel() {
 }
 
 #[tokio::test]
+async fn of_many_who_create_the_same_document_one_does() {
+    let (gateway, folder) = (Gateway::start().await, lab().folder());
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let path = folder.path("once.md");
+    let create = |number: usize| {
+        let agent = &agent;
+        let arguments = json!({ "path": path, "type": "markdown", "content": format!("by {number}") });
+        async move { agent.call("create_document", arguments).await }
+    };
+    let answers = futures::future::join_all((0..10).map(create)).await;
+    let done: Vec<usize> = (0..10).filter(|number| !answers[*number].is_error).collect();
+    assert_eq!(done.len(), 1, "{done:?}");
+    assert_eq!(folder.read("once.md"), format!("by {}", done[0]));
+}
+
+#[tokio::test]
 async fn documents_of_every_type_are_created() {
     let (_gateway, agent) = scene().await;
     let folder = lab().folder();

@@ -77,6 +77,11 @@ async fn each_kind_of_broken_server_gets_its_own_advice() {
             ("list_documents", json!({ "server": name })),
             ("list_available_kernels", json!({ "server": name })),
             ("create_document", json!({ "server": name, "path": "x.txt" })),
+            ("delete_document", json!({ "server": name, "path": "x.txt" })),
+            (
+                "rename_document",
+                json!({ "server": name, "path": "x.txt", "newPath": "y.txt" }),
+            ),
         ] {
             let error = agent.call(tool, arguments).await.error();
             assert!(
@@ -109,6 +114,16 @@ async fn a_server_that_never_answers_times_out_and_delays_nobody() {
         fast.1 < Duration::from_secs(1),
         "the other server's call took {:?}",
         fast.1
+    );
+    let started = Instant::now();
+    let ready = crate::support::wire::get(&gateway, "/readyz").await;
+    assert!(
+        started.elapsed() < Duration::from_secs(1),
+        "a probe would have given up"
+    );
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json()["servers"]["hung"]["reachable"]),
+        (200, &json!(false))
     );
     let listed = agent.call("list_servers", json!({})).await.ok();
     assert_eq!(listed["servers"][0]["reachable"], false);

@@ -2,14 +2,16 @@
 
 use globset::GlobMatcher;
 
-use super::glob;
+use super::{glob, trimmed};
 use crate::types::DocPath;
 
-/// A denial as it was written, and as the steps by which it goes down.
+/// A glob as it was written, and as the steps by which it goes down.
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
     pub(super) pattern: String,
     steps: Vec<Step>,
+    /// What holds for a directory holds for all that is in it.
+    is_inherited: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -20,13 +22,22 @@ enum Step {
 }
 
 impl Reach {
-    pub(super) fn new(pattern: &str) -> Result<Self, globset::Error> {
+    pub(super) fn of_denial(pattern: &str) -> Result<Self, globset::Error> {
+        Self::new(pattern, true)
+    }
+
+    /// What is in a directory that is allowed is not allowed for that.
+    pub(super) fn of_allowance(pattern: &str) -> Result<Self, globset::Error> {
+        Self::new(pattern, false)
+    }
+
+    fn new(pattern: &str, is_denial: bool) -> Result<Self, globset::Error> {
         let mut steps = Vec::new();
-        for name in pattern.trim_start_matches("./").trim_matches('/').split('/') {
+        for name in trimmed(pattern).split('/') {
             if name == "**" || !is_one_name(name) {
                 steps.push(Step::Anywhere);
             } else {
-                steps.push(Step::Name(Box::new(glob(name, true)?.compile_matcher())));
+                steps.push(Step::Name(Box::new(glob(name, is_denial)?.compile_matcher())));
             }
             // Where such a step ends is not known, so that it is taken to reach everything.
             if !is_one_name(name) {
@@ -36,6 +47,7 @@ impl Reach {
         Ok(Self {
             pattern: pattern.to_owned(),
             steps,
+            is_inherited: is_denial,
         })
     }
 
@@ -47,10 +59,10 @@ impl Reach {
             for at in self.with_skipped(&reached) {
                 match self.steps.get(at) {
                     // All of the glob matched a directory above, and with it what is in it.
-                    None => return true,
+                    None if self.is_inherited => return true,
                     Some(Step::Anywhere) => next.push(at),
                     Some(Step::Name(matcher)) if matcher.is_match(name) => next.push(at + 1),
-                    Some(Step::Name(_)) => {}
+                    None | Some(Step::Name(_)) => {}
                 }
             }
             next.dedup();

@@ -68,6 +68,26 @@ fn the_way_down_to_an_allowed_folder_is_visible() {
 }
 
 #[test]
+fn a_folder_in_which_no_glob_can_match_is_not_visible() {
+    let rules = rules(&["*.md", "data/*", "teams/*/notes/**", "**/shared/*.csv"]);
+    for visible in [
+        "",
+        "data",
+        "data/a",
+        "teams",
+        "teams/ana",
+        "teams/ana/notes/old",
+        "x/shared",
+    ] {
+        assert!(rules.may_enter(&path(visible)), "{visible}");
+    }
+    let without_anywhere = self::rules(&["*.md", "data/*", "teams/*/notes/**"]);
+    for hidden in ["example", "data/a/b", "teams/ana/other", "Data"] {
+        assert!(!without_anywhere.may_enter(&path(hidden)), "{hidden}");
+    }
+}
+
+#[test]
 fn a_folder_of_which_everything_is_denied_is_denied_itself() {
     for denial in [
         "!secret/**",
