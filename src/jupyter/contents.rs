@@ -216,7 +216,8 @@ struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     fn on(claims: &'a DashSet<DocPath>, path: &'a DocPath) -> Option<Self> {
-        claims.insert(path.clone()).then_some(Self { claims, path })
+        // Lazily, since one that is made is also dropped.
+        claims.insert(path.clone()).then(|| Self { claims, path })
     }
 }
 

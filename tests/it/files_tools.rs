@@ -305,6 +305,9 @@ async fn documents_are_renamed_copied_overwritten_and_deleted() {
         );
     }
     assert_eq!(folder.read("taken.txt"), "taken");
+    let nowhere = json!({ "path": path("c.txt"), "newPath": path("nowhere/c.txt") });
+    let refused = agent.call("rename_document", nowhere).await.error();
+    assert!(refused.contains("nowhere\" does not exist"), "{refused}");
     let deleted = agent
         .call("delete_document", json!({ "path": path("c.txt") }))
         .await
