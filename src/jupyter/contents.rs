@@ -1,5 +1,7 @@
 //! Jupyter's contents API: documents and directories by path.
 
+use std::time::SystemTime;
+
 use dashmap::DashSet;
 use futures::{StreamExt, stream};
 use reqwest::Method;
@@ -58,6 +60,11 @@ pub enum NewDocument {
 }
 
 impl Document {
+    /// When it was last written, as far as Jupyter says so in a form that is known.
+    pub(super) fn written(&self) -> Option<SystemTime> {
+        humantime::parse_rfc3339_weak(self.last_modified.as_deref()?).ok()
+    }
+
     pub fn into_content(self) -> Content {
         match (self.kind, self.content) {
             (DocumentKind::Notebook, notebook) => Content::Notebook(notebook),

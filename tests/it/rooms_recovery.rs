@@ -431,3 +431,69 @@ async fn what_jupyter_forgot_and_a_page_still_has_is_there_once() {
             .await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_typed_in_haste_survives_a_killed_jupyter_whole() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["c", "other"]));
+    lab.write("t.md", "seed");
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let (mut text, mut source) = ("seed".to_owned(), "c".to_owned());
+    for _ in 0..2 {
+        for number in 0..5 {
+            let piece = format!("A{number};");
+            text.insert_str(0, &piece);
+            source.push_str(&piece);
+            let typed = json!({ "path": "t.md", "position": 0, "text": piece });
+            let set = json!({ "path": "n.ipynb", "modifications": [{ "range": { "start": 0 }, "content": source }], "exec": false });
+            for (tool, arguments) in [("insert_document_text", typed), ("modify_nb_cells", set)] {
+                let done = agent.call(tool, arguments).await.ok();
+                assert_eq!(done["acknowledged"], true, "{done}");
+            }
+        }
+        lab.restart().await;
+        eventually("everything is back, and on disk", async || {
+            let content = agent.call("get_document_content", json!({ "path": "t.md" })).await;
+            let is_whole = !content.is_error && content.structured["content"] == text;
+            let on_disk = cells_on_disk(&lab.file("n.ipynb"))?;
+            let is_saved = std::fs::read_to_string(lab.file("t.md")).is_ok_and(|file| file == text);
+            (is_whole && is_saved && on_disk[0].source == source).then_some(())
+        })
+        .await;
+    }
+    converged(&agent, &lab, "n.ipynb", &[source, "other".to_owned()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cells_that_a_killed_jupyter_left_out_of_the_file_come_back() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero", "one", "two", "three"]));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let human = Human::join_at(&lab.url(), lab.token(), "n.ipynb").await;
+    read(&agent, "n.ipynb").await;
+    human.delete_cell(3);
+    eventually("the deletion is saved", async || {
+        (cells_on_disk(&lab.file("n.ipynb"))?.len() == 3).then_some(())
+    })
+    .await;
+    human.leave().await;
+    // Jupyter reads the cells one by one while it saves, and can be killed with a file that lacks the last of them.
+    let before = std::fs::metadata(lab.file("n.ipynb")).unwrap().modified().unwrap();
+    lab.kill();
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    let file = std::fs::File::options().write(true).open(lab.file("n.ipynb")).unwrap();
+    file.set_modified(before).unwrap();
+    lab.restart().await;
+    let expected = ["zero", "one", "two"].map(str::to_owned);
+    let cells = converged(&agent, &lab, "n.ipynb", &expected).await;
+    let sources: Vec<&String> = cells.iter().map(|cell| &cell.source).collect();
+    assert_eq!(sources, [&expected[0], &expected[1], &expected[2]]);
+    // What somebody did to the file while the server was away counts.
+    // By now the gateway has made sure that the rest is on disk.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    lab.kill();
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    lab.restart().await;
+    let cells = converged(&agent, &lab, "n.ipynb", &expected[..1]).await;
+    assert_eq!(cells.len(), 1, "{cells:?}");
+}

@@ -5,6 +5,7 @@ mod check;
 mod doubles;
 mod edits;
 mod outputs;
+mod restoring;
 
 use std::{
     collections::HashSet,
@@ -291,6 +292,10 @@ impl Document {
     /// A cell's source inside a transaction.
     pub(super) fn source_in(&self, txn: &impl ReadTxn, cell: &str) -> Option<String> {
         self.map(txn, cell).map(|map| text_of(&map, txn, "source"))
+    }
+
+    fn text_in(&self, txn: &impl ReadTxn) -> String {
+        self.source.get_string(txn)
     }
 
     /// Changes the whole text once more, if it is still what it was before.

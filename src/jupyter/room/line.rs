@@ -1,6 +1,6 @@
 //! A room's socket: joining, the first synchronisation, sending, saving and leaving.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::{SinkExt, StreamExt};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -49,6 +49,10 @@ pub(super) struct Line {
     /// Whether the server can write the file, as far as it says.
     pub(super) writable: bool,
     pub(super) created: Option<String>,
+    /// When the file was last written, by the server's clock.
+    pub(super) written: Option<SystemTime>,
+    /// When the server last said something.
+    pub(super) heard: SystemTime,
 }
 
 /// What the server sent until it had sent everything.
@@ -82,6 +86,7 @@ impl Line {
             });
         }
         let session = session?;
+        let written = file.as_ref().ok().and_then(crate::jupyter::Document::written);
         let (writable, created) = file.map_or((true, None), |file| (file.writable, file.created));
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = kind.room_id(&session.file_id);
@@ -92,6 +97,8 @@ impl Line {
             session,
             writable,
             created,
+            written,
+            heard: SystemTime::now(),
         })
     }
 

@@ -102,6 +102,14 @@ impl Journal {
         }
     }
 
+    /// Cells that were deleted, with what they held.
+    pub(super) fn deletions(&self) -> impl Iterator<Item = (&str, &String)> {
+        self.done.iter().filter_map(|(_, done)| match done {
+            Done::Deleted { cell, source } => Some((cell.as_str(), source)),
+            _ => None,
+        })
+    }
+
     /// Drops what is about a cell that somebody else removed: it must not come back.
     pub(super) fn forget(&mut self, removed: &str) {
         for (_, done) in &mut self.done {

@@ -105,6 +105,12 @@ impl State {
 
     /// Notes a change of ours, which goes out next.
     pub(super) fn changed(&mut self, update: Vec<u8>) {
+        self.is_to_be_saved();
+        self.send(&Message::Update(update));
+    }
+
+    /// Notes that something of ours is not on disk yet.
+    pub(super) fn is_to_be_saved(&mut self) {
         let entrusted = self.awareness.server_saves();
         if std::mem::replace(&mut self.unsaved, true) {
             self.entrusted &= entrusted;
@@ -113,7 +119,6 @@ impl State {
             self.entrusted = entrusted;
         }
         self.awareness.edited();
-        self.send(&Message::Update(update));
     }
 
     /// Whether something of ours may be written to disk, but it is not known yet if people want that.

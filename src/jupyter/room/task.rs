@@ -75,7 +75,7 @@ async fn keep(shared: Arc<Shared>, mut line: Line) {
         }
         shared.status.send_replace(RoomStatus::Reconnecting);
         shared.write().clear_outbox();
-        match come_back(&shared).await {
+        match come_back(&shared, line.heard).await {
             Ok(new_line) => line = new_line,
             Err(error) => break error,
         }
@@ -115,6 +115,9 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
             }
             frame = line.socket.next() => {
                 last_heard = Instant::now();
+                if let Some(Ok(_)) = &frame {
+                    line.heard = SystemTime::now();
+                }
                 match frame {
                     Some(Ok(Frame::Binary(bytes))) => match guarded(|| hear(shared, &bytes, &mut saving)) {
                         Ok(()) if saving.take_failure() && is_gone(shared).await => {
@@ -147,11 +150,15 @@ async fn is_gone(shared: &Shared) -> bool {
 }
 
 /// Joins again after a cut, without ever merging an old document into a new one.
-async fn come_back(shared: &Shared) -> Result<Line, RoomError> {
+async fn come_back(shared: &Shared, last_heard: SystemTime) -> Result<Line, RoomError> {
     let mut backoff = FIRST_BACKOFF;
     loop {
         let path = shared.read().path.clone();
-        match shared.closing.run_until_cancelled(rejoin(shared, &path)).await {
+        match shared
+            .closing
+            .run_until_cancelled(rejoin(shared, &path, last_heard))
+            .await
+        {
             None => return Err(RoomError::Closed { path: path.to_string() }),
             Some(Ok(line)) => return Ok(line),
             Some(Err(error)) if !worth_retrying(&error) => return Err(error),
@@ -174,7 +181,7 @@ fn worth_retrying(error: &RoomError) -> bool {
 /// One attempt: the server's document is taken into a scratch one first. If it is the document we know, or an
 /// earlier state of it, both are merged; otherwise the server has made a new one, which is adopted, and our
 /// unsaved edits are done again in it.
-async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
+async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Result<Line, RoomError> {
     let to_error = |end: End| end.into_error(&shared.server, path);
     let mut line = Line::join(&shared.server, path, shared.kind).await?;
     let mut scratch = Document::new(shared.kind);
@@ -189,8 +196,12 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
         state.awareness.repeat_all();
         if state.document.acknowledgements.are_of(&scratch.state_vector()) {
             let restarted = state.server_session != line.session.session_id;
-            // A server that was restarted resets its document to the file, unsaved edits or not.
-            let unsaved = if restarted {
+            // A server that was restarted resets its document to the file, unsaved edits or not. A file that was
+            // not written since the server was last heard knows nothing that the document did not. (Where the server's clock
+            // is ahead, the edits are looked through one by one instead.)
+            let is_outdated = line.written.is_some_and(|written| written <= last_heard);
+            let held = (restarted && is_outdated).then(|| state.document.held());
+            let unsaved = if restarted && !is_outdated {
                 std::mem::take(&mut state.document.journal)
             } else {
                 Journal::default()
@@ -202,7 +213,14 @@ async fn rejoin(shared: &Shared, path: &DocPath) -> Result<Line, RoomError> {
                     .map_err(|error| to_error(End::Malformed(error.to_string())))?;
             }
             // They go out with the answer below.
-            if restarted {
+            if let Some(held) = held {
+                state.incarnation += 1;
+                let changes = state.document.bring_back(&held);
+                if changes > 0 {
+                    state.is_to_be_saved();
+                }
+                tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
+            } else if restarted {
                 state.incarnation += 1;
                 let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
                 tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
