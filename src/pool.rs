@@ -3,6 +3,7 @@
 
 mod error;
 mod recent;
+mod renames;
 
 use std::{
     ops::Deref,
@@ -21,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::PoolError;
-use self::recent::Recent;
+use self::{recent::Recent, renames::Renames};
 use crate::{
     jupyter::{
         FileEvent, JupyterServer,
@@ -90,6 +91,7 @@ pub struct Pool {
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
     recent: Recent,
+    renames: Renames,
     events: broadcast::Sender<PoolEvent>,
     /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
     admission: Mutex<()>,
@@ -176,6 +178,7 @@ impl Pool {
             slots: DashMap::new(),
             watched: DashSet::new(),
             recent: Recent::default(),
+            renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
             admission: Mutex::new(()),
         }
@@ -323,8 +326,14 @@ impl Pool {
         }
     }
 
+    /// The name that a document has now, as far as a renaming of it was noticed.
+    pub fn new_name_of(&self, server: &str, path: &DocPath) -> Option<DocPath> {
+        self.renames.follow(server, path)
+    }
+
     /// Gives rooms their new names after a file or directory was renamed.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
+        self.renames.note(&server.into(), from, to);
         // Nobody need listen.
         let _ = self.events.send(PoolEvent::Renamed(Renamed {
             server: server.into(),
@@ -489,6 +498,7 @@ impl Pool {
             return;
         }
         let path = room.info().path;
+        self.renames.note(&key.server, &key.path, &path);
         if self
             .slots
             .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))

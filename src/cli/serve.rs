@@ -24,6 +24,8 @@ use crate::{
 /// What zero-config calls its one tenant and its one identity.
 const DEFAULT_TENANT: &str = "default";
 const DEFAULT_IDENTITY: &str = "agent";
+/// How many executions may run at the same time for somebody who has the gateway for themselves.
+const LOCAL_EXECUTIONS: usize = 64;
 /// How long the JupyterLab of `--with-jupyter` may take to shut its kernels down.
 const LAB_GRACE: Duration = Duration::from_secs(5);
 
@@ -161,6 +163,8 @@ fn add_token(config: &mut Config) -> Option<Secret> {
     if config.tenants.is_empty() {
         config.tenants.push(TenantConfig {
             name: DEFAULT_TENANT.to_owned(),
+            // Whoever starts it so shares it with nobody; the limits are for a team.
+            max_concurrent_executions: LOCAL_EXECUTIONS,
             ..TenantConfig::default()
         });
     }

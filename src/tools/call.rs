@@ -9,11 +9,17 @@ use crate::{
     auth::Principal,
     config::Secret,
     execution::{Claim, Engine, Owner},
-    jupyter::{JupyterServer, Servers, UnknownServer, room::RoomKind},
-    pool::{Account, Lease, Pool},
+    jupyter::{
+        JupyterError, JupyterServer, Servers, UnknownServer,
+        room::{RoomError, RoomKind},
+    },
+    pool::{Account, Lease, OpenRoom, Pool, PoolError},
     tools::{Client, Connections, ImageLimits, Input, Resumption, ToolError},
     types::{DocPath, Toolset},
 };
+
+/// How many open documents a refusal names.
+const MAX_NAMED: usize = 5;
 
 /// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
 #[derive(Debug, Clone)]
@@ -177,6 +183,56 @@ impl Call {
         Claim {
             owner: self.owner(),
             max_concurrent: self.principal.tenant.max_concurrent_executions,
+        }
+    }
+
+    /// Adds to a failure what the gateway knows and the principal may: where a document is that is not where it was, and
+    /// what is open if too much is.
+    pub(super) fn explained(&self, error: ToolError) -> ToolError {
+        let missing = match &error {
+            ToolError::Jupyter(missing)
+            | ToolError::Room(RoomError::Jupyter(missing))
+            | ToolError::Pool(PoolError::Room(RoomError::Jupyter(missing))) => missing,
+            ToolError::Pool(why @ PoolError::Full { .. }) => {
+                return ToolError::Full {
+                    why: why.clone(),
+                    open: self.open_documents(),
+                };
+            }
+            _ => return error,
+        };
+        let JupyterError::NotFound { server, path } = missing else {
+            return error;
+        };
+        let new_name = DocPath::parse(path)
+            .ok()
+            .and_then(|path| self.services.pool.new_name_of(server, &path));
+        match new_name.filter(|name| self.principal.require_path(name).is_ok()) {
+            Some(name) => ToolError::Renamed {
+                server: server.clone(),
+                path: path.clone(),
+                to: name.to_string(),
+            },
+            None => error,
+        }
+    }
+
+    /// Some of the open documents that the principal may see.
+    fn open_documents(&self) -> String {
+        let rooms = self.services.pool.open_rooms().into_iter();
+        let is_visible = |room: &OpenRoom| {
+            let is_ours = self.servers().iter().any(|server| *server.name() == *room.server);
+            is_ours && self.principal.require_path(&room.info.path).is_ok()
+        };
+        let mut names: Vec<String> = rooms
+            .filter(is_visible)
+            .map(|room| room.info.path.to_string())
+            .collect();
+        names.sort_unstable();
+        match names.len() {
+            0 => "nothing that you may see".to_owned(),
+            count if count > MAX_NAMED => format!("{} and {} more", names[..MAX_NAMED].join(", "), count - MAX_NAMED),
+            _ => names.join(", "),
         }
     }
 

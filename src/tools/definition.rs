@@ -119,7 +119,8 @@ impl ToolDefinition {
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
         call.principal().require(self.permission)?;
-        (self.run)(call, arguments).await
+        let result = (self.run)(call.clone(), arguments).await;
+        result.map_err(|error| call.explained(error))
     }
 }
 

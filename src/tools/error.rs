@@ -36,6 +36,10 @@ pub enum ToolError {
         "{count} executions run or wait in {path:?}; wait for them with get_execution or end them with cancel_execution first"
     )]
     Executing { path: String, count: usize },
+    #[error("{path:?} does not exist any more on Jupyter server `{server}`: it was renamed to {to:?}; use that path")]
+    Renamed { server: String, path: String, to: String },
+    #[error("{why}; open now: {open}")]
+    Full { why: PoolError, open: String },
     #[error("the gateway is being stopped; try again when it is back")]
     Stopping,
 }
@@ -62,7 +66,8 @@ impl ClientError for ToolError {
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
-            Self::Pool(error) => error.kind(),
+            Self::Renamed { .. } => ErrorKind::NotFound,
+            Self::Pool(error) | Self::Full { why: error, .. } => error.kind(),
             Self::Execution(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,

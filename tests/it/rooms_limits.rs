@@ -153,7 +153,7 @@ async fn a_limit_holds_when_many_come_at_once() {
     assert!(
         refused
             .into_iter()
-            .all(|text| text.contains("the limit of this gateway"))
+            .all(|text| text.contains("the limit of this gateway") && text.contains("open now: "))
     );
     assert!(open_paths(&agent).await.len() <= 3);
     eventually("no more sockets than that", async || {

@@ -99,7 +99,8 @@ async fn anothers_rename_is_followed_under_either_name() {
         }
         eventually("the old name is said not to exist", async || {
             let answer = agent.call("read_nb_cells", json!({ "path": path })).await;
-            (answer.is_error && answer.text().contains("does not exist")).then_some(())
+            let is_told = answer.is_error && answer.text().contains("does not exist");
+            is_told.then(|| assert!(answer.text().contains("b.ipynb"), "{}", answer.text()))
         })
         .await;
         let read = agent.call("read_nb_cells", json!({ "path": renamed })).await.ok();

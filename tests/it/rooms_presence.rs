@@ -80,6 +80,7 @@ async fn a_person_who_saves_by_hand_is_left_to_do_so() {
     human.wait_for("the agent is here", |human| human.sees("ana")).await;
     let states = human.others();
     assert!(states.iter().all(|state| state["autosave"] == false), "{states:?}");
+    human.wait_for("there is something to save", Human::sees_unsaved).await;
     // Longer than Jupyter's and the gateway's saving.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let expected = if saves_as_told() { "zero" } else { "not yet" };

@@ -279,6 +279,7 @@ impl Line {
     pub(super) async fn look_after(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
         let frames = {
             let mut state = shared.write();
+            state.show_unsaved();
             let mut frames = state.take_outbox();
             state.pause();
             // Otherwise the server will do it without being asked, and would write the file twice.

@@ -107,6 +107,17 @@ impl State {
     pub(super) fn changed(&mut self, update: Vec<u8>) {
         self.is_to_be_saved();
         self.send(&Message::Update(update));
+        self.show_unsaved();
+    }
+
+    /// Shows people who do the saving themselves that there is something to save, before they close the document.
+    pub(super) fn show_unsaved(&mut self) {
+        if self.unsaved
+            && self.awareness.autosave() == Some(false)
+            && let Some(applied) = self.document.mark_dirty()
+        {
+            self.send(&Message::Update(applied.update));
+        }
     }
 
     /// Notes that something of ours is not on disk yet.

@@ -195,6 +195,16 @@ impl Human {
         });
     }
 
+    /// Whether the tab has the mark of something that is not saved.
+    pub fn sees_unsaved(&self) -> bool {
+        let page = self.page();
+        let state = page.doc.get_or_insert_map("state");
+        matches!(
+            state.get(&page.doc.transact(), "dirty"),
+            Some(Out::Any(Any::Bool(true)))
+        )
+    }
+
     pub fn clear_outputs(&self, at: u32) {
         self.change(|page, txn| {
             let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use yrs::{Array, GetString, Map, ReadTxn, Transact, TransactionMut};
+use yrs::{Any, Array, GetString, Map, Out, ReadTxn, Transact, TransactionMut};
 
 use super::{
     super::{
@@ -36,6 +36,17 @@ impl Document {
             self.perform(&mut txn, at, edit);
         }
         Ok(self.finish(txn, &author))
+    }
+
+    /// Says in the document that it is not saved, as JupyterLab does, unless it says so already.
+    pub(in crate::jupyter::room) fn mark_dirty(&mut self) -> Option<Applied> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        if matches!(self.state.get(&txn, "dirty"), Some(Out::Any(Any::Bool(true)))) {
+            return None;
+        }
+        self.state.insert(&mut txn, "dirty", true);
+        Some(self.finish(txn, &Author::Others))
     }
 
     /// Where an edit is done, and whether it takes something away from there: what is put before a place comes first.
