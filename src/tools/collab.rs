@@ -123,12 +123,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
 
 fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
     let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
-    RunOptions::new(
+    let options = RunOptions::new(
         call,
         Some(timeout),
         Disconnect::default(),
         Some(DEFAULT_MAX_CONTENT_LENGTH),
-    )
+    )?;
+    Ok(options.within(DEFAULT_MAX_CONTENT_LENGTH))
 }
 
 /// What was done, with the reminder of where it can be seen that this vocabulary gives after every edit.

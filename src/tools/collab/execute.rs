@@ -116,8 +116,12 @@ pub(super) async fn batch_execute_notebook_cells(
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
     Ok(ran(result, |run, message| {
         let executed_cells = run.executed_cells();
+        let mut description = executed(&message(&format!("Executed {executed_cells} cells in notebook")));
+        if run.results().iter().any(CellResult::is_truncated) {
+            description += " Outputs that were cut or left out are marked; get_notebook reads them from the notebook.";
+        }
         ExecutedCells {
-            description: executed(&message(&format!("Executed {executed_cells} cells in notebook"))),
+            description,
             executed_cells,
             run,
         }
