@@ -1,6 +1,6 @@
 //! "Notebook Access and Management".
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Scene, paths, says};
 use crate::support::{Era, Gateway, Human, eventually, notebook::notebook};
@@ -121,6 +121,15 @@ async fn notebooks_are_read_and_joined() {
         true,
         "100000 by default"
     );
+    let mut heavy: Value = serde_json::from_str(&notebook(&["1", "2", "3"])).expect("json");
+    for cell in heavy["cells"].as_array_mut().expect("cells") {
+        cell["metadata"] = json!({ "notes": "n".repeat(60_000) });
+    }
+    let heavy = folder.write("heavy.ipynb", &heavy.to_string());
+    let read = scene.ok("get_notebook", json!({ "path": heavy })).await;
+    says(&read, "Metadata beyond the limit was left out");
+    assert_eq!(read["truncated"], true);
+    assert!(read.to_string().len() < 110_000, "{}", read.to_string().len());
     scene.refused("get_notebook", json!({}), &["path"]).await;
     scene
         .refused(
