@@ -184,8 +184,8 @@ mod tests {
     fn a_scaled_plot_is_compressed_well() {
         // A line on white with an alpha channel, as plots are.
         let pixel = |x: u32, y: u32| {
-            let is_line = (y as i32 - 200 - (120.0 * (f64::from(x) / 60.0).sin()) as i32).abs() < 2;
-            if is_line {
+            let line = 200.0 + 120.0 * (f64::from(x) / 60.0).sin();
+            if (f64::from(y) - line).abs() < 2.0 {
                 image::Rgba([31, 119, 180, 255])
             } else {
                 image::Rgba([255; 4])
