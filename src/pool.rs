@@ -68,6 +68,8 @@ pub enum PoolEvent {
     Room {
         server: Arc<str>,
         path: DocPath,
+        /// Where it was before, if it was renamed: who saw it there may not see it any more.
+        from: Option<DocPath>,
         kind: RoomKind,
     },
     /// A principal uses another room than before.
@@ -159,6 +161,11 @@ impl Slot {
         self.last_used.store(now, Ordering::Relaxed);
     }
 
+    fn is_session(&self, session_id: &str) -> bool {
+        let room = self.room.get();
+        room.is_some_and(|room| room.session_id() == session_id && room.is_open())
+    }
+
     fn is_idle(&self) -> bool {
         self.leases.load(Ordering::Acquire) == 0
     }
@@ -231,13 +238,13 @@ impl Pool {
 
     async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key) -> Result<Room, RoomError> {
         let room = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind)).await?;
-        self.tell_of(&key.server, &room);
+        self.tell_of(&key.server, &room, None);
         // Rooms end in many ways; whoever follows them hears of all.
         let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());
         tokio::spawn(async move {
             ending.ended().await;
             if let Some(pool) = pool.upgrade() {
-                pool.tell_of(&server, &ending);
+                pool.tell_of(&server, &ending, None);
             }
         });
         Ok(room)
@@ -248,11 +255,12 @@ impl Pool {
         self.events.subscribe()
     }
 
-    fn tell_of(&self, server: &Arc<str>, room: &Room) {
+    fn tell_of(&self, server: &Arc<str>, room: &Room, from: Option<&DocPath>) {
         let info = room.info();
         self.tell(PoolEvent::Room {
             server: Arc::clone(server),
             path: info.path,
+            from: from.cloned(),
             kind: info.kind,
         });
     }
@@ -267,13 +275,15 @@ impl Pool {
         self.recent.of(principal)
     }
 
+    /// An open room by its session id, described; asking for it is no use of it.
+    pub fn session(&self, session_id: &str) -> Option<OpenRoom> {
+        let entry = self.slots.iter().find(|entry| entry.is_session(session_id))?;
+        self.describe(entry.key(), entry.value())
+    }
+
     /// An open room by its session id, described, and a lease of it.
     pub fn lease_session(&self, session_id: &str) -> Option<(OpenRoom, Lease)> {
-        let is_it = |slot: &Slot| {
-            let room = slot.room.get();
-            room.is_some_and(|room| room.session_id() == session_id && room.is_open())
-        };
-        let entry = self.slots.iter().find(|entry| is_it(entry.value()))?;
+        let entry = self.slots.iter().find(|entry| entry.is_session(session_id))?;
         let room = entry.room.get()?.clone();
         let described = self.describe(entry.key(), entry.value())?;
         let hold = Hold::new(entry.value(), self.started.0);
@@ -353,7 +363,7 @@ impl Pool {
                 None => {}
             }
             if let Some(room) = slot.room.get() {
-                self.tell_of(&key.server, room);
+                self.tell_of(&key.server, room, Some(&key.path));
             }
             self.slots.insert(Key { path, ..key }, slot);
         }
@@ -504,6 +514,7 @@ impl Pool {
             .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
             .is_some()
         {
+            self.tell_of(&key.server, room, Some(&key.path));
             let kept = Arc::clone(
                 &*self
                     .slots

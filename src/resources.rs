@@ -91,15 +91,23 @@ impl View {
     }
 
     /// An open notebook by its session, and its file's id if that is named too. What must not be seen does not
-    /// exist.
+    /// exist, and is not kept open by who asks for it.
     fn notebook(&self, session: &str, notebook: Option<&str>) -> Option<Opened> {
-        let (open, room) = self.pool.lease_session(session)?;
-        let is_it = notebook.is_none_or(|id| id == open.info.file_id);
-        (is_it && self.sees_room(&open)).then_some(Opened { open, room })
+        let is_it = |open: &OpenRoom| notebook.is_none_or(|id| id == open.info.file_id) && self.sees_room(open);
+        self.pool.session(session).filter(is_it)?;
+        // It may have been renamed since.
+        let (open, room) = self.pool.lease_session(session).filter(|(open, _)| is_it(open))?;
+        Some(Opened { open, room })
     }
 
     /// The notebook that the principal used last, if it is still open.
     fn current(&self) -> Option<Opened> {
         self.notebook(&self.pool.last_used(&self.principal.id)?, None)
+    }
+
+    /// The same for those who only tell of it, which must not keep it open.
+    fn current_room(&self) -> Option<OpenRoom> {
+        let open = self.pool.session(&self.pool.last_used(&self.principal.id)?)?;
+        self.sees_room(&open).then_some(open)
     }
 }

@@ -87,7 +87,7 @@ impl Catalogue {
         let definition = self
             .definition(name)
             .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
-        if !offers(caller, definition) {
+        if !offers(caller, definition) && !answers(caller, definition) {
             return Err(not_among(caller, name, definition));
         }
         if caller.is_readonly() && definition.permission != Permission::Read {
@@ -127,6 +127,11 @@ fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {
     definition.toolsets.iter().any(|toolset| caller.has_toolset(*toolset))
+}
+
+/// Whether the tool can be called although what the caller selected does not list it.
+fn answers(caller: &Caller, definition: &ToolDefinition) -> bool {
+    definition.answers_in.iter().any(|toolset| caller.has_toolset(*toolset))
 }
 
 /// Advises to select a toolset only where selecting it would help.

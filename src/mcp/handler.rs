@@ -27,7 +27,7 @@ use super::{
     client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
     observe::{Target, observe},
     prompts, resources,
-    subscriptions::{MAX_PER_PRINCIPAL, Notices, SessionWatches},
+    subscriptions::{Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
@@ -381,16 +381,20 @@ impl ServerHandler for GatewayHandler {
     /// What the caller can watch at this moment, so that a client knows of what it will never hear. What does not exist
     /// and what may not be read are left out alike.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let view = self.caller.as_ref().map(|caller| caller.view(&self.services));
         let mut accepted = requested.clone();
+        let Some(caller) = &self.caller else {
+            accepted.resource_subscriptions = None;
+            accepted.resources_list_changed = None;
+            return Some(accepted);
+        };
+        let view = caller.view(&self.services);
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| view.as_ref().is_some_and(|view| view.watch(uri).is_ok()));
-            uris.truncate(MAX_PER_PRINCIPAL - 1);
+            uris.retain(|uri| view.watch(uri).is_ok());
         }
-        if !view.is_some_and(|view| view.may_read()) {
+        if !view.may_read() {
             accepted.resources_list_changed = None;
         }
-        Some(accepted)
+        Some(self.notices.fitting(&caller.principal.id, accepted))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

@@ -2,7 +2,7 @@
 //! stream per `subscriptions/listen` since. Whatever ends the session or the stream ends its watches.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,7 +10,7 @@ use dashmap::DashMap;
 use futures::{StreamExt, stream::FuturesUnordered};
 use rmcp::{
     ErrorData, Peer, RoleServer,
-    model::ResourceUpdatedNotificationParam,
+    model::{ResourceUpdatedNotificationParam, SubscriptionFilter},
     service::{SubscriptionContext, SubscriptionSink},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -19,7 +19,7 @@ use super::resources::failure;
 use crate::resources::{View, Watch};
 
 /// Resources that one principal may watch at a time, in all its sessions and streams.
-pub(super) const MAX_PER_PRINCIPAL: usize = 256;
+const MAX_PER_PRINCIPAL: usize = 256;
 
 /// What all sessions share: how much each principal watches, and when to leave.
 pub(super) struct Notices {
@@ -68,6 +68,24 @@ impl Notices {
         })
     }
 
+    /// What a principal can watch of what it asks for, in the order it asks: no more than it has places left.
+    pub(super) fn fitting(&self, principal: &str, mut wanted: SubscriptionFilter) -> SubscriptionFilter {
+        let taken = self.counts.get(principal).map_or(0, |count| *count);
+        let mut free = MAX_PER_PRINCIPAL.saturating_sub(taken);
+        if wanted.resources_list_changed == Some(true) {
+            match free.checked_sub(1) {
+                Some(rest) => free = rest,
+                None => wanted.resources_list_changed = None,
+            }
+        }
+        if let Some(uris) = &mut wanted.resource_subscriptions {
+            let mut seen = HashSet::new();
+            uris.retain(|uri| seen.insert(uri.clone()));
+            uris.truncate(free);
+        }
+        wanted
+    }
+
     /// Serves one `subscriptions/listen` until its stream is closed or the gateway leaves.
     pub(super) async fn listen(
         &self,
@@ -78,14 +96,15 @@ impl Notices {
         let accepted = context.accepted();
         // Asking twice is as asking once.
         let uris: BTreeSet<&String> = accepted.resource_subscriptions.iter().flatten().collect();
-        let _places = self.reserve(principal, uris.len() + 1)?;
+        let follows_list = accepted.resources_list_changed == Some(true);
+        let _places = self.reserve(principal, uris.len() + usize::from(follows_list))?;
         let sink = context.sink();
         // What the principal may not read is as silent as what does not exist.
         let watches = uris.iter().filter_map(|uri| Some((uri, view.watch(uri).ok()?)));
         let mut following: FuturesUnordered<_> = watches.map(|(uri, watch)| follow(watch, sink, uri)).collect();
         let lists = async {
             let mut list = view.watch_list();
-            while accepted.resources_list_changed == Some(true) && list.changed().await.is_some() {
+            while follows_list && list.changed().await.is_some() {
                 if sink.notify_resource_list_changed().await.is_err() {
                     break;
                 }
@@ -123,13 +142,8 @@ pub(super) struct SessionWatches(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    resources: HashMap<String, Running>,
+    resources: HashMap<String, AbortOnDropHandle<()>>,
     list: Option<AbortOnDropHandle<()>>,
-}
-
-struct Running {
-    _task: AbortOnDropHandle<()>,
-    _places: Places,
 }
 
 impl SessionWatches {
@@ -144,12 +158,16 @@ impl SessionWatches {
     ) -> Result<(), ErrorData> {
         let mut watch = view.watch(&uri).map_err(|error| failure(&error, &uri))?;
         let mut inner = self.lock();
+        // One that has told the last there was to tell is as good as none.
+        inner.resources.retain(|_, task| !task.is_finished());
         if inner.resources.contains_key(&uri) {
             return Ok(());
         }
         let places = notices.reserve(principal, 1)?;
         let name = uri.clone();
         let task = tokio::spawn(async move {
+            // Given back with the end of the watch, whatever ends it.
+            let _places = places;
             while watch.changed().await.is_some() {
                 let notice = ResourceUpdatedNotificationParam::new(name.clone());
                 if peer.notify_resource_updated(notice).await.is_err() {
@@ -157,11 +175,7 @@ impl SessionWatches {
                 }
             }
         });
-        let running = Running {
-            _task: AbortOnDropHandle::new(task),
-            _places: places,
-        };
-        inner.resources.insert(uri, running);
+        inner.resources.insert(uri, AbortOnDropHandle::new(task));
         Ok(())
     }
 
@@ -185,5 +199,39 @@ impl SessionWatches {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(uris: &[&str], list: bool) -> SubscriptionFilter {
+        let mut filter = SubscriptionFilter::default();
+        filter.resource_subscriptions = Some(uris.iter().map(|uri| (*uri).to_owned()).collect());
+        filter.resources_list_changed = list.then_some(true);
+        filter
+    }
+
+    #[test]
+    fn no_more_is_promised_than_there_are_places() {
+        let notices = Notices::new(CancellationToken::new());
+        let principal: Arc<str> = "ana".into();
+        let fitting = |uris: &[&str]| {
+            let fitting = notices.fitting(&principal, wanted(uris, true));
+            let uris = fitting.resource_subscriptions.unwrap_or_default();
+            (uris, fitting.resources_list_changed == Some(true))
+        };
+        assert_eq!(
+            fitting(&["a", "b", "a"]).0,
+            ["a", "b"],
+            "asking twice is as asking once"
+        );
+        let most = notices.reserve(&principal, MAX_PER_PRINCIPAL - 2).expect("places");
+        assert_eq!(fitting(&["a", "b"]), (vec!["a".to_owned()], true));
+        let rest = notices.reserve(&principal, 2).expect("places");
+        assert_eq!(fitting(&["a"]), (Vec::new(), false));
+        drop((most, rest));
+        assert_eq!(fitting(&["a"]), (vec!["a".to_owned()], true));
     }
 }

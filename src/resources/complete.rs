@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::{View, cells::Cells};
 use crate::{
+    execution::Owner,
     jupyter::{Content, Document, DocumentKind, JupyterServer},
     srcbook::templates,
     types::DocPath,
@@ -41,6 +42,7 @@ impl View {
             "session_id" => self.rooms(known).map(|open| open.info.session_id).collect(),
             "notebook_id" => self.rooms(known).map(|open| open.info.file_id).collect(),
             "cell_id" => self.cell_ids(known).await,
+            "execution_id" => self.execution_ids(known).await,
             "filename" => self.cells(known, |cells, at| cells.metadata_of(at).filename),
             "path" => self.paths(beginning, known, DocPath::is_notebook).await,
             "dataset" => self.paths(beginning, known, |path| !path.is_notebook()).await,
@@ -91,6 +93,20 @@ impl View {
         };
         let cells = notebook["cells"].as_array().into_iter().flatten();
         cells.filter_map(|cell| Some(cell["id"].as_str()?.to_owned())).collect()
+    }
+
+    /// The principal's own in the one open notebook that is meant, the newest of them.
+    async fn execution_ids(&self, known: &Known) -> BTreeSet<String> {
+        let mut rooms = self.rooms(known);
+        let (Some(open), None) = (rooms.next(), rooms.next()) else {
+            return BTreeSet::new();
+        };
+        let owner = Owner::of(&self.principal);
+        let path = Some(&open.info.path);
+        let listing = self.engine.list(&owner, Some(&open.server), path, None, MAX_VALUES);
+        let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);
+        let listed = listed.unwrap_or_default().into_iter();
+        listed.map(|execution| execution.execution_id).collect()
     }
 
     /// Of the one open notebook that is meant.

@@ -147,8 +147,8 @@ impl View {
         let ran = self.ran().await;
         let notebooks = self.notebooks();
         let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
-        if let Some(current) = self.current() {
-            let described = NotebookMetadata::of(&current.open, ran.as_ref());
+        if let Some(current) = self.current_room() {
+            let described = NotebookMetadata::of(&current, ran.as_ref());
             let mut entry = notebook_entry(&described);
             CURRENT.clone_into(&mut entry.uri);
             entry.name = format!("Current Notebook: {}", described.path());

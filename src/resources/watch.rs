@@ -30,8 +30,10 @@ pub struct Watch {
 }
 
 enum Subject {
-    /// It never changes, or has ended.
+    /// It never changes.
     Still,
+    /// The last change was told.
+    Over,
     List(Box<ListContentWatch>),
     Current(Box<CurrentWatch>),
     Notebook(Box<NotebookWatch>),
@@ -80,15 +82,16 @@ impl Watch {
     pub async fn changed(&mut self) -> Option<()> {
         let is_over = match &mut self.subject {
             Subject::Still => pending::<bool>().await,
+            Subject::Over => return None,
             Subject::List(list) => return list.changed(&mut self.next).await,
             Subject::Current(current) => {
                 current.changed(&mut self.next).await;
                 false
             }
-            Subject::Notebook(notebook) => notebook.changed(&mut self.next).await?,
+            Subject::Notebook(notebook) => notebook.changed(&mut self.next).await,
         };
         if is_over {
-            self.subject = Subject::Still;
+            self.subject = Subject::Over;
         }
         Some(())
     }
@@ -168,7 +171,15 @@ impl ListContentWatch {
 /// Events that were missed may have been of anything.
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
-        Ok(PoolEvent::Room { server, path, kind }) => *kind == RoomKind::Notebook && view.sees(server, path),
+        Ok(PoolEvent::Room {
+            server,
+            path,
+            from,
+            kind,
+        }) => {
+            let mut places = std::iter::once(path).chain(from);
+            *kind == RoomKind::Notebook && places.any(|path| view.sees(server, path))
+        }
         Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
         // A room that was renamed tells of it itself.
         Ok(PoolEvent::Renamed(_)) => false,
@@ -203,9 +214,9 @@ impl CurrentWatch {
                 }
             };
             let another = tokio::select! {
-                edited = edited => match edited {
-                    Some(false) => return,
-                    Some(true) | None => true,
+                is_over = edited => match is_over {
+                    false => return,
+                    true => true,
                 },
                 event = self.events.recv() => match event {
                     Ok(PoolEvent::Current { principal }) => principal == self.view.principal.id,
@@ -227,13 +238,14 @@ struct NotebookWatch {
     view: View,
     opened: Opened,
     changes: watch::Receiver<SystemTime>,
+    events: broadcast::Receiver<PoolEvent>,
     /// Of the cell that is followed, to tell its changes from those of others.
     cell: Option<(Arc<str>, u64)>,
 }
 
 impl NotebookWatch {
     fn new(view: View, opened: Opened, part: Part) -> Result<Self, ResourceError> {
-        let changes = opened.room.changes();
+        let (changes, events) = (opened.room.changes(), view.pool.events());
         let cell = match part {
             Part::Cell(id) => Some(id),
             Part::CellFile(name) => {
@@ -255,28 +267,36 @@ impl NotebookWatch {
             view,
             opened,
             changes,
+            events,
             cell,
         })
     }
 
-    /// Waits for the next change; whether it was the last one, the room being over. None if the principal
-    /// may not read it any more.
-    async fn changed(&mut self, next: &mut Instant) -> Option<bool> {
+    /// Waits for the next change; whether it was the last one, the room being over or out of the principal's reach.
+    async fn changed(&mut self, next: &mut Instant) -> bool {
         loop {
             let is_over = tokio::select! {
                 changed = self.changes.changed() => changed.is_err(),
                 () = self.opened.room.ended() => true,
+                () = rooms_changed(&mut self.events) => {
+                    if self.is_seen() {
+                        continue;
+                    }
+                    true
+                }
             };
             sleep_until(*next).await;
             self.changes.mark_unchanged();
-            if !self.view.sees(&self.opened.open.server, &self.opened.room.info().path) {
-                return None;
-            }
+            let is_over = is_over || !self.is_seen();
             if is_over || self.is_other() {
                 *next = Instant::now() + PACE;
-                return Some(is_over);
+                return is_over;
             }
         }
+    }
+
+    fn is_seen(&self) -> bool {
+        self.view.sees(&self.opened.open.server, &self.opened.room.info().path)
     }
 
     fn is_other(&mut self) -> bool {
@@ -286,6 +306,17 @@ impl NotebookWatch {
         // A cell that is gone has changed, once.
         let now = fingerprint(&self.opened, id).unwrap_or_default();
         std::mem::replace(known, now) != now
+    }
+}
+
+/// Waits until a room was opened, ended or renamed, or that may have been missed.
+async fn rooms_changed(events: &mut broadcast::Receiver<PoolEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(PoolEvent::Room { .. }) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Ok(PoolEvent::Current { .. } | PoolEvent::Renamed(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => pending().await,
+        }
     }
 }
 

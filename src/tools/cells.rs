@@ -96,13 +96,28 @@ pub(super) async fn notebook(
     Ok((server, path, room))
 }
 
+/// Whether what a call changes is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exec {
+    Wanted,
+    Unwanted,
+    /// It would be, but for the permission.
+    Forbidden,
+}
+
+impl Exec {
+    /// What a call says that was not asked for less and still did less.
+    pub(super) const FORBIDDEN: &str = "not executed, since the permission `execute` is missing";
+}
+
 /// Whether a call wants what it changed to be executed. Without the permission to execute, a call that does not say
 /// so is taken to want only the change.
-pub(super) fn wants_exec(call: &Call, exec: Option<bool>) -> Result<bool, ToolError> {
+pub(super) fn wants_exec(call: &Call, exec: Option<bool>) -> Result<Exec, ToolError> {
     let may = call.principal().require(Permission::Execute);
-    match exec {
-        Some(true) => may.map(|()| true).map_err(ToolError::from),
-        Some(false) => Ok(false),
-        None => Ok(may.is_ok()),
+    match (exec, may) {
+        (Some(false), _) => Ok(Exec::Unwanted),
+        (_, Ok(())) => Ok(Exec::Wanted),
+        (None, Err(_)) => Ok(Exec::Forbidden),
+        (Some(true), Err(why)) => Err(ToolError::NoExec(why)),
     }
 }

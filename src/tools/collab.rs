@@ -12,6 +12,7 @@ mod session;
 
 use super::{
     Call, Effect, ToolDefinition, ToolError,
+    cells::Run,
     execution::{Disconnect, RunOptions},
 };
 use crate::types::Toolset;
@@ -123,12 +124,23 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
 
 fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
     let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
-    RunOptions::new(
+    let options = RunOptions::new(
         call,
         Some(timeout),
         Disconnect::default(),
         Some(DEFAULT_MAX_CONTENT_LENGTH),
-    )
+    )?;
+    Ok(options.within(DEFAULT_MAX_CONTENT_LENGTH))
+}
+
+/// How to go on with an execution that is not over.
+fn follow_up(run: Option<&Run>) -> &'static str {
+    match run.is_some_and(Run::is_open) {
+        true => {
+            " get_execution and cancel_execution can be called here although they are not listed; get_notebook shows the outputs as they come."
+        }
+        false => "",
+    }
 }
 
 /// What was done, with the reminder of where it can be seen that this vocabulary gives after every edit.

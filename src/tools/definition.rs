@@ -40,6 +40,8 @@ pub struct ToolDefinition {
     pub description: &'static str,
     /// Where it is offered; its own first.
     pub toolsets: Vec<Toolset>,
+    /// In which it can be called as well, without being listed.
+    pub answers_in: &'static [Toolset],
     pub permission: Permission,
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
@@ -81,6 +83,7 @@ impl ToolDefinition {
             aliases: &[],
             description,
             toolsets: vec![toolset],
+            answers_in: &[],
             permission,
             effect,
             input_schema,
@@ -97,6 +100,12 @@ impl ToolDefinition {
     /// Offers the tool in another toolset too, whose vocabulary has the same name for it.
     pub(super) fn also_in(mut self, toolset: Toolset) -> Self {
         self.toolsets.push(toolset);
+        self
+    }
+
+    /// Has the tool answer under toolsets that do not list it, since what they list tells of it.
+    pub(super) fn answers_in(mut self, toolsets: &'static [Toolset]) -> Self {
+        self.answers_in = toolsets;
         self
     }
 

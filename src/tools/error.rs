@@ -20,6 +20,8 @@ pub enum ToolError {
     Path(#[from] PathError),
     #[error(transparent)]
     Access(#[from] AccessError),
+    #[error("{0}; nothing was changed, and exec=false makes the change without executing")]
+    NoExec(AccessError),
     #[error(transparent)]
     Server(#[from] UnknownServer),
     #[error(transparent)]
@@ -63,7 +65,7 @@ impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
-            Self::Access(_) => ErrorKind::Forbidden,
+            Self::Access(_) | Self::NoExec(_) => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Renamed { .. } => ErrorKind::NotFound,

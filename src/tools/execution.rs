@@ -15,6 +15,9 @@ pub(super) use shown::{Asked, CellResult, RunOptions, RunResult};
 pub(super) use take::{Taken, resumed};
 pub(super) use wait::Disconnect;
 
+/// Vocabularies that have no word for following an execution, which goes on all the same.
+const OTHER_WORDS: &[Toolset] = &[Toolset::Collab, Toolset::Classic];
+
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let execution = Toolset::Execution;
     vec![
@@ -32,7 +35,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             // It may answer what code asks, so that it is no mere reading.
             Effect::Open,
             track::get_execution,
-        ),
+        )
+        .answers_in(OTHER_WORDS),
         ToolDefinition::new(
             execution,
             "list_executions",
@@ -46,6 +50,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Interrupts an execution, or takes it out of the queue.",
             Effect::Execute,
             track::cancel_execution,
-        ),
+        )
+        .answers_in(OTHER_WORDS),
     ]
 }

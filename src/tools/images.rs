@@ -1,10 +1,15 @@
 //! Images for models: small enough to look at, or left out with a reason, and never cut.
 
-use std::{io::Cursor, panic::catch_unwind};
+use std::{borrow::Cow, io::Cursor, panic::catch_unwind};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use image::{
-    DynamicImage, ImageFormat, ImageReader, ImageResult, Limits, codecs::jpeg::JpegEncoder, imageops::FilterType,
+    DynamicImage, ImageFormat, ImageReader, ImageResult, Limits,
+    codecs::{
+        jpeg::JpegEncoder,
+        png::{CompressionType, FilterType as RowFilter, PngEncoder},
+    },
+    imageops::FilterType,
 };
 
 /// What may be shown to a model as an image. SVG is text to it.
@@ -111,8 +116,19 @@ fn encode(image: &DynamicImage, format: ImageFormat) -> ImageResult<(Vec<u8>, &'
         image.to_rgb8().write_with_encoder(encoder)?;
         return Ok((bytes, "image/jpeg"));
     }
-    image.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)?;
+    // Smoothing while scaling makes a PNG harder to compress, and every byte is sent to a model.
+    let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Best, RowFilter::Adaptive);
+    lean(image).write_with_encoder(encoder)?;
     Ok((bytes, "image/png"))
+}
+
+/// An image without the channels that say nothing: most plots have an alpha channel and nothing to see through.
+fn lean(image: &DynamicImage) -> Cow<'_, DynamicImage> {
+    let is_opaque = |image: &DynamicImage| image.to_rgba8().pixels().all(|pixel| pixel[3] == u8::MAX);
+    match image.color().has_alpha() && is_opaque(image) {
+        true => Cow::Owned(DynamicImage::ImageRgb8(image.to_rgb8())),
+        false => Cow::Borrowed(image),
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +178,33 @@ mod tests {
         assert_eq!((size_of(&wide), wide.mime), ((100, 25), "image/png"));
         let high = fit(&drawn(100, 200, ImageFormat::Jpeg), &LIMITS).expect("scaled");
         assert_eq!((size_of(&high), high.mime), ((25, 50), "image/jpeg"));
+    }
+
+    #[test]
+    fn a_scaled_plot_is_compressed_well() {
+        // A line on white with an alpha channel, as plots are.
+        let pixel = |x: u32, y: u32| {
+            let line = 200.0 + 120.0 * (f64::from(x) / 60.0).sin();
+            if (f64::from(y) - line).abs() < 2.0 {
+                image::Rgba([31, 119, 180, 255])
+            } else {
+                image::Rgba([255; 4])
+            }
+        };
+        let image = DynamicImage::ImageRgba8(image::RgbaImage::from_fn(800, 400, pixel));
+        let (whole, _) = encode(&image, ImageFormat::Png).expect("an image");
+        let limits = ImageLimits {
+            max_width: 700,
+            max_height: 700,
+            ..LIMITS
+        };
+        let fitted = fit(&BASE64_STANDARD.encode(&whole), &limits).expect("scaled");
+        let scaled = BASE64_STANDARD.decode(&fitted.data).expect("base64");
+        let mut fast = Cursor::new(Vec::new());
+        let smaller = image.resize(700, 700, FilterType::Triangle);
+        smaller.write_to(&mut fast, ImageFormat::Png).expect("an image");
+        let fast = fast.into_inner().len();
+        assert!(scaled.len() * 4 < fast * 3, "{} of {fast} bytes", scaled.len());
     }
 
     #[test]

@@ -125,6 +125,58 @@ async fn nobody_hears_of_notebooks_outside_of_their_path_rules() {
 }
 
 #[tokio::test]
+async fn who_loses_a_notebook_is_told_once_and_can_watch_it_again() {
+    let folder = lab().folder();
+    let rules = format!("paths = [\"{0}/**\", \"!{0}/secret/**\"]", folder.name);
+    let config = format!("{}{}{}", lab_server("lab"), everything(), token("bob", &rules));
+    let gateway = Gateway::configured(&config).await;
+    folder.write("secret/other.ipynb", &notebook(&["x"]));
+    for era in ERAS {
+        let ana = Agent::connect(&gateway, era).await;
+        let bob = Agent::with_token(&gateway, "token-of-bob", era).await;
+        let (open, secret) = (
+            folder.write(&format!("{era:?}.ipynb"), &notebook(&["mine"])),
+            folder.path(&format!("secret/{era:?}.ipynb")),
+        );
+        let (session, id) = opened(&ana, &open).await;
+        let uri = format!("notebook://{session}/{id}");
+        let mut watcher = Watcher::start(&bob, era, &[&uri, "notebook://list"]).await;
+        while watcher.next().await.is_some() {}
+        let rename = async |from: &str, to: &str| {
+            let arguments = json!({ "path": from, "newPath": to });
+            ana.call("rename_document", arguments).await.ok();
+        };
+        rename(&open, &secret).await;
+        let mut told = Vec::new();
+        while let Some(notice) = watcher.next().await {
+            let what = notice["params"]["uri"].as_str().unwrap_or("list_changed");
+            told.push(what.replace(&uri, "it"));
+        }
+        told.sort();
+        assert_eq!(told, ["it", "list_changed", "notebook://list"]);
+        let edit = async |path: &str, content: &str| {
+            let edit = json!([{ "range": { "cell_id": "c0" }, "content": content }]);
+            let arguments = json!({ "path": path, "modifications": edit, "exec": false });
+            ana.call("modify_nb_cells", arguments).await.ok();
+        };
+        edit(&secret, "hidden").await;
+        assert_eq!(watcher.next().await, None, "nothing is told of what is hidden");
+        rename(&secret, &open).await;
+        watcher.list_changed().await;
+        let mut again = match era {
+            Era::Legacy => {
+                let answer = bob.request("resources/subscribe", json!({ "uri": uri })).await;
+                assert!(answer["error"].is_null(), "{answer}");
+                watcher
+            }
+            Era::Modern => Watcher::start(&bob, era, &[&uri]).await,
+        };
+        edit(&open, "seen").await;
+        again.updated(&uri).await;
+    }
+}
+
+#[tokio::test]
 async fn who_listens_is_told_what_there_is_to_hear_of() {
     let folder = lab().folder();
     let secret = folder.write("secret/b.ipynb", &notebook(&["hidden"]));

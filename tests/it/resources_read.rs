@@ -65,6 +65,11 @@ async fn executions_follow_a_renamed_notebook() {
         ran["execution_id"].as_str().expect("an id")
     );
     agent.read(&execution).await;
+    let shape =
+        json!({ "type": "ref/resource", "uri": "notebook://{session_id}/{notebook_id}/executions/{execution_id}" });
+    let known = json!({ "session_id": before["sessionId"], "notebook_id": before["notebookId"] });
+    let completed = agent.complete(shape, "execution_id", "", known).await;
+    assert_eq!(json!(completed), json!([ran["execution_id"]]));
     let rename = json!({ "path": old, "newPath": new });
     agent.call("rename_document", rename).await.ok();
     let text = agent.read(&execution).await["text"].to_string();

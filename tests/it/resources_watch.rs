@@ -243,6 +243,16 @@ async fn what_is_watched_stays_open_and_closes_when_nobody_watches() {
 }
 
 #[tokio::test]
+async fn listing_resources_keeps_none_of_them_open() {
+    let scene = scene(Era::Modern, "[sessions]\nidle_timeout = \"500ms\"\n").await;
+    eventually("it is closed though it is listed all the time", async || {
+        let listed = Value::from(scene.agent.resources().await).to_string();
+        (!listed.contains(&scene.uri)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_end_of_a_session_ends_its_subscriptions() {
     let scene = scene(Era::Legacy, "[sessions]\nidle_timeout = \"500ms\"\n").await;
     let watcher = Watcher::start(&scene.agent, Era::Legacy, &[&scene.uri]).await;

@@ -181,11 +181,15 @@ async fn permissions_hold_in_this_vocabulary_too() {
         updated["executed"], false,
         "who may not execute and does not ask for it only edits"
     );
+    says(&updated, "not executed, since the permission `execute` is missing");
     let asked = bob
         .call("batch_update_notebook_cells", merged(update, json!({ "exec": true })))
         .await
         .error();
-    assert!(asked.contains("`execute`"), "{asked}");
+    assert!(asked.contains("`execute`") && asked.contains("exec=false"), "{asked}");
+    let asked = json!({ "path": path, "cell_ids": ["c0"], "exec": true });
+    let asked = bob.call("batch_delete_notebook_cells", asked).await.error();
+    assert!(asked.contains("`execute`") && asked.contains("exec=false"), "{asked}");
     let deleted = bob
         .call(
             "batch_delete_notebook_cells",
@@ -197,6 +201,7 @@ async fn permissions_hold_in_this_vocabulary_too() {
         (&deleted["executed"], &deleted["results"][0]["cell_id"]),
         (&json!(false), &json!("c0"))
     );
+    says(&deleted, "not executed, since the permission `execute` is missing");
     let reader = Agent::connect_to(&gateway.url("/mcp?toolsets=collab&readonly=true"), TOKEN, Era::Legacy).await;
     let reading = [
         "list_documents",

@@ -40,6 +40,8 @@ use super::{
 };
 
 const OBSERVER: &str = "gateway";
+/// As many ids are named to who asked for a cell that is not there.
+const SOME_IDS: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpdateError {
@@ -168,6 +170,16 @@ impl Document {
 
     pub(super) fn id_at(&self, position: usize) -> Option<&str> {
         self.order.get(position).map(|entry| &*entry.id)
+    }
+
+    /// The ids of the first cells, and whether there are more.
+    pub(super) fn some_ids(&self) -> String {
+        let some: Vec<&str> = self.cell_ids().take(SOME_IDS).collect();
+        match self.cell_count() {
+            0 => "none".to_owned(),
+            count if count > SOME_IDS => some.join(", ") + ", ...",
+            _ => some.join(", "),
+        }
     }
 
     fn cell_ids(&self) -> impl Iterator<Item = &str> {

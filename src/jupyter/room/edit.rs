@@ -117,8 +117,8 @@ pub enum Edit {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    #[error("there is no cell {id:?}; the notebook has {count} cells, read it again for their ids")]
-    UnknownCell { id: String, count: usize },
+    #[error("there is no cell {id:?}; the notebook has {count} cells ({some}), read it again for their ids")]
+    UnknownCell { id: String, count: usize, some: String },
     #[error("position {position} is out of range; allowed: 0 to {length}")]
     Position { position: usize, length: usize },
     #[error("{length} characters from position {position} reach beyond the end; the text has {available} from there")]

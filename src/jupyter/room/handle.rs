@@ -73,6 +73,8 @@ pub struct Looked {
 pub trait CellOrder {
     fn count(&self) -> usize;
     fn position_of(&self, cell: &str) -> Option<usize>;
+    /// Of the first cells, for those who asked for one that is not there.
+    fn some_ids(&self) -> String;
 }
 
 impl CellOrder for Document {
@@ -82,6 +84,10 @@ impl CellOrder for Document {
 
     fn position_of(&self, cell: &str) -> Option<usize> {
         Self::position_of(self, cell)
+    }
+
+    fn some_ids(&self) -> String {
+        Self::some_ids(self)
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Notebook, notebook,
+    Exec, Notebook, notebook,
     select::{Range, check_positions, positions},
 };
 use crate::{
@@ -71,9 +71,22 @@ impl Run {
         self.execution_results.iter().filter(|cell| cell.has_begun()).count()
     }
 
+    pub(in crate::tools) fn is_open(&self) -> bool {
+        matches!(self.status, "queued" | "running" | "input_required")
+    }
+
     /// Whether anything was executed, or still will be.
     pub(in crate::tools) fn is_executed(&self) -> bool {
-        matches!(self.status, "queued" | "running" | "input_required") || self.executed_cells() > 0
+        self.is_open() || self.executed_cells() > 0
+    }
+
+    /// What was done about the cells, as far as it got.
+    pub(in crate::tools) fn did(&self) -> &'static str {
+        match (self.executed_cells(), self.is_executed()) {
+            (0, true) => "queued cells",
+            (0, false) => "tried to execute cells",
+            _ => "executed cells",
+        }
     }
 
     pub(in crate::tools) fn results(&self) -> &[CellResult] {
@@ -111,7 +124,10 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     .await?;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
-        message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
+        message: message(&match (run.executed_cells(), run.status) {
+            (0, status) if status != "completed" => format!("Tried to execute {executed_ranges} cell ranges"),
+            _ => format!("Successfully executed {executed_ranges} cell ranges"),
+        }),
         executed_ranges,
         executed_cells: run.executed_cells(),
         run,
@@ -210,7 +226,7 @@ pub(in crate::tools) async fn edit_cells(
 /// changes nothing again.
 pub(in crate::tools) async fn change_and_run<T>(
     call: &Call,
-    wanted: bool,
+    exec: Exec,
     options: RunOptions,
     done: &str,
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
@@ -219,6 +235,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     let (taken, change) = match resumed(call).await? {
         Some(taken) => (taken, None),
         None => {
+            let wanted = exec == Exec::Wanted;
             if wanted {
                 // Refused before anything is changed, so that whoever tries again does not change it twice.
                 call.engine().has_room(&call.claim())?;
@@ -229,8 +246,13 @@ pub(in crate::tools) async fn change_and_run<T>(
                 stop_on_error: true,
             };
             if code_cells(&room, &wanted.cells).is_empty() {
+                let forbidden = exec == Exec::Forbidden && !code_cells(&room, &change.cell_ids).is_empty();
+                let done = match forbidden {
+                    true => format!("{done}, {}", Exec::FORBIDDEN),
+                    false => done.to_owned(),
+                };
                 return Ok(Ran {
-                    value: answered((done.to_owned(), Some(change), None)),
+                    value: answered((done, Some(change), None)),
                     images: Vec::new(),
                     is_failure: false,
                     open: None,
@@ -244,7 +266,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     };
     let result = RunResult::of(call, taken, options).await?;
     Ok(ran(result, |run, message| {
-        answered((message(&format!("{done} and executed cells")), change, Some(run)))
+        answered((message(&format!("{done} and {}", run.did())), change, Some(run)))
     }))
 }
 
@@ -289,5 +311,27 @@ pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn 
         images: result.images,
         is_failure,
         open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_ran_is_not_called_executed() {
+        let did = |status| {
+            let run = Run {
+                execution_id: "e".to_owned(),
+                status,
+                execution_results: Vec::new(),
+                input_request: None,
+            };
+            run.did()
+        };
+        assert_eq!(
+            (did("failed"), did("cancelled"), did("queued")),
+            ("tried to execute cells", "tried to execute cells", "queued cells")
+        );
     }
 }

@@ -19,6 +19,12 @@ static SCALING: Semaphore = Semaphore::const_new(2);
 
 /// Characters of what an error says, which is told however much was put out before it.
 const MIN_ERROR: usize = 200;
+/// Metadata up to this size goes along with its cell or output; more is counted as what they say is.
+const SMALL_METADATA: usize = 200;
+/// Where there is one limit for all, what a cell or an output takes besides its text, in characters.
+const PLACE: usize = 50;
+/// As many of them are shown however small the limit is.
+const MIN_PLACES: usize = 20;
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct ShownCell {
@@ -37,11 +43,18 @@ pub(in crate::tools) struct ShownCell {
 struct CellTruncation {
     source: bool,
     outputs: Vec<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    metadata: bool,
 }
 
 impl ShownCell {
     pub(in crate::tools) fn is_truncated(&self) -> bool {
-        self.truncated.source || self.truncated.outputs.contains(&true)
+        self.truncated.source || self.truncated.outputs.contains(&true) || self.truncated.metadata
+    }
+
+    /// Whether its metadata was too large to be shown.
+    pub(in crate::tools) fn lacks_metadata(&self) -> bool {
+        self.truncated.metadata
     }
 }
 
@@ -70,6 +83,14 @@ impl Limit {
     fn is_spent(self) -> bool {
         matches!(self, Self::All(0))
     }
+
+    /// How many cells and outputs there may be, even of those that are empty.
+    fn places(self) -> usize {
+        match self {
+            Self::Each(_) => usize::MAX,
+            Self::All(max) => (max / PLACE).max(MIN_PLACES),
+        }
+    }
 }
 
 /// Cells cut to a limit, and their images.
@@ -81,11 +102,13 @@ pub(in crate::tools) async fn show_all(
     let illustrated = cells.iter().any(|(_, cell)| has_images(&cell.outputs));
     illustrate(illustrated, limits, move |images| {
         let mut shown = Vec::with_capacity(cells.len());
+        let mut places = limit.places();
         for (index, cell) in cells {
             let has_text = !cell.source.is_empty() || !cell.outputs.is_empty();
-            if limit.is_spent() && has_text {
+            if places == 0 || limit.is_spent() && has_text {
                 break;
             }
+            places = places.saturating_sub(1 + cell.outputs.len());
             shown.push(show(index, cell, &mut limit, images));
         }
         shown
@@ -95,7 +118,10 @@ pub(in crate::tools) async fn show_all(
 
 /// How many characters of cells a model would read.
 pub(in crate::tools) fn text_length(cells: &[(usize, Cell)]) -> usize {
-    let length = |cell: &Cell| cell.source.chars().count() + cell.outputs.iter().map(text_size).sum::<usize>();
+    let length = |cell: &Cell| {
+        let outputs: usize = cell.outputs.iter().map(text_size).sum();
+        cell.source.chars().count() + outputs + metadata_size(&cell.metadata)
+    };
     cells.iter().map(|(_, cell)| length(cell)).sum()
 }
 
@@ -145,19 +171,50 @@ fn show(index: usize, cell: Cell, limit: &mut Limit, images: &mut Images) -> Sho
         show_output(output, allowance, images)
     };
     let (outputs, cut) = cell.outputs.into_iter().map(&mut show_output).unzip();
+    let mut metadata = cell.metadata;
+    let size = metadata_size(&metadata);
+    let lacks_metadata = drop_large(&mut metadata, size, limit.allowance());
+    limit.spend(|| size);
     ShownCell {
         index,
         id: cell.id,
         cell_type: cell.cell_type,
         source: source.text,
-        metadata: cell.metadata,
+        metadata,
         execution_count: cell.execution_count,
         outputs,
         truncated: CellTruncation {
             source: source.truncated,
             outputs: cut,
+            metadata: lacks_metadata,
         },
     }
+}
+
+/// How much metadata counts. An estimate, since writing it out only to measure it would cost more than all the rest.
+fn metadata_size(metadata: &Value) -> usize {
+    Some(extent(metadata))
+        .filter(|size| *size > SMALL_METADATA)
+        .unwrap_or(0)
+}
+
+/// About how long a value is when it is written out.
+fn extent(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| extent(item) + 1).sum(),
+        Value::Object(members) => members.iter().map(|(name, item)| name.len() + extent(item) + 4).sum(),
+    }
+}
+
+/// Metadata is whole or empty: parts of it mean nothing.
+fn drop_large(metadata: &mut Value, size: usize, max: usize) -> bool {
+    let is_large = size > max;
+    if is_large {
+        *metadata = Value::Object(Map::new());
+    }
+    is_large
 }
 
 /// The outputs of a cell within one limit for all of them, as answers about executions show them.
@@ -168,15 +225,21 @@ pub(in crate::tools) struct ShownOutputs {
     pub(in crate::tools) original_size: usize,
 }
 
-/// The outputs of some cells, each cut to `max` characters in all, and their images.
+/// The outputs of some cells and their images: of each cell at most `max` characters, of all cells at most `total`.
 pub(in crate::tools) async fn show_outputs(
     cells: Vec<Vec<Value>>,
     max: usize,
+    total: usize,
     limits: ImageLimits,
 ) -> Result<(Vec<ShownOutputs>, Vec<Block>), ToolError> {
     let illustrated = cells.iter().any(|outputs| has_images(outputs));
     illustrate(illustrated, limits, move |images| {
-        let show = |outputs| show_within(outputs, max, images);
+        let mut left = total;
+        let show = |outputs| {
+            let shown = show_within(outputs, max.min(left), images);
+            left = left.saturating_sub(shown.original_size.min(max));
+            shown
+        };
         cells.into_iter().map(show).collect()
     })
     .await
@@ -202,16 +265,17 @@ fn show_within(outputs: Vec<Value>, max: usize, images: &mut Images) -> ShownOut
 /// How many characters of an output a model would read.
 fn text_size(output: &Value) -> usize {
     let characters = |value: &Value| joined(value).chars().count();
-    match output.get("output_type").and_then(Value::as_str) {
-        Some("stream") => output.get("text").map_or(0, characters),
-        Some("error") => output
-            .get("traceback")
-            .map_or(0, |lines| without_ansi(&joined(lines)).chars().count()),
+    let plain = |value: &Value| without_ansi(&joined(value)).chars().count();
+    let size = |member: &str, size: &dyn Fn(&Value) -> usize| output.get(member).map_or(0, size);
+    let text = match output.get("output_type").and_then(Value::as_str) {
+        Some("stream") => size("text", &characters),
+        Some("error") => size("traceback", &plain) + size("evalue", &plain),
         _ => output.get("data").and_then(Value::as_object).map_or(0, |data| {
             let texts = data.iter().filter(|(mime, _)| !is_image(mime));
             texts.map(|(_, value)| characters(value)).sum()
         }),
-    }
+    };
+    text + size("metadata", &metadata_size)
 }
 
 fn show_output(output: Value, max: usize, images: &mut Images) -> (Value, bool) {
@@ -228,16 +292,33 @@ fn show_output(output: Value, max: usize, images: &mut Images) -> (Value, bool) 
         }
         _ => {
             if let Some(Value::Object(data)) = output.get_mut("data") {
-                for (mime, value) in data {
-                    cut |= show_data(mime, value, max, images);
-                }
+                cut |= show_bundle(data, max, images);
             }
         }
+    }
+    if let Some(metadata) = output.get_mut("metadata") {
+        let size = metadata_size(metadata);
+        cut |= drop_large(metadata, size, max);
     }
     (Value::Object(output), cut)
 }
 
-/// Errors carry the names of both conventions, and a traceback without colour codes.
+/// The same thing in several types shares one limit; what is shortest to read comes first.
+fn show_bundle(data: &mut Map<String, Value>, max: usize, images: &mut Images) -> bool {
+    let mut left = max;
+    let mut cut = false;
+    let (plain, rich): (Vec<_>, Vec<_>) = data.iter_mut().partition(|(mime, _)| *mime == "text/plain");
+    for (mime, value) in plain.into_iter().chain(rich) {
+        cut |= show_data(mime, value, left, images);
+        if !is_image(mime) {
+            left = left.saturating_sub(extent(value));
+        }
+    }
+    cut
+}
+
+/// Errors carry the names of both conventions, and a traceback without colour codes. What the error says stands there
+/// twice and at the end of most tracebacks, so it is cut where it is long.
 fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
     let lines = output
         .get("traceback")
@@ -245,21 +326,26 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
         .cloned()
         .unwrap_or_default();
     let plain: Vec<String> = lines.iter().filter_map(Value::as_str).map(without_ansi).collect();
-    let value = output.get("evalue").and_then(Value::as_str).unwrap_or_default();
-    let value = truncate(without_ansi(value), max.max(MIN_ERROR));
+    let text = |member: &str| without_ansi(output.get(member).and_then(Value::as_str).unwrap_or_default());
+    let name = truncate(text("ename"), MIN_ERROR);
+    let value = truncate(text("evalue"), (max / 4).max(MIN_ERROR));
     let traceback = truncate(
         plain.join("\n"),
-        max.saturating_sub(value.text.chars().count()).max(max / 2),
+        max.saturating_sub(2 * value.text.chars().count()).max(max / 2),
     );
-    output.insert("name".to_owned(), output.get("ename").cloned().unwrap_or_default());
-    for member in ["value", "evalue"] {
-        output.insert(member.to_owned(), value.text.as_str().into());
+    for (member, text) in [
+        ("name", &name.text),
+        ("ename", &name.text),
+        ("value", &value.text),
+        ("evalue", &value.text),
+    ] {
+        output.insert(member.to_owned(), text.as_str().into());
     }
     output.insert(
         "traceback".to_owned(),
         traceback.text.split('\n').map(str::to_owned).collect(),
     );
-    value.truncated || traceback.truncated
+    name.truncated || value.truncated || traceback.truncated
 }
 
 fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> bool {
@@ -274,7 +360,29 @@ fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> 
         }
         return cut.truncated;
     }
-    shorten(value, max)
+    if is_text(mime) {
+        return shorten(value, max);
+    }
+    show_whole(value, max)
+}
+
+/// Whether a part of it is of use.
+fn is_text(mime: &str) -> bool {
+    let ends = ["json", "xml", "javascript", "latex"];
+    mime.starts_with("text/") || ends.iter().any(|end| mime.ends_with(end))
+}
+
+/// Base64 and whatever else is no text: half of it is nothing.
+fn show_whole(value: &mut Value, max: usize) -> bool {
+    let text = joined(value);
+    let size = text.chars().count();
+    let is_large = size > max;
+    if is_large {
+        *value = json!(format!("[left out: it is too large, {size} characters]"));
+    } else if value.is_array() {
+        *value = text.into();
+    }
+    is_large
 }
 
 /// An image becomes a block of its own, whole, or is left out; half of one is nothing.
@@ -349,6 +457,116 @@ mod tests {
         );
         let (value, cut, _) = shown(json!({ "output_type": "stream", "text": ["a\n", "b"] }), 40);
         assert!(!cut && value["text"] == "a\nb");
+    }
+
+    #[test]
+    fn what_is_no_text_is_whole_or_left_out() {
+        let pdf = |size: usize| json!({ "output_type": "display_data", "data": { "application/pdf": ["J".repeat(size), "K"], "text/plain": "a document" } });
+        let (value, cut, _) = shown(pdf(100), 200);
+        assert!(!cut && value["data"]["application/pdf"] == format!("{}K", "J".repeat(100)));
+        let (value, cut, _) = shown(pdf(300), 200);
+        assert_eq!(
+            value["data"],
+            json!({ "application/pdf": "[left out: it is too large, 301 characters]", "text/plain": "a document" })
+        );
+        assert!(cut);
+    }
+
+    #[test]
+    fn the_types_of_an_output_share_its_limit() {
+        let data =
+            json!({ "text/html": "h".repeat(900), "text/latex": "l".repeat(900), "text/plain": "p".repeat(900) });
+        let (value, cut, _) = shown(json!({ "output_type": "execute_result", "data": data }), 1000);
+        assert!(cut && value["data"]["text/plain"] == "p".repeat(900));
+        assert!(value.to_string().len() < 1200, "{value}");
+    }
+
+    #[test]
+    fn large_metadata_is_left_out_and_small_is_free() {
+        let output = |metadata: Value| json!({ "output_type": "display_data", "data": {}, "metadata": metadata });
+        let small = json!({ "trusted": true, "image/png": { "width": 20 } });
+        let (value, cut, _) = shown(output(small.clone()), 4);
+        assert!(!cut && value["metadata"] == small && text_size(&output(small)) == 0);
+        let large = output(json!({ "a": ["x".repeat(500)] }));
+        assert!(text_size(&large) >= 500);
+        let (value, cut, _) = shown(large, 400);
+        assert!(cut && value["metadata"] == json!({}));
+    }
+
+    #[test]
+    fn a_long_error_is_within_the_limit() {
+        let long = "e".repeat(10_000);
+        let output = json!({ "output_type": "error", "ename": long, "evalue": long, "traceback": [long, long] });
+        assert_eq!(text_size(&output), 30_000);
+        let (value, cut, _) = shown(output, 2000);
+        assert!(cut && value.to_string().len() < 2700, "{}", value.to_string().len());
+    }
+
+    fn cell(source: &str, metadata: Value, outputs: Vec<Value>) -> Cell {
+        Cell {
+            id: "c".to_owned(),
+            cell_type: "code".to_owned(),
+            source: source.to_owned(),
+            metadata,
+            execution_count: Value::Null,
+            outputs,
+            attachments: None,
+            execution_state: String::new(),
+        }
+    }
+
+    async fn all(cells: Vec<Cell>, limit: Limit) -> Vec<ShownCell> {
+        let limits = ImageLimits {
+            enabled: true,
+            max_width: 700,
+            max_height: 700,
+            max_bytes: 1 << 20,
+        };
+        let cells = cells.into_iter().enumerate().collect();
+        let (shown, _) = show_all(cells, limit, limits).await.expect("shown");
+        shown
+    }
+
+    #[tokio::test]
+    async fn one_limit_holds_for_metadata_errors_and_empty_cells() {
+        let max = 10_000;
+        let heavy = || json!({ "notes": "n".repeat(3000) });
+        let error = json!({ "output_type": "error", "ename": "E", "evalue": "v".repeat(6000), "traceback": [] });
+        let output = json!({ "output_type": "display_data", "data": {}, "metadata": heavy() });
+        for cells in [
+            (0..50).map(|_| cell("x", heavy(), Vec::new())).collect::<Vec<_>>(),
+            (0..50).map(|_| cell("x", json!({}), vec![output.clone()])).collect(),
+            (0..50).map(|_| cell("x", json!({}), vec![error.clone()])).collect(),
+            (0..50_000).map(|_| cell("", json!({}), Vec::new())).collect(),
+        ] {
+            let count = cells.len();
+            let shown = all(cells, Limit::All(max)).await;
+            assert!(shown.len() < count || shown.iter().any(ShownCell::is_truncated));
+            let size = serde_json::to_string(&shown).expect("json").len();
+            assert!(size < 4 * max, "{size} characters of {count} cells");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_limit_for_each_holds_for_metadata_too() {
+        let cells = vec![cell("x", json!({ "notes": "n".repeat(3000) }), Vec::new())];
+        let shown = all(cells, Limit::Each(2048)).await;
+        assert!(shown[0].lacks_metadata() && shown[0].metadata == json!({}));
+    }
+
+    #[tokio::test]
+    async fn cells_can_share_a_total() {
+        let limits = ImageLimits {
+            enabled: true,
+            max_width: 700,
+            max_height: 700,
+            max_bytes: 1 << 20,
+        };
+        let cells = vec![vec![json!({ "output_type": "stream", "text": "x".repeat(900) })]; 6];
+        let (shown, _) = show_outputs(cells, 1000, 1000, limits).await.expect("shown");
+        let length = |shown: &ShownOutputs| shown.outputs[0]["text"].as_str().map_or(0, str::len);
+        assert_eq!(shown.iter().map(length).sum::<usize>(), 1000);
+        assert!(!shown[0].truncated && shown[5].truncated && shown[5].original_size == 900);
     }
 
     #[test]

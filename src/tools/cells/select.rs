@@ -101,7 +101,8 @@ impl Range {
             (None, None, Some(id)) => match cells.position_of(id) {
                 Some(position) => Ok(position..position + 1),
                 None => Err(format!(
-                    "no cell {id:?}; the notebook has {count} cells, read it again for their ids"
+                    "no cell {id:?}; the notebook has {count} cells ({}), read it again for their ids",
+                    cells.some_ids()
                 )),
             },
             (Some(start), end, None) => {

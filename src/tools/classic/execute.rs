@@ -16,7 +16,7 @@ use crate::{
     jupyter::room::Edit,
     tools::{
         Call, ToolError,
-        cells::{Change, Run, RunCells, change_and_run, check_positions, ran, run_cells},
+        cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, ran, run_cells},
         execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
         output::{Ran, RanWithBlocks},
     },
@@ -145,7 +145,15 @@ pub(super) async fn append_execute_code_cell(
             run,
         }
     };
-    let ran = change_and_run(&call, true, options, "Successfully appended 1 cell", changes, answered).await?;
+    let ran = change_and_run(
+        &call,
+        Exec::Wanted,
+        options,
+        "Successfully appended 1 cell",
+        changes,
+        answered,
+    )
+    .await?;
     Ok(in_words(ran))
 }
 
@@ -187,12 +195,12 @@ fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
         texts.extend(run.results().iter().flat_map(|result| &result.outputs).map(output_text));
         texts.extend(ran.open.as_ref().map(|open| match &open.question {
             Some(question) => format!(
-                "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...) of the toolset `execution`]",
+                "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...), which can be called although it is not listed here]",
                 question.prompt,
                 run.execution_id()
             ),
             None => format!(
-                "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution of the toolset `execution` waits for its end]",
+                "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution waits for its end and cancel_execution ends it; both can be called although they are not listed here]",
                 run.execution_id(),
                 ran.value.cell_index.map_or("", |_| "read_cell shows what it puts into the notebook, "),
             ),

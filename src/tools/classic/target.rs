@@ -56,9 +56,9 @@ impl Notebook {
 
 /// Where a connected notebook is now, as far as that is known: people rename files while agents work in them.
 pub(super) fn current_path(call: &Call, connection: &Connection) -> DocPath {
-    match call.pool().lease_session(&connection.session_id) {
+    match call.pool().session(&connection.session_id) {
         // One that was moved to where the caller may not go is gone as far as they can tell.
-        Some((open, _)) if call.principal().may_touch(&open.info.path) => open.info.path,
+        Some(open) if call.principal().may_touch(&open.info.path) => open.info.path,
         _ => connection.path.clone(),
     }
 }

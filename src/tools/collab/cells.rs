@@ -41,7 +41,7 @@ impl Changed {
             None => (Vec::new(), None),
         };
         Self {
-            description: super::edited(done, "create_notebook_session"),
+            description: super::edited(done, "create_notebook_session") + super::follow_up(run.as_ref()),
             results,
             executed: run.as_ref().is_some_and(Run::is_executed),
             edited,

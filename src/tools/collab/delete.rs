@@ -8,7 +8,7 @@ use crate::{
     jupyter::room::Room,
     tools::{
         Call, ToolError,
-        cells::{Notebook, delete_cells, execute_and_delete, ran, wants_exec},
+        cells::{Exec, Notebook, delete_cells, execute_and_delete, ran, wants_exec},
         output::Ran,
     },
 };
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments) -> Result<Ran<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
-    let wanted = wants_exec(&call, arguments.exec)?;
+    let exec = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
         arguments.start_index,
         arguments.end_index,
@@ -46,11 +46,16 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
     };
     let by_position = selection.is_by_position();
     let choose = |room: &Room| selection.ids(room);
-    let (result, change) = match wanted {
-        true => execute_and_delete(&call, at, options, by_position, choose).await?,
-        false => (None, Some(delete_cells(&call, at, by_position, choose).await?)),
+    let (result, change) = match exec {
+        Exec::Wanted => execute_and_delete(&call, at, options, by_position, choose).await?,
+        Exec::Unwanted | Exec::Forbidden => (None, Some(delete_cells(&call, at, by_position, choose).await?)),
     };
     let done = match &change {
+        Some(change) if exec == Exec::Forbidden => format!(
+            "Deleted {} cells from notebook, {}",
+            change.cell_ids.len(),
+            Exec::FORBIDDEN
+        ),
         Some(change) => format!("Deleted {} cells from notebook", change.cell_ids.len()),
         None if result.as_ref().is_some_and(|result| !result.status.is_finished()) => {
             "Nothing was deleted yet, since cells are executed before; delete them with exec=false".to_owned()

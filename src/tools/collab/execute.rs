@@ -78,6 +78,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
     })
     .await?;
     Ok(ran(result, |run, message| {
+        let follow_up = super::follow_up(Some(&run));
         let mut result = run.execution_results.into_iter().next();
         if let Some(cell) = &mut result {
             // What the whole execution waits for is this one cell's too.
@@ -89,7 +90,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
             "Queued"
         };
         ExecutedCell {
-            description: executed(&message(&format!("{did} cell '{}' in notebook", arguments.cell_id))),
+            description: executed(&message(&format!("{did} cell '{}' in notebook", arguments.cell_id))) + follow_up,
             execution_id: run.execution_id,
             result,
             input_request: run.input_request,
@@ -116,8 +117,13 @@ pub(super) async fn batch_execute_notebook_cells(
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
     Ok(ran(result, |run, message| {
         let executed_cells = run.executed_cells();
+        let mut description = executed(&message(&format!("Executed {executed_cells} cells in notebook")));
+        description += super::follow_up(Some(&run));
+        if run.results().iter().any(CellResult::is_truncated) {
+            description += " Outputs that were cut or left out are marked; get_notebook reads them from the notebook.";
+        }
         ExecutedCells {
-            description: executed(&message(&format!("Executed {executed_cells} cells in notebook"))),
+            description,
             executed_cells,
             run,
         }

@@ -24,6 +24,9 @@ const NOTEBOOK_REMINDER: &str =
 const DOCUMENT_REMINDER: &str =
     " Consider creating a collaboration session (create_document_session) for real-time editing.";
 
+/// Characters of a notebook's own metadata that are shown beside however many of its cells.
+const SMALL_METADATA: usize = 2000;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -69,15 +72,22 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
     } = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
     let content_length = text_length(&cells);
     let (cells, images) = show_all(cells, Limit::All(max), call.images()).await?;
-    // What extensions keep here can be larger than the notebook.
-    let metadata = Some(room.metadata()).filter(|metadata| metadata.to_string().len() <= max);
-    let truncated = metadata.is_none() || cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
+    let metadata = room.metadata();
+    let metadata = fits(&metadata, max, content_length).then_some(metadata);
+    let lacks_metadata = metadata.is_none() || cells.iter().any(ShownCell::lacks_metadata);
+    let truncated = lacks_metadata || cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
     let is_shared = arguments.include_collaboration_state.unwrap_or(true);
     let exceeds = content_length > max;
     let mut description = describe("Notebook", content_length, exceeds.then_some(max));
-    if exceeds {
+    if exceeds || cells.len() < cell_count {
         let shown = format!(" It shows {} of {cell_count} cells.", cells.len());
         description += &shown;
+    }
+    if lacks_metadata {
+        description += " Metadata beyond the limit was left out.";
+    }
+    if truncated && !exceeds && !lacks_metadata && cells.len() == cell_count {
+        description += " Outputs that were cut or left out are marked.";
     }
     if is_shared {
         description += NOTEBOOK_REMINDER;
@@ -95,6 +105,13 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
         collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
     };
     Ok(Illustrated { value, images })
+}
+
+/// Whether a notebook's own metadata is shown. What extensions keep there can be larger than the notebook, but the
+/// few lines about its kernel are wanted also where the cells fill the limit.
+fn fits(metadata: &Value, max: usize, content_length: usize) -> bool {
+    let size = metadata.to_string().len();
+    size <= max && (size <= SMALL_METADATA || size <= max.saturating_sub(content_length))
 }
 
 #[derive(Serialize, JsonSchema)]

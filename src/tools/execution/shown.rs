@@ -29,6 +29,8 @@ pub(in crate::tools) struct RunOptions {
     patience: Duration,
     disconnect: Disconnect,
     max_output: usize,
+    /// Of all cells together.
+    max_total: usize,
 }
 
 impl RunOptions {
@@ -42,7 +44,13 @@ impl RunOptions {
             patience: patience(call, "timeout", timeout)?,
             disconnect,
             max_output: max_output.unwrap_or(DEFAULT_MAX_OUTPUT),
+            max_total: usize::MAX,
         })
+    }
+
+    /// The same with a limit for the outputs of all cells together.
+    pub(in crate::tools) fn within(self, max_total: usize) -> Self {
+        Self { max_total, ..self }
     }
 }
 
@@ -73,6 +81,10 @@ impl CellResult {
     /// Whether the kernel has begun with it.
     pub(in crate::tools) fn has_begun(&self) -> bool {
         self.execution_count.is_some() || matches!(self.status, "completed" | "running" | "input_required")
+    }
+
+    pub(in crate::tools) fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
     pub(super) fn into_outputs(self) -> (Vec<Value>, bool, usize) {
@@ -123,7 +135,7 @@ impl ShownExecution {
         snapshot: Snapshot,
         max_output: usize,
     ) -> Result<(Self, Vec<Block>), ToolError> {
-        let (cells, images) = results(call, snapshot.cells, max_output).await?;
+        let (cells, images) = results(call, snapshot.cells, max_output, usize::MAX).await?;
         let shown = Self {
             execution_id: snapshot.execution_id,
             path: snapshot.path,
@@ -152,7 +164,7 @@ impl RunResult {
             }
             Taken::Ended(snapshot) => *snapshot,
         };
-        let (results, images) = results(call, snapshot.cells, options.max_output).await?;
+        let (results, images) = results(call, snapshot.cells, options.max_output, options.max_total).await?;
         Ok(Self {
             execution_id: snapshot.execution_id,
             status: snapshot.status,
@@ -209,10 +221,11 @@ async fn results(
     call: &Call,
     cells: Vec<CellSnapshot>,
     max_output: usize,
+    max_total: usize,
 ) -> Result<(Vec<CellResult>, Vec<Block>), ToolError> {
     let mut cells = cells;
     let outputs = cells.iter_mut().map(|cell| std::mem::take(&mut cell.outputs)).collect();
-    let (shown, images) = show_outputs(outputs, max_output, call.images()).await?;
+    let (shown, images) = show_outputs(outputs, max_output, max_total, call.images()).await?;
     let result = |(cell, shown): (CellSnapshot, ShownOutputs)| CellResult {
         cell_id: cell.cell_id,
         index: cell.index,

@@ -35,7 +35,7 @@ async fn cells_are_executed_and_people_see_it() {
     assert_eq!(failed["status"], "failed");
     assert_eq!(failed["outputs"][0]["ename"], "ZeroDivisionError");
     for (more, names) in [
-        (json!({ "cell_id": "nope" }), ["nope", "4 cells"]),
+        (json!({ "cell_id": "nope" }), ["nope", "4 cells (c0, c1, c2, c3)"]),
         (json!({}), ["cell_id", "missing"]),
         (json!({ "cell_id": "c0", "timeout": -1 }), ["timeout", "-1"]),
     ] {
@@ -67,6 +67,12 @@ async fn cells_are_executed_and_people_see_it() {
         .await;
     let running = shared.ok(ONE, json!({ "cell_id": "c0", "timeout": 0.2 })).await;
     assert_eq!(running["status"], "running");
+    let followed = json!({ "execution_id": running["execution_id"], "wait": 20 });
+    let followed = shared.scene.agent.call("get_execution", followed).await.ok();
+    assert_eq!(
+        followed["status"], "completed",
+        "it can be called though it is not listed"
+    );
     let late = |person: &Human| person.cell(0)["outputs"][0]["text"] == "late\n";
     shared.person.wait_for("it goes on", late).await;
 }

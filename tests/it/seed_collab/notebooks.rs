@@ -1,6 +1,6 @@
 //! "Notebook Access and Management".
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Scene, paths, says};
 use crate::support::{Era, Gateway, Human, eventually, notebook::notebook};
@@ -56,6 +56,21 @@ async fn notebooks_of_a_tree_are_listed() {
     scene
         .refused("list_notebooks", json!({ "max_results": -1 }), &["max_results"])
         .await;
+}
+
+#[tokio::test]
+async fn the_limit_of_a_reading_holds_for_metadata_too() {
+    let gateway = Gateway::start().await;
+    let scene = Scene::set(&gateway, Era::Modern).await;
+    let mut heavy: Value = serde_json::from_str(&notebook(&["1", "2", "3"])).expect("json");
+    for cell in heavy["cells"].as_array_mut().expect("cells") {
+        cell["metadata"] = json!({ "notes": "n".repeat(60_000) });
+    }
+    let heavy = scene.folder.write("heavy.ipynb", &heavy.to_string());
+    let cut = scene.ok("get_notebook", json!({ "path": heavy })).await;
+    says(&cut, "Metadata beyond the limit was left out");
+    assert_eq!(cut["truncated"], true);
+    assert!(cut.to_string().len() < 110_000, "{}", cut.to_string().len());
 }
 
 #[tokio::test]

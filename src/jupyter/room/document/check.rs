@@ -28,6 +28,7 @@ impl Document {
             None => Err(EditError::UnknownCell {
                 id: id.clone(),
                 count: self.cell_count(),
+                some: self.some_ids(),
             }),
         };
         match edit {

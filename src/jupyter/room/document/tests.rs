@@ -123,7 +123,8 @@ fn a_bad_member_of_a_batch_changes_nothing() {
         refused,
         Some(EditError::UnknownCell {
             id: "nowhere".to_owned(),
-            count: 1
+            count: 1,
+            some: "a".to_owned()
         })
     );
     assert!(pair.edit(&[insert(5, "x", "")], None).is_err());
