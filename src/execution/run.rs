@@ -113,6 +113,8 @@ impl Run {
 pub(super) enum Fate {
     /// It died; Jupyter starts it again under the same id.
     Died,
+    /// It died, and Jupyter has given up starting it.
+    Dead,
     Restarted,
     /// It was shut down for good.
     ShutDown,
@@ -125,7 +127,8 @@ pub(super) fn fate(message: &Message) -> Option<Fate> {
     match (message.channel, message.msg_type.as_str()) {
         (Channel::Iopub, "status") if message.parent_id.is_none() => {
             match message.content.get("execution_state").and_then(Value::as_str)? {
-                "restarting" | "dead" => Some(Fate::Died),
+                "restarting" => Some(Fate::Died),
+                "dead" => Some(Fate::Dead),
                 "starting" => Some(Fate::Starting),
                 _ => None,
             }
