@@ -24,6 +24,16 @@ pub enum ExecutionError {
     Store { why: String },
 }
 
+impl ExecutionError {
+    /// Whether the same may succeed in a moment.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.may_pass(),
+            _ => false,
+        }
+    }
+}
+
 impl From<StoreError> for ExecutionError {
     fn from(error: StoreError) -> Self {
         Self::Store { why: error.to_string() }

@@ -10,9 +10,12 @@ use super::{
     job::{Execution, Step},
     run::Run,
 };
-use crate::jupyter::{
-    kernel::Message,
-    room::{Acknowledgement, CellWrite, Room, RunEnd},
+use crate::{
+    jupyter::{
+        kernel::Message,
+        room::{Acknowledgement, CellWrite, Room, RunEnd},
+    },
+    types::ExecutionKind,
 };
 
 /// A chatty cell is written to the shared document at most this often.
@@ -45,6 +48,8 @@ pub(super) struct Piece {
     /// The header of the request by which the code asks something at this moment.
     pub(super) question: Option<Value>,
     cell: Option<Shown>,
+    /// What an earlier process wrote into the notebook is still to be seen.
+    adopts: bool,
     /// When the outputs that changed are to be written.
     flush_at: Option<Instant>,
     flushed: Option<Instant>,
@@ -74,6 +79,7 @@ impl Piece {
             settled: true,
             question: None,
             cell: None,
+            adopts: false,
             flush_at: None,
             flushed: None,
             stored: None,
@@ -95,23 +101,42 @@ impl Piece {
         piece
     }
 
-    /// A run that an earlier process of the gateway began. What that wrote into the notebook stays; what was there before
-    /// the run does not.
-    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, room: Option<&Room>) -> Self {
+    /// A run that an earlier process of the gateway began.
+    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String) -> Self {
         let mut piece = Self::unseen(execution, step, msg_id);
         (piece.resumed, piece.run.busy, piece.run.begun) = (true, true, true);
-        if let Some(room) = room {
-            let id = piece.execution.code_of(step).0;
-            let count = room.execution_count_of(&id);
-            let is_shown = count.is_none() || piece.with_step(|step| step.replaces).flatten() != count;
-            piece.execution.adopt_outputs(room, (!is_shown).then_some(step));
+        if piece.execution.kind == ExecutionKind::Cells {
             piece.cell = Some(Shown {
-                id,
-                incarnation: if is_shown { room.incarnation() } else { NOTHING_WRITTEN },
+                id: piece.execution.code_of(step).0,
+                incarnation: NOTHING_WRITTEN,
             });
-            piece.flush_at = (!is_shown).then(Instant::now);
+            piece.adopts = true;
         }
         piece
+    }
+
+    /// Once the notebook can be seen: what an earlier process wrote there stays and comes before what is new, but what
+    /// was there before the run does not. Whether that was still to be done.
+    pub(super) fn adopt(&mut self, room: &Room) -> bool {
+        let Some(shown) = self.cell.as_mut().filter(|_| self.adopts) else {
+            return false;
+        };
+        self.adopts = false;
+        let count = room.execution_count_of(&shown.id);
+        let replaces = self
+            .execution
+            .lock()
+            .steps
+            .get(self.step)
+            .and_then(|step| step.replaces);
+        let is_shown = count.is_none() || replaces != count;
+        self.execution.adopt_outputs(room, (!is_shown).then_some(self.step));
+        if is_shown {
+            shown.incarnation = room.incarnation();
+        } else {
+            self.flush_at = Some(Instant::now());
+        }
+        true
     }
 
     /// How much it has put out.
@@ -231,6 +256,7 @@ impl Piece {
     /// Writes everything again, after the server came back without it.
     pub(super) fn write_again(&mut self, room: &Room) -> Option<Acknowledgement> {
         self.rewritten += 1;
+        self.adopt(room);
         self.cell.as_mut()?.incarnation = NOTHING_WRITTEN;
         self.write(room)
     }
@@ -248,6 +274,7 @@ impl Piece {
 
     /// Brings the document up to the outputs. A document that does not have what was written before gets all.
     fn write(&mut self, room: &Room) -> Option<Acknowledgement> {
+        self.adopt(room);
         let shown = self.cell.as_mut()?;
         let execution = Arc::clone(&self.execution);
         let mut state = execution.lock();

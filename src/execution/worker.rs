@@ -40,7 +40,7 @@ const PRESENCE: Duration = Duration::from_secs(10);
 pub(super) enum Command {
     Submit(Arc<Execution>, Option<Lease>),
     /// Takes up an execution that an earlier process began.
-    Resume(Arc<Execution>, Option<Lease>),
+    Resume(Arc<Execution>),
     Cancel(Arc<Execution>),
     Answer {
         execution: Arc<Execution>,
@@ -229,10 +229,7 @@ impl Worker {
                 self.lease = lease.or(self.lease.take());
                 self.queue.push_back(execution);
             }
-            Command::Resume(execution, lease) => {
-                self.lease = lease.or(self.lease.take());
-                self.resume(execution);
-            }
+            Command::Resume(execution) => self.resume(execution),
             Command::Cancel(execution) => self.cancel(&execution),
             Command::Answer {
                 execution,
@@ -325,10 +322,8 @@ impl Worker {
             Ok(Found::Other(kernel)) => {
                 self.kernel = Some(kernel);
                 self.forget_recent();
-                // A run that an earlier process began may have ended meanwhile.
-                self.raise_barrier("the gateway was restarted and the end of the run was not seen")
-                    .await;
             }
+            Ok(Found::Earlier(kernel, lease)) => self.returned(kernel, lease).await,
             Err(error) => {
                 self.kernel = None;
                 self.end_all(match &self.active {
