@@ -379,6 +379,9 @@ impl Worker {
         }
         let room = self.room().ok_or("its notebook was closed before it ran")?;
         let code = room.source_of(&cell).ok_or("the cell was deleted before it ran")?;
+        if !room.is_code(&cell) {
+            return Err("the cell was no code any more when its turn came");
+        }
         Ok((code, Piece::begin(execution, step, msg_id, &cell, &room)))
     }
 
