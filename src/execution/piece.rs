@@ -32,6 +32,10 @@ const STORE_INTERVAL: Duration = Duration::from_secs(1);
 const SMALL: usize = 64 * 1024;
 /// A server that loses the end of a run this often will not keep it.
 const MAX_REWRITES: u32 = 5;
+/// A server that cannot be written to is tried for some minutes.
+const MAX_ATTEMPTS: u32 = 20;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// No document has this; the next write must bring everything.
 const NOTHING_WRITTEN: u64 = u64::MAX;
 
@@ -56,7 +60,9 @@ pub(super) struct Piece {
     /// When what no notebook shows was last stored.
     stored: Option<Instant>,
     end: Option<RunEnd>,
-    /// How often the end had to be written again.
+    /// How often it was tried to write the end again...
+    attempts: u32,
+    /// ...and how often that was done.
     rewritten: u32,
 }
 
@@ -84,6 +90,7 @@ impl Piece {
             flushed: None,
             stored: None,
             end: None,
+            attempts: 0,
             rewritten: 0,
         }
     }
@@ -255,7 +262,6 @@ impl Piece {
 
     /// Writes everything again, after the server came back without it.
     pub(super) fn write_again(&mut self, room: &Room) -> Option<Acknowledgement> {
-        self.rewritten += 1;
         self.adopt(room);
         self.cell.as_mut()?.incarnation = NOTHING_WRITTEN;
         self.write(room)
@@ -268,8 +274,16 @@ impl Piece {
             .is_some_and(|shown| shown.incarnation != room.incarnation())
     }
 
-    pub(super) fn may_try_again(&self) -> bool {
-        self.is_shown() && self.rewritten < MAX_REWRITES
+    /// Counts an attempt to write the end again, and tells whether there may be another one.
+    pub(super) fn may_try_again(&mut self, written: bool) -> bool {
+        self.attempts += 1;
+        self.rewritten += u32::from(written);
+        self.is_shown() && self.rewritten < MAX_REWRITES && self.attempts < MAX_ATTEMPTS
+    }
+
+    /// How long to wait before the end is written again, where it could not be.
+    pub(super) fn pause(&self) -> Duration {
+        FIRST_PAUSE.saturating_mul(1 << self.attempts.min(8)).min(MAX_PAUSE)
     }
 
     /// Brings the document up to the outputs. A document that does not have what was written before gets all.

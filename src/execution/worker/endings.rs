@@ -118,7 +118,7 @@ impl Worker {
         let acknowledgement = piece.finish(room.as_ref());
         if piece.is_shown() {
             self.settling
-                .push(settle(piece.run.msg_id.clone(), acknowledgement).boxed());
+                .push(settle(piece.run.msg_id.clone(), acknowledgement, piece.pause()).boxed());
         }
         let execution = Arc::clone(&piece.execution);
         execution.end_step(piece.step, ending.status, ending.reason);
