@@ -110,15 +110,7 @@ impl Worker {
                 self.hear(message).await;
             }
         }
-        let room = self.room();
-        for piece in self.active.iter_mut().chain(&mut self.recent) {
-            if piece.flush_at().is_some() {
-                piece.flush(room.as_ref());
-                if piece.must_be_stored() {
-                    self.shared.note_outputs(&piece.execution);
-                }
-            }
-        }
+        self.flush_unwritten();
         if let Some(active) = &self.active {
             self.shared.note_outputs(&active.execution);
             return;

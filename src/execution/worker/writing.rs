@@ -16,11 +16,26 @@ use crate::{
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 
 impl Worker {
+    /// Writes what is due.
     pub(super) fn flush(&mut self) {
         let now = Instant::now();
+        self.flush_where(|piece| piece.flush_at().is_some_and(|due| due <= now));
+    }
+
+    /// Writes what is not written yet, due or not.
+    pub(super) fn flush_unwritten(&mut self) {
+        self.flush_where(|piece| piece.flush_at().is_some());
+    }
+
+    fn flush_where(&mut self, is_wanted: impl Fn(&Piece) -> bool) {
+        let mut pieces = self.active.iter().chain(&self.recent);
+        // A room counts as used when somebody takes it, so it is left alone where nothing is written.
+        if !pieces.any(&is_wanted) {
+            return;
+        }
         let room = self.room();
-        let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
-        for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
+        let pieces = self.active.iter_mut().chain(&mut self.recent);
+        for piece in pieces.filter(|piece| is_wanted(piece)) {
             piece.flush(room.as_ref());
             if piece.must_be_stored() {
                 self.shared.note_outputs(&piece.execution);
