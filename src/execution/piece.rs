@@ -52,13 +52,13 @@ pub(super) struct Piece {
     /// The header of the request by which the code asks something at this moment.
     pub(super) question: Option<Value>,
     cell: Option<Shown>,
-    /// What an earlier process wrote into the notebook is still to be seen.
-    adopts: bool,
     /// When the outputs that changed are to be written.
     flush_at: Option<Instant>,
     flushed: Option<Instant>,
     /// When what no notebook shows was last stored.
     stored: Option<Instant>,
+    /// The count that is in the record.
+    noted: Option<i64>,
     end: Option<RunEnd>,
     /// How often it was tried to write the end again...
     attempts: u32,
@@ -71,6 +71,8 @@ struct Shown {
     id: String,
     /// The document that has what was written so far.
     incarnation: u64,
+    /// What an earlier process wrote there is still to be seen.
+    adopts: bool,
 }
 
 impl Piece {
@@ -85,10 +87,10 @@ impl Piece {
             settled: true,
             question: None,
             cell: None,
-            adopts: false,
             flush_at: None,
             flushed: None,
             stored: None,
+            noted: None,
             end: None,
             attempts: 0,
             rewritten: 0,
@@ -103,6 +105,7 @@ impl Piece {
         piece.cell = Some(Shown {
             id: cell.to_owned(),
             incarnation: NOTHING_WRITTEN,
+            adopts: false,
         });
         piece.flush_at = Some(Instant::now() + TAKEN_UP_WITHIN);
         piece
@@ -116,8 +119,8 @@ impl Piece {
             piece.cell = Some(Shown {
                 id: piece.execution.code_of(step).0,
                 incarnation: NOTHING_WRITTEN,
+                adopts: true,
             });
-            piece.adopts = true;
         }
         piece
     }
@@ -125,10 +128,10 @@ impl Piece {
     /// Once the notebook can be seen: what an earlier process wrote there stays and comes before what is new, but what
     /// was there before the run does not. Whether that was still to be done.
     pub(super) fn adopt(&mut self, room: &Room) -> bool {
-        let Some(shown) = self.cell.as_mut().filter(|_| self.adopts) else {
+        let Some(shown) = self.cell.as_mut().filter(|shown| shown.adopts) else {
             return false;
         };
-        self.adopts = false;
+        shown.adopts = false;
         let count = room.execution_count_of(&shown.id);
         let replaces = self
             .execution
@@ -194,6 +197,12 @@ impl Piece {
         }
     }
 
+    /// Shows something that the kernel did not put out by itself.
+    pub(super) fn show(&mut self, content: &Value) {
+        self.with_step(|step| step.outputs.apply("display_data", content));
+        self.is_due_after(RESULT_PAUSE);
+    }
+
     /// Replaces what an earlier run displayed.
     pub(super) fn update_display(&mut self, message: &Message) {
         let update = |step: &mut Step| {
@@ -240,6 +249,11 @@ impl Piece {
             self.stored = Some(Instant::now());
         }
         due
+    }
+
+    /// Whether its count is to be noted for a process that comes after this one, which may not be told of it again.
+    pub(super) fn must_be_noted(&mut self) -> bool {
+        self.end.is_none() && std::mem::replace(&mut self.noted, self.run.count) != self.run.count
     }
 
     /// Writes what is due, and tells those who wait.

@@ -94,6 +94,7 @@ impl Worker {
         {
             self.interrupt();
         }
+        self.doubt_outputs().await;
         // It may have ended meanwhile.
         self.raise_barrier("the gateway was restarted and the end of the run was not seen")
             .await;

@@ -39,6 +39,8 @@ impl Worker {
             piece.flush(room.as_ref());
             if piece.must_be_stored() {
                 self.shared.note_outputs(&piece.execution);
+            } else if piece.must_be_noted() {
+                self.shared.note(&piece.execution);
             }
         }
     }
