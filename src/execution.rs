@@ -590,5 +590,9 @@ fn too_many(claim: &Claim, running: &[Arc<Execution>]) -> ExecutionError {
     ExecutionError::Limit {
         limit: claim.max_concurrent,
         running: named.join(", "),
+        advice: match own.is_empty() {
+            true => "try again when one of them has ended",
+            false => "wait for one with get_execution or end one with cancel_execution",
+        },
     }
 }

@@ -12,10 +12,12 @@ pub enum ExecutionError {
     Jupyter(#[from] JupyterError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    #[error(
-        "{limit} executions of your tenant are under way, which is its limit: {running}; wait for one with get_execution or end one with cancel_execution"
-    )]
-    Limit { limit: usize, running: String },
+    #[error("{limit} executions of your tenant are under way, which is its limit: {running}; {advice}")]
+    Limit {
+        limit: usize,
+        running: String,
+        advice: &'static str,
+    },
     #[error("there is no execution {id:?} of yours; list_executions shows those there are")]
     Unknown { id: String },
     #[error("execution {id:?} does not ask for input at the moment")]

@@ -71,6 +71,23 @@ impl Run {
         self.execution_results.iter().filter(|cell| cell.has_begun()).count()
     }
 
+    pub(in crate::tools) fn progress(&self) -> Progress {
+        match self.executed_cells() {
+            _ if self.status == "completed" => Progress::Done,
+            0 => Progress::NotBegun,
+            _ => Progress::Begun,
+        }
+    }
+
+    /// What was done before it, and how far it is itself.
+    pub(in crate::tools) fn after(&self, done: &str) -> String {
+        match self.progress() {
+            Progress::Done => format!("{done} and executed cells"),
+            Progress::Begun => format!("{done} and began to execute cells"),
+            Progress::NotBegun => format!("{done} and was to execute cells"),
+        }
+    }
+
     /// Whether anything was executed, or still will be.
     pub(in crate::tools) fn is_executed(&self) -> bool {
         matches!(self.status, "queued" | "running" | "input_required") || self.executed_cells() > 0
@@ -79,6 +96,13 @@ impl Run {
     pub(in crate::tools) fn results(&self) -> &[CellResult] {
         &self.execution_results
     }
+}
+
+/// How far a run is.
+pub(in crate::tools) enum Progress {
+    Done,
+    Begun,
+    NotBegun,
 }
 
 /// Which cells to run, and how.
@@ -111,7 +135,11 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     .await?;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
-        message: message(&format!("Successfully executed {executed_ranges} cell ranges")),
+        message: message(&match run.progress() {
+            Progress::Done => format!("Successfully executed {executed_ranges} cell ranges"),
+            Progress::Begun => format!("Began to execute {executed_ranges} cell ranges"),
+            Progress::NotBegun => format!("Was to execute {executed_ranges} cell ranges"),
+        }),
         executed_ranges,
         executed_cells: run.executed_cells(),
         run,
@@ -244,7 +272,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     };
     let result = RunResult::of(call, taken, options).await?;
     Ok(ran(result, |run, message| {
-        answered((message(&format!("{done} and executed cells")), change, Some(run)))
+        answered((message(&run.after(done)), change, Some(run)))
     }))
 }
 
