@@ -35,7 +35,7 @@ use self::{
     worker::{Command, Place, Worker},
 };
 use crate::{
-    jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
+    jupyter::{JupyterError, JupyterServer, Servers},
     pool::{Lease, Pool, PoolEvent},
     store::{ExecutionFilter, ExecutionRecord, OtherGateway, Store},
     types::{DocPath, ExecutionKind, ExecutionStatus},
@@ -417,7 +417,6 @@ impl Engine {
             });
         let known: Vec<Arc<Execution>> = known.collect();
         self.settled.send_replace(true);
-        // One server that does not answer must not keep those of others waiting.
         join_all(known.into_iter().map(|execution| self.resume(execution))).await;
     }
 
@@ -444,19 +443,8 @@ impl Engine {
                 },
             },
         };
-        let room = match execution.path().filter(|_| execution.kind == ExecutionKind::Cells) {
-            Some(path) => {
-                let account = execution.owner.account();
-                let room = self
-                    .shared
-                    .pool
-                    .lease(server, &path, RoomKind::Notebook, &account)
-                    .await;
-                room.ok()
-            }
-            None => None,
-        };
-        self.hand_over(key, &execution, Command::Resume, room).await;
+        self.hand_over(key, &execution, |execution, _| Command::Resume(execution), None)
+            .await;
     }
 
     /// Stops the workers. What runs goes on in its kernel, and is taken up by the next process.
@@ -602,5 +590,9 @@ fn too_many(claim: &Claim, running: &[Arc<Execution>]) -> ExecutionError {
     ExecutionError::Limit {
         limit: claim.max_concurrent,
         running: named.join(", "),
+        advice: match own.is_empty() {
+            true => "try again when one of them has ended",
+            false => "wait for one with get_execution or end one with cancel_execution",
+        },
     }
 }

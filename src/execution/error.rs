@@ -12,16 +12,28 @@ pub enum ExecutionError {
     Jupyter(#[from] JupyterError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    #[error(
-        "{limit} executions of your tenant are under way, which is its limit: {running}; wait for one with get_execution or end one with cancel_execution"
-    )]
-    Limit { limit: usize, running: String },
+    #[error("{limit} executions of your tenant are under way, which is its limit: {running}; {advice}")]
+    Limit {
+        limit: usize,
+        running: String,
+        advice: &'static str,
+    },
     #[error("there is no execution {id:?} of yours; list_executions shows those there are")]
     Unknown { id: String },
     #[error("execution {id:?} does not ask for input at the moment")]
     NoQuestion { id: String },
     #[error("the gateway's store cannot be read: {why}; try again later")]
     Store { why: String },
+}
+
+impl ExecutionError {
+    /// Whether the same may succeed in a moment.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.may_pass(),
+            _ => false,
+        }
+    }
 }
 
 impl From<StoreError> for ExecutionError {

@@ -24,6 +24,9 @@ use crate::{
 /// What is stored of the outputs of one execution, so that it can be asked for after it is forgotten here.
 const MAX_STORED_OUTPUT_BYTES: usize = 1024 * 1024;
 
+/// What is said of an execution whose outputs may have gaps.
+const GAPS: &str = "output may be missing: the connection to the kernel was cut for a while";
+
 /// Whose an execution is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
@@ -83,6 +86,8 @@ pub(super) struct State {
     pub(super) question: Option<Question>,
     /// How many questions there were.
     asked: usize,
+    /// Something that it put out may not have been heard.
+    has_gaps: bool,
     /// Somebody does not want it any more, however its steps take that.
     unwanted: bool,
     pub(super) steps: Vec<Step>,
@@ -108,7 +113,7 @@ pub(super) struct Step {
     pub(super) asks: Option<StoredQuestion>,
     /// How often the kernel dropped it.
     dropped: u32,
-    /// Its cell was gone before its turn came, which is no fault of the others.
+    /// Its cell was gone or no code any more when its turn came, which is no fault of the others.
     passed_over: bool,
 }
 
@@ -176,6 +181,7 @@ impl Execution {
                 reason: None,
                 question: None,
                 asked: 0,
+                has_gaps: false,
                 unwanted: false,
                 steps,
                 worker: None,
@@ -219,6 +225,7 @@ impl Execution {
                 reason: None,
                 question: None,
                 asked: 0,
+                has_gaps: false,
                 unwanted: false,
                 steps: record.cells.into_iter().enumerate().map(step).collect(),
                 worker: None,
@@ -419,7 +426,7 @@ impl Execution {
         }
     }
 
-    /// Passes over a step whose cell is not there any more.
+    /// Passes over a step whose cell is not there any more, or is no code.
     pub(super) fn pass_over(&self, step: usize, reason: &str) {
         self.end_step(step, ExecutionStatus::Cancelled, Some(reason.to_owned()));
         if let Some(step) = self.lock().steps.get_mut(step) {
@@ -462,6 +469,15 @@ impl Execution {
         let status = statuses.find(|status| *status != ExecutionStatus::Completed);
         state.status = status.unwrap_or(ExecutionStatus::Completed);
         state.ended_at = Some(SystemTime::now());
+        if state.has_gaps && state.status != ExecutionStatus::Lost {
+            let reason = state.reason.take();
+            state.reason = Some(reason.map_or_else(|| GAPS.to_owned(), |reason| format!("{reason}; {GAPS}")));
+        }
+    }
+
+    /// Something that it put out may not have been heard.
+    pub(super) fn may_miss_output(&self) {
+        self.lock().has_gaps = true;
     }
 
     /// What is needed to return to a run of an earlier process: the step, its message, the kernel and the session.

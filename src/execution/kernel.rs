@@ -11,6 +11,7 @@ use crate::{
         kernel::{Channel, KernelEvent, KernelLink, Message},
         room::Room,
     },
+    pool::Lease,
     types::DocPath,
 };
 
@@ -46,6 +47,8 @@ pub(super) enum Found {
     /// The one that is connected is still the notebook's.
     Same,
     Other(Kernel),
+    /// The one that an earlier process ran something in, and the room of its notebook, if that could be opened.
+    Earlier(Kernel, Option<Lease>),
 }
 
 /// Where to look for a kernel, and which one to start.
@@ -139,13 +142,11 @@ impl Kernel {
 
     /// Returns to a kernel under the session id of an earlier process, and so to what it said meanwhile.
     pub(super) async fn return_to(
-        server: Arc<JupyterServer>,
-        kernel_id: String,
-        session: String,
-    ) -> Result<Found, ExecutionError> {
-        Self::connect(&server, &kernel_id, &session, false, Turns::default())
-            .await
-            .map(Found::Other)
+        server: &Arc<JupyterServer>,
+        kernel_id: &str,
+        session: &str,
+    ) -> Result<Self, ExecutionError> {
+        Self::connect(server, kernel_id, session, false, Turns::default()).await
     }
 
     pub(super) async fn find(

@@ -21,6 +21,8 @@ pub(super) struct Outputs {
     /// The next output takes the place of all.
     clear_next: bool,
     document: Document,
+    /// How many of the first are an earlier process's.
+    adopted: usize,
 }
 
 enum Output {
@@ -61,16 +63,21 @@ impl Outputs {
             marked: false,
             clear_next: false,
             document: Document::default(),
+            adopted: 0,
         }
     }
 
-    /// Takes outputs that are in the document already for its own.
+    /// Takes outputs that are in the document already for its own. They take the place of those that were taken so
+    /// before; what has come since follows them, and is still to be written.
     pub(super) fn adopt(&mut self, outputs: &[Value]) {
+        let new = self.list.split_off(self.adopted.min(self.list.len()));
         *self = Self::new(self.limit);
         self.list.extend(outputs.iter().map(Output::from_json));
-        self.bytes = outputs.iter().map(size_of).sum();
         (self.document.written, self.document.clean) = (self.list.len(), self.list.len());
         self.settle_tail();
+        self.adopted = self.list.len();
+        self.list.extend(new);
+        self.bytes = self.list.iter().map(|output| size_of(&output.to_json())).sum();
     }
 
     pub(super) fn to_json(&self) -> Vec<Value> {

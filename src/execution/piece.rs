@@ -10,9 +10,12 @@ use super::{
     job::{Execution, Step},
     run::Run,
 };
-use crate::jupyter::{
-    kernel::Message,
-    room::{Acknowledgement, CellWrite, Room, RunEnd},
+use crate::{
+    jupyter::{
+        kernel::Message,
+        room::{Acknowledgement, CellWrite, Room, RunEnd},
+    },
+    types::ExecutionKind,
 };
 
 /// A chatty cell is written to the shared document at most this often.
@@ -29,6 +32,10 @@ const STORE_INTERVAL: Duration = Duration::from_secs(1);
 const SMALL: usize = 64 * 1024;
 /// A server that loses the end of a run this often will not keep it.
 const MAX_REWRITES: u32 = 5;
+/// A server that cannot be written to is tried for some minutes.
+const MAX_ATTEMPTS: u32 = 20;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// No document has this; the next write must bring everything.
 const NOTHING_WRITTEN: u64 = u64::MAX;
 
@@ -50,8 +57,12 @@ pub(super) struct Piece {
     flushed: Option<Instant>,
     /// When what no notebook shows was last stored.
     stored: Option<Instant>,
+    /// The count that is in the record.
+    noted: Option<i64>,
     end: Option<RunEnd>,
-    /// How often the end had to be written again.
+    /// How often it was tried to write the end again...
+    attempts: u32,
+    /// ...and how often that was done.
     rewritten: u32,
 }
 
@@ -60,6 +71,8 @@ struct Shown {
     id: String,
     /// The document that has what was written so far.
     incarnation: u64,
+    /// What an earlier process wrote there is still to be seen.
+    adopts: bool,
 }
 
 impl Piece {
@@ -77,7 +90,9 @@ impl Piece {
             flush_at: None,
             flushed: None,
             stored: None,
+            noted: None,
             end: None,
+            attempts: 0,
             rewritten: 0,
         }
     }
@@ -90,28 +105,48 @@ impl Piece {
         piece.cell = Some(Shown {
             id: cell.to_owned(),
             incarnation: NOTHING_WRITTEN,
+            adopts: false,
         });
         piece.flush_at = Some(Instant::now() + TAKEN_UP_WITHIN);
         piece
     }
 
-    /// A run that an earlier process of the gateway began. What that wrote into the notebook stays; what was there before
-    /// the run does not.
-    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String, room: Option<&Room>) -> Self {
+    /// A run that an earlier process of the gateway began.
+    pub(super) fn resume(execution: Arc<Execution>, step: usize, msg_id: String) -> Self {
         let mut piece = Self::unseen(execution, step, msg_id);
         (piece.resumed, piece.run.busy, piece.run.begun) = (true, true, true);
-        if let Some(room) = room {
-            let id = piece.execution.code_of(step).0;
-            let count = room.execution_count_of(&id);
-            let is_shown = count.is_none() || piece.with_step(|step| step.replaces).flatten() != count;
-            piece.execution.adopt_outputs(room, (!is_shown).then_some(step));
+        if piece.execution.kind == ExecutionKind::Cells {
             piece.cell = Some(Shown {
-                id,
-                incarnation: if is_shown { room.incarnation() } else { NOTHING_WRITTEN },
+                id: piece.execution.code_of(step).0,
+                incarnation: NOTHING_WRITTEN,
+                adopts: true,
             });
-            piece.flush_at = (!is_shown).then(Instant::now);
         }
         piece
+    }
+
+    /// Once the notebook can be seen: what an earlier process wrote there stays and comes before what is new, but what
+    /// was there before the run does not. Whether that was still to be done.
+    pub(super) fn adopt(&mut self, room: &Room) -> bool {
+        let Some(shown) = self.cell.as_mut().filter(|shown| shown.adopts) else {
+            return false;
+        };
+        shown.adopts = false;
+        let count = room.execution_count_of(&shown.id);
+        let replaces = self
+            .execution
+            .lock()
+            .steps
+            .get(self.step)
+            .and_then(|step| step.replaces);
+        let is_shown = count.is_none() || replaces != count;
+        self.execution.adopt_outputs(room, (!is_shown).then_some(self.step));
+        if is_shown {
+            shown.incarnation = room.incarnation();
+        } else {
+            self.flush_at = Some(Instant::now());
+        }
+        true
     }
 
     /// How much it has put out.
@@ -162,6 +197,12 @@ impl Piece {
         }
     }
 
+    /// Shows something that the kernel did not put out by itself.
+    pub(super) fn show(&mut self, content: &Value) {
+        self.with_step(|step| step.outputs.apply("display_data", content));
+        self.is_due_after(RESULT_PAUSE);
+    }
+
     /// Replaces what an earlier run displayed.
     pub(super) fn update_display(&mut self, message: &Message) {
         let update = |step: &mut Step| {
@@ -210,6 +251,11 @@ impl Piece {
         due
     }
 
+    /// Whether its count is to be noted for a process that comes after this one, which may not be told of it again.
+    pub(super) fn must_be_noted(&mut self) -> bool {
+        self.end.is_none() && std::mem::replace(&mut self.noted, self.run.count) != self.run.count
+    }
+
     /// Writes what is due, and tells those who wait.
     pub(super) fn flush(&mut self, room: Option<&Room>) -> Option<Acknowledgement> {
         self.flush_at = None;
@@ -230,7 +276,7 @@ impl Piece {
 
     /// Writes everything again, after the server came back without it.
     pub(super) fn write_again(&mut self, room: &Room) -> Option<Acknowledgement> {
-        self.rewritten += 1;
+        self.adopt(room);
         self.cell.as_mut()?.incarnation = NOTHING_WRITTEN;
         self.write(room)
     }
@@ -242,12 +288,21 @@ impl Piece {
             .is_some_and(|shown| shown.incarnation != room.incarnation())
     }
 
-    pub(super) fn may_try_again(&self) -> bool {
-        self.is_shown() && self.rewritten < MAX_REWRITES
+    /// Counts an attempt to write the end again, and tells whether there may be another one.
+    pub(super) fn may_try_again(&mut self, written: bool) -> bool {
+        self.attempts += 1;
+        self.rewritten += u32::from(written);
+        self.is_shown() && self.rewritten < MAX_REWRITES && self.attempts < MAX_ATTEMPTS
+    }
+
+    /// How long to wait before the end is written again, where it could not be.
+    pub(super) fn pause(&self) -> Duration {
+        FIRST_PAUSE.saturating_mul(1 << self.attempts.min(8)).min(MAX_PAUSE)
     }
 
     /// Brings the document up to the outputs. A document that does not have what was written before gets all.
     fn write(&mut self, room: &Room) -> Option<Acknowledgement> {
+        self.adopt(room);
         let shown = self.cell.as_mut()?;
         let execution = Arc::clone(&self.execution);
         let mut state = execution.lock();

@@ -30,7 +30,7 @@ use crate::{
         room::Room,
     },
     pool::Lease,
-    types::{DocPath, ExecutionKind},
+    types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
 /// How often an agent whose cell runs in silence is shown to people.
@@ -40,7 +40,7 @@ const PRESENCE: Duration = Duration::from_secs(10);
 pub(super) enum Command {
     Submit(Arc<Execution>, Option<Lease>),
     /// Takes up an execution that an earlier process began.
-    Resume(Arc<Execution>, Option<Lease>),
+    Resume(Arc<Execution>),
     Cancel(Arc<Execution>),
     Answer {
         execution: Arc<Execution>,
@@ -229,10 +229,7 @@ impl Worker {
                 self.lease = lease.or(self.lease.take());
                 self.queue.push_back(execution);
             }
-            Command::Resume(execution, lease) => {
-                self.lease = lease.or(self.lease.take());
-                self.resume(execution);
-            }
+            Command::Resume(execution) => self.resume(execution),
             Command::Cancel(execution) => self.cancel(&execution),
             Command::Answer {
                 execution,
@@ -325,10 +322,8 @@ impl Worker {
             Ok(Found::Other(kernel)) => {
                 self.kernel = Some(kernel);
                 self.forget_recent();
-                // A run that an earlier process began may have ended meanwhile.
-                self.raise_barrier("the gateway was restarted and the end of the run was not seen")
-                    .await;
             }
+            Ok(Found::Earlier(kernel, lease)) => self.returned(kernel, lease).await,
             Err(error) => {
                 self.kernel = None;
                 self.end_all(match &self.active {
@@ -348,7 +343,7 @@ impl Worker {
         let msg_id = uuid::Uuid::new_v4().to_string();
         let (code, piece) = match self.piece(&execution, step, &msg_id) {
             Ok(begun) => begun,
-            Err(reason) => return self.skip(&execution, step, reason),
+            Err(obstacle) => return self.skip(&execution, step, obstacle),
         };
         if code.trim().is_empty() {
             // As in JupyterLab: a kernel is not bothered with nothing, and would count it under another's number.
@@ -376,20 +371,38 @@ impl Worker {
     }
 
     /// The code of a step, and its cell already marked as running.
-    fn piece(&self, execution: &Arc<Execution>, step: usize, msg_id: &str) -> Result<(String, Piece), &'static str> {
+    fn piece(&self, execution: &Arc<Execution>, step: usize, msg_id: &str) -> Result<(String, Piece), Obstacle> {
         let (cell, code) = execution.code_of(step);
         let (execution, msg_id) = (Arc::clone(execution), msg_id.to_owned());
         if let Some(code) = code {
             return Ok((code, Piece::unseen(execution, step, msg_id)));
         }
-        let room = self.room().ok_or("its notebook was closed before it ran")?;
-        let code = room.source_of(&cell).ok_or("the cell was deleted before it ran")?;
+        let room = self.room().ok_or(Obstacle::NotebookGone)?;
+        let code = room.source_of(&cell).ok_or(Obstacle::CellGone)?;
+        if !room.is_code(&cell) {
+            return Err(Obstacle::NotCode);
+        }
         Ok((code, Piece::begin(execution, step, msg_id, &cell, &room)))
     }
 
-    /// Leaves out a step that can no longer run.
-    fn skip(&mut self, execution: &Arc<Execution>, step: usize, reason: &str) {
-        execution.pass_over(step, reason);
-        self.close_batch(execution, false);
+    /// Leaves out a step that can no longer run, and with its notebook all that follow.
+    fn skip(&mut self, execution: &Arc<Execution>, step: usize, obstacle: Obstacle) {
+        let is_closed = matches!(obstacle, Obstacle::NotebookGone);
+        match obstacle {
+            Obstacle::NotebookGone => execution.end_rest(
+                ExecutionStatus::Cancelled,
+                Some("its notebook was deleted or closed before it ran".to_owned()),
+            ),
+            Obstacle::CellGone => execution.pass_over(step, "the cell was deleted before it ran"),
+            Obstacle::NotCode => execution.pass_over(step, "the cell was no code any more when its turn came"),
+        }
+        self.close_batch(execution, is_closed);
     }
+}
+
+/// Why a step cannot run.
+enum Obstacle {
+    NotebookGone,
+    CellGone,
+    NotCode,
 }

@@ -13,11 +13,12 @@ use reqwest::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use url::{Host, Url};
 
 use super::{
     JupyterError, NotebookSession,
+    kernels::MAX_STARTS,
     room::{Lobby, Lookout},
     sessions::Starting,
 };
@@ -44,6 +45,8 @@ pub struct JupyterServer {
     loads_progressively: AtomicBool,
     /// Notebooks whose kernels are being started.
     pub(super) starting: Starting,
+    /// How many more kernels may be started at the same time.
+    pub(super) starts: Semaphore,
     /// The sessions as they were a moment ago.
     pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
     /// Paths at which documents are being made.
@@ -85,6 +88,7 @@ impl JupyterServer {
             metrics,
             loads_progressively: AtomicBool::new(false),
             starting: Starting::default(),
+            starts: Semaphore::new(MAX_STARTS),
             recent_sessions: Mutex::new(None),
             creating: DashSet::new(),
             started: DashSet::new(),

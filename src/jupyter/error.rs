@@ -52,6 +52,18 @@ pub enum JupyterError {
     },
 }
 
+impl JupyterError {
+    /// Whether the same may succeed in a moment, because it failed on the way to the server or in its trouble.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            // A proxy in front of a server that is just being started answers in its place.
+            Self::NotJupyter { status, .. } | Self::Refused { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+}
+
 impl ClientError for JupyterError {
     fn kind(&self) -> ErrorKind {
         match self {

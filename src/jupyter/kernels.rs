@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
 use super::{JupyterError, JupyterServer};
@@ -12,6 +12,10 @@ use crate::types::DocPath;
 /// Jupyter answers only when a kernel has started, which takes its time where many do at once. To give up earlier
 /// would leave behind a kernel that nobody asked for any more.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+
+/// How many kernels one server is asked to start at the same time: each takes a processor for a second or so, and a
+/// server that starts dozens answers nobody meanwhile. The others wait here, and none of their patience is spent.
+pub(super) const MAX_STARTS: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunningKernel {
@@ -37,7 +41,7 @@ impl JupyterServer {
             body["name"] = name.into();
         }
         let request = self.patient(self.request(Method::POST, "api/kernels").json(&body));
-        match self.json(request, "api/kernels").await {
+        match self.start(request, "api/kernels").await {
             Err(error) => Err(self.explain_start(error, name).await),
             started => started,
         }
@@ -77,6 +81,16 @@ impl JupyterServer {
             Ok(_) | Err(JupyterError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Sends a request that starts a kernel, when its turn has come.
+    pub(super) async fn start<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        what: &str,
+    ) -> Result<T, JupyterError> {
+        let _turn = self.starts.acquire().await;
+        self.json(request, what).await
     }
 
     /// A request that starts a kernel.

@@ -108,7 +108,7 @@ impl JupyterServer {
         let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
         let body = json!({ "path": path.as_str(), "name": path.name(), "type": "notebook", "kernel": kernel });
         let request = self.patient(self.request(Method::POST, SESSIONS).json(&body));
-        let started: NotebookSession = match self.json(request, path.as_str()).await {
+        let started: NotebookSession = match self.start(request, path.as_str()).await {
             Err(error) => return Err(self.explain_start(error, kernel_name).await),
             Ok(started) => started,
         };

@@ -119,8 +119,9 @@ impl Client for McpClient {
         };
         match asked {
             Ok(answer) if answer.action == ElicitationAction::Accept => {
-                let value = answer.content.as_ref().and_then(|content| content.get(FIELD)?.as_str());
-                ClientReply::Answered(value.unwrap_or_default().to_owned())
+                // A form without the answer is as good as none; the call says what is asked instead.
+                let value = answer.content.as_ref().and_then(answer_in);
+                value.map_or(ClientReply::Unable, ClientReply::Answered)
             }
             Ok(_) => ClientReply::Declined,
             Err(error) => {
@@ -195,18 +196,24 @@ pub(super) fn input(responses: &InputResponses) -> Input {
     let number = key
         .strip_prefix(KEY)
         .and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
-    let is_accepted = reply.get("action").is_none_or(|action| action == "accept");
-    match reply.pointer("/content/input").filter(|_| is_accepted) {
-        Some(Value::String(value)) => Input::Answer {
-            value: value.clone(),
-            number,
+    match reply.get("action").map(|action| action.as_str().unwrap_or_default()) {
+        Some("decline" | "cancel") => Input::Declined,
+        None | Some("accept") => match reply.get("content").and_then(answer_in) {
+            Some(value) => Input::Answer { value, number },
+            None => Input::Nothing,
         },
+        // What cannot be understood must end nothing; the question is put again.
+        Some(_) => Input::Nothing,
+    }
+}
+
+/// The person's answer in a form that was filled in.
+fn answer_in(content: &Value) -> Option<String> {
+    match content.get(FIELD)? {
+        Value::String(value) => Some(value.clone()),
         // A client may have made a number of what looks like one.
-        Some(value @ (Value::Number(_) | Value::Bool(_))) => Input::Answer {
-            value: value.to_string(),
-            number,
-        },
-        _ => Input::Declined,
+        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+        _ => None,
     }
 }
 
@@ -232,5 +239,37 @@ fn form(question: &Question) -> ElicitRequestParams {
         },
         requested_schema: ElicitationSchema::new([(FIELD.to_owned(), field)].into())
             .with_required(vec![FIELD.to_owned()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn brought(reply: Value) -> Input {
+        let responses = serde_json::from_value(json!({ "input-2": reply })).expect("responses");
+        input(&responses)
+    }
+
+    #[test]
+    fn only_who_declines_or_cancels_declines() {
+        for action in ["decline", "cancel"] {
+            assert!(matches!(brought(json!({ "action": action })), Input::Declined));
+        }
+        let answer = brought(json!({ "action": "accept", "content": { "input": 7 } }));
+        assert!(matches!(answer, Input::Answer { value, number: Some(1) } if value == "7"));
+        for malformed in [
+            json!({}),
+            json!({ "action": "accept" }),
+            json!({ "action": "accept", "content": { "input": ["x"] } }),
+            json!({ "action": "accept", "content": "x" }),
+            json!({ "action": "accepted", "content": { "input": "x" } }),
+            json!({ "action": 1, "content": { "input": "x" } }),
+        ] {
+            let told = malformed.to_string();
+            assert!(matches!(brought(malformed), Input::Nothing), "{told}");
+        }
     }
 }

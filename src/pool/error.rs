@@ -2,7 +2,7 @@
 
 use crate::{
     error::{ClientError, ErrorKind},
-    jupyter::room::RoomError,
+    jupyter::{JupyterError, room::RoomError},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +13,21 @@ pub enum PoolError {
         "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
     )]
     Full { limit: usize, whose: &'static str },
+}
+
+impl PoolError {
+    /// Whether the same may succeed in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Room(error) => error.may_pass(),
+            Self::Full { .. } => true,
+        }
+    }
+
+    /// Whether there is no such document.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Room(RoomError::Jupyter(JupyterError::NotFound { .. })))
+    }
 }
 
 impl ClientError for PoolError {

@@ -1,12 +1,13 @@
 //! Executions outlive the calls that asked for them, and belong to nobody but their principal.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::{
     Agent, Era,
     agent::ERAS,
+    eventually,
     gateway::{everything, lab_server},
     scene::{Scene, ended, id, texts},
 };
@@ -27,10 +28,12 @@ async fn a_cell_that_runs_longer_than_rooms_stay_open_keeps_its_room() {
     scene.saved("run.ipynb", 0, COUNTED).await;
 }
 
+/// Somebody else of the same tenant.
+const BEN: &str = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"test-token-of-ben\"\npermissions = [\"read\", \"write\", \"execute\"]\n";
+
 #[tokio::test]
 async fn a_client_that_is_killed_loses_nothing() {
-    let stranger = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"test-token-of-ben\"\npermissions = [\"read\", \"write\", \"execute\"]\n";
-    let config = format!("{}{}{stranger}", lab_server("lab"), everything());
+    let config = format!("{}{}{BEN}", lab_server("lab"), everything());
     for era in ERAS {
         let scene = Scene::configured(&config, &[COUNT]).await;
         let killed = Agent::connect(&scene.gateway, era).await;
@@ -52,6 +55,11 @@ async fn a_client_that_is_killed_loses_nothing() {
         drop(killed);
         let again = Agent::connect(&scene.gateway, Era::Modern).await;
         let listed = again.call("list_executions", json!({ "path": scene.path })).await.ok();
+        assert_eq!(
+            listed["executions"][0]["cells"][0].get("outputs"),
+            None,
+            "a list shows none"
+        );
         let id = id(&listed["executions"][0]);
         let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", era).await;
         for tool in ["get_execution", "cancel_execution"] {
@@ -74,7 +82,7 @@ async fn a_client_that_is_killed_loses_nothing() {
 async fn beyond_the_limit_it_is_said_what_runs() {
     let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
     let scene = Scene::configured(
-        &format!("{}{tenant}", lab_server("lab")),
+        &format!("{}{tenant}{BEN}", lab_server("lab")),
         &["import time; time.sleep(60)", "1"],
     )
     .await;
@@ -83,6 +91,12 @@ async fn beyond_the_limit_it_is_said_what_runs() {
     for part in ["1 executions", &running, &scene.path, "cancel_execution"] {
         assert!(refused.contains(part), "{refused}");
     }
+    let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", Era::Modern).await;
+    let refused = ben.call("run_code", json!({ "code": "1" })).await.error();
+    assert!(
+        refused.contains("1 of others") && !refused.contains("get_execution"),
+        "{refused}"
+    );
     scene.shows_running(0).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     scene
@@ -91,4 +105,18 @@ async fn beyond_the_limit_it_is_said_what_runs() {
         .await
         .ok();
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["1"]);
+}
+
+#[tokio::test]
+async fn a_room_that_nobody_uses_after_a_run_is_closed_in_time() {
+    let scene = Scene::with("[sessions]\nidle_timeout = \"4s\"\n", &["1"]).await;
+    scene.run(0, 1).await.ok();
+    let ran = Instant::now();
+    eventually("the room is closed", async || {
+        let sessions = scene.agent.call("query_nb_sessions", json!({})).await.ok();
+        (!sessions.to_string().contains(&scene.path)).then_some(())
+    })
+    .await;
+    let took = ran.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
 }

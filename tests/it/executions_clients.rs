@@ -151,6 +151,36 @@ async fn one_who_declines_to_answer_cancels() {
 }
 
 #[tokio::test]
+async fn an_answer_that_makes_no_sense_ends_nothing() {
+    let (gateway, folder) = start().await;
+    let path = folder.write("ask.ipynb", &notebook(&[ASKS]));
+    let legacy = Agent::capable(&gateway, Era::Legacy, json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let mut events = Events::new(legacy.start(7, "tools/call", call).await);
+    let (_, question) = events.next_message().await.expect("a question");
+    let empty = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": {} } });
+    legacy.send(empty).await;
+    let (_, told) = events.next_message().await.expect("a result");
+    let told = &told["result"]["structuredContent"];
+    assert_eq!(told["status"], "input_required", "{told}");
+    let answer = json!({ "execution_id": told["execution_id"], "input": "Ana", "wait": 30 });
+    let ended = legacy.call("get_execution", answer).await.ok();
+    assert_eq!(text_of(&ended["cells"][0]), "Hello Ana\n");
+    let modern = Agent::capable(&gateway, Era::Modern, json!({ "elicitation": { "form": {} } })).await;
+    let mut params = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let asked = modern.request("tools/call", params.clone()).await["result"].take();
+    params["requestState"] = asked["requestState"].clone();
+    for (reply, result) in [
+        (json!({ "action": "maybe" }), "input_required"),
+        (json!({ "action": "accept", "content": { "input": "Bo" } }), "complete"),
+    ] {
+        params["inputResponses"] = json!({ "input-1": reply });
+        let told = modern.request("tools/call", params.clone()).await["result"].take();
+        assert_eq!(told["resultType"], result, "{told}");
+    }
+}
+
+#[tokio::test]
 async fn those_who_want_to_are_told_of_the_latest_output() {
     let (gateway, folder) = start().await;
     let source = "import time\nfor n in range(6):\n    print('step', n, flush=True)\n    time.sleep(0.3)";

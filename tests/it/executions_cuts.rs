@@ -1,5 +1,7 @@
 //! Lines that are cut and servers that are gone while code runs: every execution ends in a true state.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -66,6 +68,7 @@ async fn after_a_cut_everything_is_there() {
         (&ended["status"], texts(&ended["cells"][0])),
         (&json!("completed"), vec!["begin\nmiddle\n", "'end'"])
     );
+    assert!(ended["reason"].is_null(), "nothing is missing: {ended}");
     assert_eq!(scene.rests(0).await, "begin\nmiddle\n'end'");
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
 }
@@ -104,6 +107,22 @@ async fn a_cut_in_the_middle_loses_nothing_of_what_comes_after() {
         "the room was cut too, and has it all"
     );
     scene.saved("run.ipynb", 0, "begin\nmiddle\n'end'").await;
+}
+
+#[tokio::test]
+async fn output_that_somebody_else_may_have_had_instead_is_said_to_be_missing() {
+    let (proxy, scene, id) = begun().await;
+    let _tab: Tab = scene.tab().await;
+    let kernel = cut(&proxy, &scene).await;
+    proxy.refuse(false);
+    has_connections(&kernel, 2).await;
+    scene.shows_running(0).await;
+    // Time to be told who hears the kernel, before it goes on.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    scene.folder.write("go", "");
+    let ended = scene.ended(&id).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert!(ended["reason"].as_str().unwrap().contains("may be missing"), "{ended}");
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ async fn cells_come_and_go_around_the_one_that_runs() {
     );
     scene.shows(2, "end").await;
     assert_eq!(scene.rests(2).await, "begin\nend\n");
+    assert_eq!(scene.ended(&id).await["cells"][0]["index"], 2, "where it is now");
     let ids: Vec<String> = scene.human.cells().into_iter().map(|cell| cell.id).collect();
     assert_eq!(ids, ["new", "c2", "c1"]);
 }
@@ -58,6 +59,73 @@ async fn the_running_cell_may_be_deleted() {
     );
     assert_eq!(scene.human.sources(), ["'above'", "'below'"]);
     assert_eq!(scene.code("mark").await, "42", "the kernel is at work for the next");
+}
+
+#[tokio::test]
+async fn cells_that_become_text_are_not_run_and_get_no_outputs() {
+    let (scene, running) = running().await;
+    let waiting = scene.start(2).await;
+    for (at, id) in [(1, "c1"), (2, "c2")] {
+        scene.human.delete_cell(at);
+        scene.human.insert_cell(at, id, "open('ran', 'w')");
+    }
+    eventually("the gateway hears of it", async || {
+        let read = scene.call("read_nb_cells", json!({})).await.ok();
+        (read["cells"][2]["cell_type"] == "markdown").then_some(())
+    })
+    .await;
+    scene.enough();
+    assert_eq!(scene.ended(&running).await["status"], "completed");
+    let ended = scene.ended(&waiting).await;
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    assert!(ended["reason"].as_str().unwrap().contains("no code"), "{ended}");
+    assert_eq!(scene.code("mark").await, "42", "nothing is to come");
+    assert!(!scene.folder.has("ran"));
+    for at in [1, 2] {
+        let cell = scene.human.cell(at);
+        let written = ["outputs", "execution_count", "execution_state"].map(|member| cell.get(member));
+        assert_eq!(written, [None; 3], "{cell}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_batch_when_its_notebook_is_deleted_is_cancelled() {
+    let scene = Scene::new(&[WAITS, "open('ran', 'w')"]).await;
+    let run = json!({ "ranges": [{ "start": 0, "end": 2 }], "timeout": 60 });
+    let deleting = async {
+        scene.shows(0, "begin").await;
+        let contents = format!("api/contents/{}", scene.path);
+        person().send(Method::DELETE, &contents, json!(null)).await;
+        eventually("the gateway hears of it", async || {
+            let sessions = scene.agent.call("query_nb_sessions", json!({})).await.ok();
+            (!sessions.to_string().contains(&scene.path)).then_some(())
+        })
+        .await;
+        // It leaves the room a moment later.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        scene.enough();
+    };
+    let (ran, ()) = tokio::join!(scene.call("execute_nb_cells", run), deleting);
+    let (ended, message) = (&ran.structured, ran.structured["message"].as_str().unwrap());
+    assert!(ran.is_error && ended["status"] == "cancelled", "{ended}");
+    assert!(
+        message.starts_with("Began to execute") && message.contains("1 of 2 cells ran"),
+        "{message}"
+    );
+    assert!(message.contains("notebook was deleted"), "{message}");
+    assert!(!scene.folder.has("ran"));
+    let before = eventually("it is looked for", async || refusals(&scene).await).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(refusals(&scene).await, Some(before), "once");
+}
+
+/// The metric that counts what Jupyter refused the gateway, such as what does not exist.
+async fn refusals(scene: &Scene) -> Option<String> {
+    let metrics = reqwest::get(scene.gateway.url("/metrics")).await.unwrap();
+    let metrics = metrics.text().await.unwrap();
+    let is_count = |line: &&str| line.starts_with("jmg_jupyter_request_duration_seconds_count");
+    let mut counts = metrics.lines().filter(is_count);
+    counts.find(|line| line.contains("refused")).map(str::to_owned)
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use crate::support::{
     jupyter::JupyterApi,
     notebook::notebook,
     own_lab::OwnLab,
+    process::send_signal,
     scene::{Scene, ended, id, person, texts},
 };
 
@@ -44,6 +45,26 @@ async fn a_kernel_that_dies_fails_what_ran_and_the_next_is_at_work() {
     let ran = scene.run(1, 2).await.ok();
     assert_eq!(texts(&ran["execution_results"][0]), ["42"]);
     assert_eq!(ran["execution_results"][0]["execution_count"], 1, "in a new process");
+}
+
+#[tokio::test]
+async fn what_is_sent_to_a_kernel_that_died_unnoticed_has_a_true_end_and_runs_once_at_most() {
+    let scene = Scene::new(&["print(open('ran', 'a').write('x'))"]).await;
+    let process = scene.code("import os\nos.getpid()").await;
+    send_signal("-KILL", process.parse().unwrap());
+    // Jupyter looks after its kernels every few seconds.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let run = json!({ "ranges": [{ "start": 0 }], "timeout": 60 });
+    let ran = scene.call("execute_nb_cells", run).await.structured;
+    println!("{ran}");
+    let runs = match ran["status"].as_str().unwrap() {
+        "completed" => "x",
+        "lost" => "",
+        other => panic!("{other}: {ran}"),
+    };
+    assert_eq!(scene.code("6 * 7").await, "42", "in the new process");
+    let left = std::fs::read_to_string(scene.folder.disk.join("ran")).unwrap_or_default();
+    assert_eq!(left, runs, "{ran}");
 }
 
 #[tokio::test]

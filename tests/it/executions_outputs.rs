@@ -62,6 +62,17 @@ async fn rich_outputs_arrive_whole() {
 }
 
 #[tokio::test]
+async fn help_that_people_would_page_through_is_an_output() {
+    let scene = Scene::new(&["len?"]).await;
+    let ran = scene.run(0, 1).await.ok();
+    let output = &ran["execution_results"][0]["outputs"][0];
+    assert_eq!(output["output_type"], "display_data", "{ran}");
+    let help = output["data"]["text/plain"].as_str().unwrap();
+    assert!(help.contains("Return the number of items"), "{help}");
+    assert_eq!(saved_outputs(&scene, 0, 1).await[0]["metadata"], json!({}));
+}
+
+#[tokio::test]
 async fn progress_bars_and_cleared_outputs_end_as_people_see_them() {
     let bar = "import time, sys\nfor n in range(101):\n    print(f'\\r{n:3}% ' + '█' * (n // 10), end='', file=sys.stderr, flush=True)\n    time.sleep(0.005)\nprint(' 完', file=sys.stderr)";
     let cleared = "from IPython.display import clear_output\nfor n in range(30):\n    clear_output(wait=True)\n    print('round', n)";

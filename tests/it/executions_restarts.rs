@@ -10,6 +10,7 @@ use crate::support::{
     lab,
     lab::Folder,
     notebook::notebook,
+    proxy::Proxy,
     running::{Home, Running},
     scene::{Tab, ended, id, person, shown, texts},
 };
@@ -23,10 +24,16 @@ struct Stage {
     folder: Folder,
     path: String,
     human: Human,
+    /// How gateways reach JupyterLab.
+    url: String,
 }
 
 impl Stage {
     async fn new() -> Self {
+        Self::through(lab().url()).await
+    }
+
+    async fn through(url: &str) -> Self {
         let folder = lab().folder();
         let path = folder.write("r.ipynb", &notebook(&["'first'", WAITS, "print('never')"]));
         Self {
@@ -34,13 +41,14 @@ impl Stage {
             human: Human::join(&path).await,
             folder,
             path,
+            url: url.to_owned(),
         }
     }
 
     fn command(&self) -> Command {
         let mut command = self.home.serve();
         command
-            .env("JUPYTERLAB_URL", lab().url())
+            .env("JUPYTERLAB_URL", &self.url)
             .env("JUPYTERLAB_TOKEN", lab().token());
         command
     }
@@ -156,6 +164,25 @@ async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
     gateway.signal("-KILL");
     gateway.ended().await;
     let (_gateway, agent) = stage.gateway().await;
+    stage.folder.write("go", "");
+    stage.is_completed(&agent, &running, &waiting).await;
+}
+
+#[tokio::test]
+async fn a_jupyter_that_cannot_be_reached_at_once_is_waited_for() {
+    let proxy = Proxy::to(lab().address()).await;
+    let stage = Stage::through(&proxy.url()).await;
+    let (gateway, agent) = stage.gateway().await;
+    let (running, waiting) = stage.begin(&agent).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    proxy.refuse(true);
+    let (_gateway, agent) = stage.gateway().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let get = json!({ "execution_id": running });
+    let seen = agent.call("get_execution", get).await.structured;
+    assert_eq!(seen["status"], "running", "{seen}");
+    proxy.refuse(false);
     stage.folder.write("go", "");
     stage.is_completed(&agent, &running, &waiting).await;
 }

@@ -12,7 +12,8 @@ use jupyter_mcp_gateway::{
     },
     types::DocPath,
 };
-use tokio::{sync::mpsc::Receiver, time::timeout};
+use tokio::{net::TcpListener, sync::mpsc::Receiver, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{eventually, gateway::metrics, jupyter::install_tls, lab, own_lab::OwnLab, proxy::Proxy};
 
@@ -492,4 +493,24 @@ async fn a_notebook_keeps_one_session_that_can_be_renamed_and_given_another_kern
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     server.shutdown_kernel(&changed.kernel.id).await.unwrap();
     server.shutdown_kernel(&changed.kernel.id).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_is_asked_to_start_few_kernels_at_a_time() {
+    // Never answers, and lets go of the first one only.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = server(&format!("http://{}", listener.local_addr().unwrap()), "");
+    let starts = (0..6).map(|_| {
+        let server = Arc::clone(&server);
+        AbortOnDropHandle::new(tokio::spawn(async move { server.start_kernel(None, None).await }))
+    });
+    let _starts: Vec<_> = starts.collect();
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        asked.push(timeout(PATIENCE, listener.accept()).await.unwrap().unwrap());
+    }
+    let another = timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(another.is_err(), "the others wait");
+    asked.remove(0);
+    timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
 }

@@ -164,3 +164,21 @@ proptest! {
         prop_assert_eq!(&mirror.0, &outputs.to_json());
     }
 }
+
+#[test]
+fn what_an_earlier_process_wrote_comes_before_what_is_new() {
+    let written = [
+        json!({ "output_type": "stream", "name": "stdout", "text": "begin\n" }),
+        json!({ "output_type": "stream", "name": "stderr", "text": "middle\n" }),
+    ];
+    let mut outputs = Outputs::new(1000);
+    // The record knows less than the notebook, which is seen later than the end.
+    outputs.adopt(&written[..1]);
+    outputs.push_end("ExecutionLost", "why");
+    outputs.adopt(&written);
+    let mut mirror = Mirror(written.to_vec());
+    mirror.take(&mut outputs);
+    assert_eq!(mirror.0, outputs.to_json());
+    let kinds: Vec<&Value> = mirror.0.iter().map(|output| &output["output_type"]).collect();
+    assert_eq!(kinds, ["stream", "stream", "error"]);
+}

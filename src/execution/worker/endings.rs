@@ -20,6 +20,8 @@ const MAX_RECENT: usize = 1024;
 const MAX_RECENT_BYTES: usize = 32 * 1024 * 1024;
 /// A request that the kernel drops because another client's failed is sent again, but not for ever.
 const MAX_REPEATS: u32 = 5;
+/// Why nothing may come of a run that was sent just before its kernel's process ended.
+const STARTED_ANEW: &str = "the kernel was started anew before the run was seen to begin";
 
 impl Worker {
     pub(super) fn ended(&mut self, outcome: Outcome) {
@@ -48,25 +50,29 @@ impl Worker {
     }
 
     pub(super) async fn befell(&mut self, fate: Fate) {
+        // What the process that ended had not taken up may wait in Jupyter for the next one, which then runs it.
+        let is_at_stake = self.active.as_ref().is_some_and(|active| !active.run.busy);
         let ending = match fate {
             Fate::Died => Ending::failed("KernelDied", "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables".to_owned()),
+            Fate::Dead => Ending::failed("KernelDied", "the kernel died and Jupyter could not start it again; restart it with restart_nb_kernel".to_owned()),
             Fate::Restarted => Ending::cancelled("the kernel was restarted"),
             Fate::ShutDown => Ending::cancelled("the kernel was shut down"),
+            Fate::Starting if self.active.is_some() && !is_at_stake => Ending::cancelled("the kernel was restarted"),
             // A kernel that was just started says so too.
-            Fate::Starting if self.active.as_ref().is_some_and(|active| active.run.busy) => {
-                Ending::cancelled("the kernel was restarted")
-            }
-            // One that was sent just before may have gone to the process that has ended.
-            Fate::Starting => {
-                let doubt = "the kernel was started anew before the run was seen to begin";
-                return self.raise_barrier(doubt).await;
-            }
+            Fate::Starting => return self.raise_barrier(STARTED_ANEW).await,
         };
         self.forget_recent();
         let is_awaited = self.is_kernel_awaited();
+        if is_at_stake && matches!(fate, Fate::Died | Fate::Restarted) {
+            // On another line it could be overtaken by the question whether anything comes of it.
+            if let Some(kernel) = &mut self.kernel {
+                kernel.is_new_process();
+            }
+            return self.raise_barrier(STARTED_ANEW).await;
+        }
         match &mut self.kernel {
             Some(_) if fate == Fate::ShutDown => self.kernel = None,
-            Some(kernel) if fate == Fate::Died => kernel.was_replaced(),
+            Some(kernel) if matches!(fate, Fate::Died | Fate::Dead) => kernel.was_replaced(),
             Some(kernel) => kernel.is_new_process(),
             None => {}
         }
@@ -112,7 +118,7 @@ impl Worker {
         let acknowledgement = piece.finish(room.as_ref());
         if piece.is_shown() {
             self.settling
-                .push(settle(piece.run.msg_id.clone(), acknowledgement).boxed());
+                .push(settle(piece.run.msg_id.clone(), acknowledgement, piece.pause()).boxed());
         }
         let execution = Arc::clone(&piece.execution);
         execution.end_step(piece.step, ending.status, ending.reason);

@@ -1,16 +1,21 @@
 //! What the kernel says, and what it means for what runs there.
 
-use tokio::time::Instant;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
 
 use super::{Ending, Worker};
 use crate::{
     execution::{
         kernel::Kernel,
         piece::Piece,
-        run::{Said, fate},
+        run::{Said, fate, pages},
     },
     jupyter::kernel::{Channel, KernelEvent, Message},
 };
+
+/// How long Jupyter may take to say who else hears a kernel; what that says waits meanwhile.
+const TELLS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A question to the kernel whose answer comes after all that it had to say of the run before.
 pub(super) struct Barrier {
@@ -41,10 +46,28 @@ impl Worker {
                 {
                     self.interrupt();
                 }
+                self.doubt_outputs().await;
                 self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
                     .await;
             }
             KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
+        }
+    }
+
+    /// After a time in which the kernel was not heard: Jupyter keeps what it says only while nobody else hears it, so
+    /// that there may be a gap where somebody does.
+    pub(super) async fn doubt_outputs(&mut self) {
+        let (Some(active), Some(kernel)) = (&self.active, &self.kernel) else {
+            return;
+        };
+        let asked = timeout(TELLS_WITHIN, self.server.kernel(kernel.link.kernel_id())).await;
+        let listeners = asked
+            .ok()
+            .and_then(Result::ok)
+            .flatten()
+            .and_then(|kernel| kernel.connections);
+        if listeners.is_some_and(|listeners| listeners > 1) {
+            active.execution.may_miss_output();
         }
     }
 
@@ -98,8 +121,12 @@ impl Worker {
             piece.fold(&message, captured);
         };
         if let Some(active) = self.active.as_mut().filter(|active| active.run.msg_id == *parent) {
-            let (had_begun, was_busy) = (active.run.begun, active.run.busy);
+            let (had_begun, was_busy, counted) = (active.run.begun, active.run.busy, active.run.count);
+            pages(&message).for_each(|page| active.show(&page));
             let said = active.run.take(&message);
+            if active.run.count != counted {
+                active.with_step(|step| step.execution_count = active.run.count);
+            }
             if active.run.busy && !was_busy {
                 active.is_taken_up();
             }
@@ -107,9 +134,6 @@ impl Worker {
             let is_silent = active.interrupted && active.run.is_unanswered();
             match said {
                 Said::Output => fold(active, &mut self.kernel),
-                Said::Counted(count) => {
-                    active.with_step(|step| step.execution_count = Some(count));
-                }
                 Said::Asks(question) => {
                     active.execution.asks(active.step, question, &message.header);
                     active.question = Some(message.header);
@@ -155,6 +179,8 @@ impl Worker {
         if let Some(active) = self.active.take_if(|active| active.run.msg_id == behind) {
             match active.run.reply() {
                 Some(outcome) => {
+                    // It was not seen to be done, so something of what it said was not heard.
+                    active.execution.may_miss_output();
                     self.active = Some(active);
                     self.ended(outcome);
                 }

@@ -1,22 +1,28 @@
 //! What passes from one process of the gateway to the next: runs that this one leaves behind, or takes up.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Place, Worker};
 use crate::{
     execution::{
+        ExecutionError,
         job::{Execution, Question},
-        kernel::Kernel,
+        kernel::{Found, Kernel},
         piece::Piece,
     },
-    jupyter::kernel::KernelEvent,
+    jupyter::{kernel::KernelEvent, room::RoomKind},
+    pool::{Lease, PoolError},
     store::StoredQuestion,
-    types::{ExecutionKind, ExecutionStatus},
+    types::ExecutionStatus,
 };
 
+/// How long a server that cannot be reached is waited for when the gateway returns to what runs there.
+const RETURNS_WITHIN: Duration = Duration::from_secs(60);
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 /// How long a kernel may take to shut down when the gateway leaves it.
 const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -31,8 +37,7 @@ impl Worker {
             self.shared.finish(&execution);
             return;
         };
-        let room = self.room().filter(|_| execution.kind == ExecutionKind::Cells);
-        let mut piece = Piece::resume(Arc::clone(&execution), step, msg_id, room.as_ref());
+        let mut piece = Piece::resume(Arc::clone(&execution), step, msg_id);
         if let Some(open) = execution.open_question() {
             let StoredQuestion {
                 prompt,
@@ -48,9 +53,51 @@ impl Worker {
             execution.asks(step, question, &header);
             piece.question = Some(header);
         }
+        let (server, pool, account) = (
+            Arc::clone(&self.server),
+            Arc::clone(&self.shared.pool),
+            execution.owner.account(),
+        );
+        let path = self.path().filter(|_| piece.is_shown());
+        let returning = async move {
+            let until = Instant::now() + RETURNS_WITHIN;
+            // The room comes first, so that what the kernel says follows what the notebook shows already.
+            let room = match &path {
+                Some(path) => {
+                    let lease = || pool.lease(&server, path, RoomKind::Notebook, &account);
+                    persist(until, lease, PoolError::may_pass).await.ok()
+                }
+                None => None,
+            };
+            let connect = || Kernel::return_to(&server, &kernel_id, &session);
+            let kernel = persist(until, connect, ExecutionError::may_pass).await?;
+            Ok(Found::Earlier(kernel, room))
+        };
         self.queue.push_front(execution);
         self.active = Some(piece);
-        self.finding = Some(Kernel::return_to(Arc::clone(&self.server), kernel_id, session).boxed());
+        self.finding = Some(returning.boxed());
+    }
+
+    /// Goes on where an earlier process was.
+    pub(super) async fn returned(&mut self, kernel: Kernel, lease: Option<Lease>) {
+        self.kernel = Some(kernel);
+        self.lease = lease.or(self.lease.take());
+        let room = self.room();
+        if let (Some(active), Some(room)) = (&mut self.active, &room) {
+            active.adopt(room);
+        }
+        // Nobody could be told to interrupt it before.
+        if self
+            .active
+            .as_ref()
+            .is_some_and(|active| active.execution.is_unwanted())
+        {
+            self.interrupt();
+        }
+        self.doubt_outputs().await;
+        // It may have ended meanwhile.
+        self.raise_barrier("the gateway was restarted and the end of the run was not seen")
+            .await;
     }
 
     /// Closes what the worker had open. A kernel that served only the gateway is shut down, unless something runs in
@@ -64,15 +111,7 @@ impl Worker {
                 self.hear(message).await;
             }
         }
-        let room = self.room();
-        for piece in self.active.iter_mut().chain(&mut self.recent) {
-            if piece.flush_at().is_some() {
-                piece.flush(room.as_ref());
-                if piece.must_be_stored() {
-                    self.shared.note_outputs(&piece.execution);
-                }
-            }
-        }
+        self.flush_unwritten();
         if let Some(active) = &self.active {
             self.shared.note_outputs(&active.execution);
             return;
@@ -83,5 +122,45 @@ impl Worker {
             let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
             let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
         }
+    }
+}
+
+/// Tries again what failed for a reason that may pass, until then.
+async fn persist<T, E, F>(until: Instant, mut attempt: impl FnMut() -> F, may_pass: impl Fn(&E) -> bool) -> Result<T, E>
+where
+    E: Display,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut backoff = FIRST_BACKOFF;
+    loop {
+        match attempt().await {
+            Err(error) if may_pass(&error) && Instant::now() < until => {
+                tracing::debug!(%error, "the gateway cannot return to a run yet");
+            }
+            result => return result,
+        }
+        sleep(backoff).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_may_pass_is_tried_until_it_does_but_not_for_ever() {
+        let until = Instant::now() + FIRST_BACKOFF;
+        let mut failures = 2;
+        let attempt = || {
+            failures -= 1;
+            std::future::ready(if failures > 0 { Err("down") } else { Ok(()) })
+        };
+        assert_eq!(persist(until, attempt, |_| true).await, Ok(()));
+        let always = |error: &'static str| move || std::future::ready(Err::<(), _>(error));
+        assert_eq!(persist(until, always("down"), |_| true).await, Err("down"));
+        let until = Instant::now() + RETURNS_WITHIN;
+        let refused = persist(until, always("gone"), |_| false);
+        assert_eq!(timeout(FIRST_BACKOFF, refused).await, Ok(Err("gone")), "at once");
     }
 }

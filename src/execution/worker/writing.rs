@@ -14,17 +14,33 @@ use crate::{
 
 /// How long the end of a run may take to reach the server before it is written once more.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Worker {
+    /// Writes what is due.
     pub(super) fn flush(&mut self) {
         let now = Instant::now();
+        self.flush_where(|piece| piece.flush_at().is_some_and(|due| due <= now));
+    }
+
+    /// Writes what is not written yet, due or not.
+    pub(super) fn flush_unwritten(&mut self) {
+        self.flush_where(|piece| piece.flush_at().is_some());
+    }
+
+    fn flush_where(&mut self, is_wanted: impl Fn(&Piece) -> bool) {
+        let mut pieces = self.active.iter().chain(&self.recent);
+        // A room counts as used when somebody takes it, so it is left alone where nothing is written.
+        if !pieces.any(&is_wanted) {
+            return;
+        }
         let room = self.room();
-        let is_due = |piece: &&mut Piece| piece.flush_at().is_some_and(|due| due <= now);
-        for piece in self.active.iter_mut().chain(&mut self.recent).filter(is_due) {
+        let pieces = self.active.iter_mut().chain(&mut self.recent);
+        for piece in pieces.filter(|piece| is_wanted(piece)) {
             piece.flush(room.as_ref());
             if piece.must_be_stored() {
                 self.shared.note_outputs(&piece.execution);
+            } else if piece.must_be_noted() {
+                self.shared.note(&piece.execution);
             }
         }
     }
@@ -50,35 +66,47 @@ impl Worker {
             self.recent[at].settled = true;
             return;
         }
-        let acknowledgement = match self.reopened(at).await {
-            Some(room) => self.recent[at].write_again(&room),
-            None => None,
+        let reopened = self.reopened(at).await;
+        let piece = &mut self.recent[at];
+        let acknowledgement = match &reopened {
+            Ok(room) => {
+                // What an earlier process wrote is seen only now, and is missing in the record.
+                if piece.adopt(room) {
+                    self.shared.note_outputs(&piece.execution);
+                }
+                piece.write_again(room)
+            }
+            Err(_) => None,
         };
-        if !self.recent[at].may_try_again() {
-            self.recent[at].settled = true;
+        if matches!(reopened, Err(Unopened::ForEver)) || !piece.may_try_again(acknowledgement.is_some()) {
+            piece.settled = true;
             tracing::warn!(path = ?self.path(), "the outputs of a cell could not be written to its notebook");
             return;
         }
-        self.settling.push(settle(msg_id.to_owned(), acknowledgement).boxed());
+        let pause = piece.pause();
+        self.settling
+            .push(settle(msg_id.to_owned(), acknowledgement, pause).boxed());
     }
 
     /// The notebook's room, opened again if it was closed meanwhile.
-    async fn reopened(&mut self, at: usize) -> Option<Room> {
+    async fn reopened(&mut self, at: usize) -> Result<Room, Unopened> {
         if let Some(room) = self.room() {
-            return Some(room);
+            return Ok(room);
         }
-        let path = self.path()?;
+        let path = self.path().ok_or(Unopened::ForEver)?;
         let account = self.recent[at].execution.owner.account();
-        let lease = self
+        let opening = self
             .shared
             .pool
-            .lease(&self.server, &path, RoomKind::Notebook, &account)
-            .await
-            .ok()?;
-        lease.connected().await.ok()?;
+            .lease(&self.server, &path, RoomKind::Notebook, &account);
+        let lease = opening.await.map_err(|error| match error.is_not_found() {
+            true => Unopened::ForEver,
+            false => Unopened::ForNow,
+        })?;
+        lease.connected().await.map_err(|_| Unopened::ForNow)?;
         let room = Room::clone(&lease);
         self.lease = Some(lease);
-        Some(room)
+        Ok(room)
     }
 
     /// The room to write to: the one that is held, or one that happens to be open.
@@ -106,12 +134,23 @@ impl Worker {
     }
 }
 
-/// Waits until the server has the end of a run, or has had the time to say so.
-pub(super) async fn settle(msg_id: String, acknowledgement: Option<Acknowledgement>) -> (String, bool) {
+/// Why there is no room to write to.
+enum Unopened {
+    ForNow,
+    /// The notebook was deleted.
+    ForEver,
+}
+
+/// Waits until the server has the end of a run, or has had the time to say so; for a pause if it was not even told.
+pub(super) async fn settle(
+    msg_id: String,
+    acknowledgement: Option<Acknowledgement>,
+    pause: Duration,
+) -> (String, bool) {
     let arrived = match acknowledgement {
         Some(acknowledgement) => timeout(ARRIVES_WITHIN, acknowledgement.arrived()).await == Ok(true),
         None => {
-            sleep(TRY_AGAIN_AFTER).await;
+            sleep(pause).await;
             false
         }
     };

@@ -40,6 +40,17 @@ pub enum RoomError {
     Busy { server: String, path: String },
 }
 
+impl RoomError {
+    /// Whether the same may succeed in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Jupyter(error) => error.may_pass(),
+            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Busy { .. } => true,
+            Self::Edit(_) | Self::Lost { .. } | Self::WriteProtected { .. } | Self::Refused { .. } => false,
+        }
+    }
+}
+
 impl ClientError for RoomError {
     fn kind(&self) -> ErrorKind {
         match self {

@@ -75,23 +75,38 @@ impl Run {
         matches!(self.status, "queued" | "running" | "input_required")
     }
 
+    pub(in crate::tools) fn progress(&self) -> Progress {
+        match self.executed_cells() {
+            _ if self.status == "completed" => Progress::Done,
+            0 => Progress::NotBegun,
+            _ => Progress::Begun,
+        }
+    }
+
+    /// What was done before it, and how far it is itself.
+    pub(in crate::tools) fn after(&self, done: &str) -> String {
+        match self.progress() {
+            Progress::Done => format!("{done} and executed cells"),
+            Progress::Begun => format!("{done} and began to execute cells"),
+            Progress::NotBegun => format!("{done} and was to execute cells"),
+        }
+    }
+
     /// Whether anything was executed, or still will be.
     pub(in crate::tools) fn is_executed(&self) -> bool {
         self.is_open() || self.executed_cells() > 0
     }
 
-    /// What was done about the cells, as far as it got.
-    pub(in crate::tools) fn did(&self) -> &'static str {
-        match (self.executed_cells(), self.is_executed()) {
-            (0, true) => "queued cells",
-            (0, false) => "tried to execute cells",
-            _ => "executed cells",
-        }
-    }
-
     pub(in crate::tools) fn results(&self) -> &[CellResult] {
         &self.execution_results
     }
+}
+
+/// How far a run is.
+pub(in crate::tools) enum Progress {
+    Done,
+    Begun,
+    NotBegun,
 }
 
 /// Which cells to run, and how.
@@ -124,9 +139,10 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     .await?;
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
-        message: message(&match (run.executed_cells(), run.status) {
-            (0, status) if status != "completed" => format!("Tried to execute {executed_ranges} cell ranges"),
-            _ => format!("Successfully executed {executed_ranges} cell ranges"),
+        message: message(&match run.progress() {
+            Progress::Done => format!("Successfully executed {executed_ranges} cell ranges"),
+            Progress::Begun => format!("Began to execute {executed_ranges} cell ranges"),
+            Progress::NotBegun => format!("Was to execute {executed_ranges} cell ranges"),
         }),
         executed_ranges,
         executed_cells: run.executed_cells(),
@@ -266,7 +282,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     };
     let result = RunResult::of(call, taken, options).await?;
     Ok(ran(result, |run, message| {
-        answered((message(&format!("{done} and {}", run.did())), change, Some(run)))
+        answered((message(&run.after(done)), change, Some(run)))
     }))
 }
 
@@ -327,11 +343,10 @@ mod tests {
                 execution_results: Vec::new(),
                 input_request: None,
             };
-            run.did()
+            run.after("Inserted")
         };
-        assert_eq!(
-            (did("failed"), did("cancelled"), did("queued")),
-            ("tried to execute cells", "tried to execute cells", "queued cells")
-        );
+        for status in ["failed", "cancelled", "queued"] {
+            assert_eq!(did(status), "Inserted and was to execute cells");
+        }
     }
 }

@@ -25,6 +25,9 @@ const SMALL_METADATA: usize = 200;
 const PLACE: usize = 50;
 /// As many of them are shown however small the limit is.
 const MIN_PLACES: usize = 20;
+/// Characters that errors and their tracebacks have for themselves, if they need them and so many are shown at all.
+const MIN_ERRORS: usize = 1000;
+const CUT_BEFORE: &str = "[TRUNCATED]...\n";
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct ShownCell {
@@ -251,15 +254,33 @@ fn show_within(outputs: Vec<Value>, max: usize, images: &mut Images) -> ShownOut
         truncated: false,
         original_size: 0,
     };
+    // What went wrong is told however much was put out besides.
+    let errors: usize = outputs.iter().map(error_size).sum();
+    let mut for_errors = errors.min(max.min(MIN_ERRORS.max(max / 2)));
+    let mut left = max - for_errors;
     for output in outputs {
         let size = text_size(&output);
-        let left = max.saturating_sub(shown.original_size);
         shown.original_size += size;
-        let (output, cut) = show_output(output, left, images);
+        let reserved = error_size(&output).min(for_errors);
+        let (output, cut) = show_output(output, left + reserved, images);
+        for_errors -= reserved;
+        left = left.saturating_sub(size.saturating_sub(reserved));
         shown.outputs.push(output);
         shown.truncated |= cut;
     }
     shown
+}
+
+/// How many characters it takes to show an error, and none for what is none.
+fn error_size(output: &Value) -> usize {
+    match output.get("output_type").and_then(Value::as_str) {
+        Some("error") => {
+            let lines = output.get("traceback").and_then(Value::as_array).map_or(0, Vec::len);
+            let value = output.get("evalue").map_or(0, |value| joined(value).chars().count());
+            text_size(output) + lines + value
+        }
+        _ => 0,
+    }
 }
 
 /// How many characters of an output a model would read.
@@ -329,10 +350,9 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
     let text = |member: &str| without_ansi(output.get(member).and_then(Value::as_str).unwrap_or_default());
     let name = truncate(text("ename"), MIN_ERROR);
     let value = truncate(text("evalue"), (max / 4).max(MIN_ERROR));
-    let traceback = truncate(
-        plain.join("\n"),
-        max.saturating_sub(2 * value.text.chars().count()).max(max / 2),
-    );
+    let room = max.saturating_sub(2 * value.text.chars().count()).max(max / 2);
+    // Where it happened and what it was is at the end.
+    let (traceback, shortened) = keep_end(plain.join("\n"), room);
     for (member, text) in [
         ("name", &name.text),
         ("ename", &name.text),
@@ -343,9 +363,20 @@ fn show_error(output: &mut Map<String, Value>, max: usize) -> bool {
     }
     output.insert(
         "traceback".to_owned(),
-        traceback.text.split('\n').map(str::to_owned).collect(),
+        traceback.split('\n').map(str::to_owned).collect(),
     );
-    name.truncated || value.truncated || traceback.truncated
+    name.truncated || value.truncated || shortened
+}
+
+/// The end of a text that is too long, after a mark that says so if there is room for it.
+fn keep_end(text: String, max: usize) -> (String, bool) {
+    let length = text.chars().count();
+    if length <= max {
+        return (text, false);
+    }
+    let mark = Some(CUT_BEFORE).filter(|mark| mark.len() < max).unwrap_or_default();
+    let end = text.chars().skip(length - (max - mark.len()));
+    (mark.chars().chain(end).collect(), true)
 }
 
 fn show_data(mime: &str, value: &mut Value, max: usize, images: &mut Images) -> bool {
@@ -588,6 +619,41 @@ mod tests {
             "[image left out: it is not a readable image]"
         );
         assert!(cut, "the text was longer than allowed");
+    }
+
+    #[test]
+    fn a_chatty_cell_that_fails_still_tells_why() {
+        let limits = ImageLimits {
+            enabled: false,
+            max_width: 700,
+            max_height: 700,
+            max_bytes: 1 << 20,
+        };
+        let mut images = Images {
+            limits,
+            blocks: Vec::new(),
+        };
+        let chatter = json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(3000) });
+        let failure = |lines: usize| {
+            let mut traceback = vec!["line"; lines];
+            traceback.push("ValueError: why");
+            json!({ "output_type": "error", "ename": "ValueError", "evalue": "why", "traceback": traceback })
+        };
+        let shown = show_within(vec![chatter.clone(), failure(20)], 2000, &mut images);
+        let text = shown.outputs[0]["text"].as_str().unwrap_or_default();
+        assert!(shown.truncated && (1800..2000).contains(&text.len()), "{}", text.len());
+        let traceback = shown.outputs[1]["traceback"].as_array().cloned().unwrap_or_default();
+        assert_eq!(traceback.len(), 21, "all of a short one: {traceback:?}");
+        let shown = show_within(vec![chatter, failure(2000)], 2000, &mut images);
+        let traceback = shown.outputs[1]["traceback"].as_array().cloned().unwrap_or_default();
+        assert_eq!(traceback.first(), Some(&json!("[TRUNCATED]...")));
+        assert_eq!(
+            traceback.last(),
+            Some(&json!("ValueError: why")),
+            "the end of a long one"
+        );
+        let all = shown.outputs.iter().map(text_size).sum::<usize>();
+        assert!((1700..=2000).contains(&all), "{all}");
     }
 
     #[test]

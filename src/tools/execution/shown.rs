@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     execution::{CellSnapshot, Question, Snapshot},
+    jupyter::room::RoomKind,
     tools::{
         Block, Call, OpenExecution, ToolError,
         cells::{ShownOutputs, show_outputs},
     },
-    types::{ExecutionStatus, truncate},
+    types::{DocPath, ExecutionStatus, truncate},
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -111,14 +112,35 @@ impl From<Question> for Asked {
     }
 }
 
+/// A cell of an execution in a list, which tells what there is and not what came out.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct ListedCell {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    cell_id: String,
+    index: usize,
+    status: &'static str,
+    execution_count: Option<i64>,
+}
+
+impl From<CellSnapshot> for ListedCell {
+    fn from(cell: CellSnapshot) -> Self {
+        Self {
+            cell_id: cell.cell_id,
+            index: cell.index,
+            status: cell.status.as_str(),
+            execution_count: cell.execution_count,
+        }
+    }
+}
+
 /// An execution by itself.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ShownExecution {
+pub(super) struct ShownExecution<Cell = CellResult> {
     execution_id: String,
     path: Option<String>,
     server: String,
     status: &'static str,
-    cells: Vec<CellResult>,
+    cells: Vec<Cell>,
     started_at: Option<String>,
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,11 +154,28 @@ pub(super) struct ShownExecution {
 impl ShownExecution {
     pub(super) async fn new(
         call: &Call,
-        snapshot: Snapshot,
+        mut snapshot: Snapshot,
         max_output: usize,
     ) -> Result<(Self, Vec<Block>), ToolError> {
-        let (cells, images) = results(call, snapshot.cells, max_output, usize::MAX).await?;
-        let shown = Self {
+        place(call, &mut snapshot);
+        let cells = std::mem::take(&mut snapshot.cells);
+        let (cells, images) = results(call, cells, max_output, usize::MAX).await?;
+        Ok((Self::with_cells(snapshot, cells), images))
+    }
+}
+
+impl ShownExecution<ListedCell> {
+    /// As one of many.
+    pub(super) fn listed(call: &Call, mut snapshot: Snapshot) -> Self {
+        place(call, &mut snapshot);
+        let cells = std::mem::take(&mut snapshot.cells);
+        Self::with_cells(snapshot, cells.into_iter().map(ListedCell::from).collect())
+    }
+}
+
+impl<Cell> ShownExecution<Cell> {
+    fn with_cells(snapshot: Snapshot, cells: Vec<Cell>) -> Self {
+        Self {
             execution_id: snapshot.execution_id,
             path: snapshot.path,
             server: snapshot.server,
@@ -147,15 +186,14 @@ impl ShownExecution {
             kernel_id: snapshot.kernel_id,
             reason: snapshot.reason,
             input_request: snapshot.question.map(Asked::from),
-        };
-        Ok((shown, images))
+        }
     }
 }
 
 impl RunResult {
     /// Waits for an execution as the call wants, and shows what there is of it then.
     pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Result<Self, ToolError> {
-        let snapshot = match taken {
+        let mut snapshot = match taken {
             Taken::Live(execution) => {
                 if !call.is_only_looking() {
                     wait(call, &execution, options.patience, options.disconnect).await;
@@ -164,6 +202,7 @@ impl RunResult {
             }
             Taken::Ended(snapshot) => *snapshot,
         };
+        place(call, &mut snapshot);
         let (results, images) = results(call, snapshot.cells, options.max_output, options.max_total).await?;
         Ok(Self {
             execution_id: snapshot.execution_id,
@@ -198,10 +237,17 @@ impl RunResult {
 
     /// A sentence on how it went, after what the call did besides.
     pub(in crate::tools) fn message(&self, done: &str) -> String {
-        let reason = self.reason.as_deref().unwrap_or("no reason is known");
-        let reason = truncate(reason, MAX_REASON).text;
-        match self.status {
-            ExecutionStatus::Completed => done.to_owned(),
+        let known = self.reason.as_deref().map(|reason| truncate(reason, MAX_REASON).text);
+        let reason = known.as_deref().unwrap_or("no reason is known");
+        let all = self.results.len();
+        let ran = self.results.iter().filter(|cell| cell.has_begun()).count();
+        let told = match self.status {
+            ExecutionStatus::Completed if ran < all => {
+                return format!("{done}; {ran} of {all} cells ran: {reason}");
+            }
+            ExecutionStatus::Completed => {
+                return known.map_or_else(|| done.to_owned(), |reason| format!("{done}; {reason}"));
+            }
             ExecutionStatus::Queued | ExecutionStatus::Running => {
                 format!("{done}; still {}, follow it with get_execution", self.status.as_str())
             }
@@ -209,12 +255,27 @@ impl RunResult {
             ExecutionStatus::Failed => format!("{done}, but it failed: {reason}"),
             ExecutionStatus::Cancelled => format!("{done}, but it was cancelled: {reason}"),
             ExecutionStatus::Lost => format!("{done}, but how it ended is not known: {reason}"),
+        };
+        match self.status.is_finished() && ran < all && all > 1 {
+            true => format!("{told}; {ran} of {all} cells ran"),
+            false => told,
         }
     }
 }
 
 pub(super) fn is_failure(status: ExecutionStatus) -> bool {
     status.is_finished() && status != ExecutionStatus::Completed
+}
+
+/// Says where the cells are now, as far as that can be seen: people may have inserted others before them.
+fn place(call: &Call, snapshot: &mut Snapshot) {
+    let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
+    let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {
+        return;
+    };
+    for cell in &mut snapshot.cells {
+        cell.index = open.room.position_of(&cell.cell_id).unwrap_or(cell.index);
+    }
 }
 
 async fn results(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Taken, answer_execution, find_execution,
-    shown::{DEFAULT_MAX_OUTPUT, ShownExecution, is_failure},
+    shown::{DEFAULT_MAX_OUTPUT, ListedCell, ShownExecution, is_failure},
     wait::{Disconnect, patience, wait},
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(super) struct CancelArguments {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Executions {
-    executions: Vec<ShownExecution>,
+    executions: Vec<ShownExecution<ListedCell>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -115,15 +115,12 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         .engine()
         .list(&call.owner(), server, path.as_ref(), status, limit)
         .await?;
-    let mut executions = Vec::with_capacity(found.len());
-    for mut snapshot in found {
-        // A list tells what there is; get_execution shows what came out.
-        for cell in &mut snapshot.cells {
-            cell.outputs.clear();
-        }
-        executions.push(ShownExecution::new(&call, snapshot, 0).await?.0);
-    }
-    Ok(Executions { executions })
+    let listed = found
+        .into_iter()
+        .map(|snapshot| ShownExecution::listed(&call, snapshot));
+    Ok(Executions {
+        executions: listed.collect(),
+    })
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {

@@ -80,7 +80,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     };
     let result = RunResult::of(&call, taken, options).await?;
     Ok(ran(result, |run, message| {
-        answered(message(&format!("{done} and {}", run.did())), Some(run))
+        answered(message(&run.after(done)), Some(run))
     }))
 }
 

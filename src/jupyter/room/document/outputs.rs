@@ -7,7 +7,7 @@ use serde_json::Value;
 use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, TextRef, TransactionMut};
 
 use super::{Applied, Author, Document, OBSERVER, Transact};
-use crate::jupyter::room::notebook::output_prelim;
+use crate::jupyter::room::notebook::{output_prelim, text_of};
 
 /// One change of a cell by the run that it is in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,7 +54,8 @@ pub struct OutputsWritten {
 }
 
 impl Document {
-    /// Applies what a run has to say; nothing if its cell is gone.
+    /// Applies what a run has to say; nothing if its cell is gone, or is no code any more: a file with outputs in a
+    /// cell of another kind is no valid notebook.
     pub(in crate::jupyter::room) fn write_cell(
         &mut self,
         author: &Arc<str>,
@@ -63,7 +64,9 @@ impl Document {
     ) -> Option<(Applied, Option<OutputsWritten>)> {
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
-        let map = self.map(&txn, cell)?;
+        let map = self
+            .map(&txn, cell)
+            .filter(|map| text_of(map, &txn, "cell_type") == "code")?;
         if write.begin {
             clear(&map, &mut txn);
             self.caret = Some((Some(cell.to_owned()), 0));

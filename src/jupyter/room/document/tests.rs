@@ -376,3 +376,32 @@ fn positions_of_a_batch_mean_the_text_before_it() {
         "nothing was changed"
     );
 }
+
+#[test]
+fn a_run_leaves_a_cell_alone_that_is_no_code_any_more() {
+    let mut pair = Pair::with_cells(&[("a", "1")]);
+    let write = CellWrite {
+        begin: true,
+        end: Some(RunEnd {
+            execution_count: Some(1),
+        }),
+        ..CellWrite::default()
+    };
+    assert!(pair.ours.write_cell(&ana(), "a", &write).is_some());
+    pair.edit(
+        &[Edit::SetKind {
+            cell: "a".to_owned(),
+            kind: CellKind::Markdown,
+            source: None,
+        }],
+        None,
+    )
+    .expect("valid");
+    assert!(pair.ours.write_cell(&ana(), "a", &write).is_none());
+    let cell = &pair.ours.notebook()["cells"][0];
+    assert_eq!(
+        (cell.get("outputs"), cell.get("execution_count")),
+        (None, None),
+        "{cell}"
+    );
+}
