@@ -71,6 +71,8 @@ struct Shown {
     id: String,
     /// The document that has what was written so far.
     incarnation: u64,
+    /// Which of the cells with this id it was.
+    made: Option<(u64, u32)>,
     /// What an earlier process wrote there is still to be seen.
     adopts: bool,
 }
@@ -105,6 +107,7 @@ impl Piece {
         piece.cell = Some(Shown {
             id: cell.to_owned(),
             incarnation: NOTHING_WRITTEN,
+            made: None,
             adopts: false,
         });
         piece.flush_at = Some(Instant::now() + TAKEN_UP_WITHIN);
@@ -119,6 +122,7 @@ impl Piece {
             piece.cell = Some(Shown {
                 id: piece.execution.code_of(step).0,
                 incarnation: NOTHING_WRITTEN,
+                made: None,
                 adopts: true,
             });
         }
@@ -308,7 +312,12 @@ impl Piece {
         let mut state = execution.lock();
         let outputs = &mut state.steps.get_mut(self.step)?.outputs;
         let incarnation = room.incarnation();
-        let begin = incarnation != shown.incarnation;
+        // JupyterLab moves a cell by making another one of what it shows, which may lack what was just written, and does
+        // not say that it runs.
+        let made = room.made(&shown.id);
+        let is_under_way = self.end.is_none() || !self.settled;
+        let was_moved = is_under_way && shown.made.is_some() && made.is_some() && shown.made != made;
+        let begin = incarnation != shown.incarnation || was_moved;
         if begin {
             outputs.forget_written();
         }
@@ -323,7 +332,7 @@ impl Piece {
         let owner = &execution.owner;
         match room.write_cell(&owner.principal, &owner.name, &shown.id, &write) {
             Ok(Some(written)) => {
-                shown.incarnation = incarnation;
+                (shown.incarnation, shown.made) = (incarnation, made);
                 if let (Some(change), Some(done)) = (&write.outputs, written.outputs)
                     && done.detached
                 {

@@ -62,6 +62,20 @@ async fn the_running_cell_may_be_deleted() {
 }
 
 #[tokio::test]
+async fn a_cell_that_is_moved_while_it_runs_is_shown_running_and_gets_all_its_outputs() {
+    let (scene, id) = running().await;
+    scene.human.move_cell(1, 0);
+    eventually("the gateway hears of it", async || {
+        let read = scene.call("read_nb_cells", json!({})).await.ok();
+        (read["cells"][0]["id"] == "c1").then_some(())
+    })
+    .await;
+    scene.enough();
+    assert_eq!(scene.ended(&id).await["status"], "completed");
+    assert_eq!(scene.rests(0).await, "begin\nend\n");
+}
+
+#[tokio::test]
 async fn cells_that_become_text_are_not_run_and_get_no_outputs() {
     let (scene, running) = running().await;
     let waiting = scene.start(2).await;

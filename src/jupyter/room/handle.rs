@@ -200,6 +200,11 @@ impl Room {
         Some(cell.outputs)
     }
 
+    /// Who made a cell, and when in their counting: another one of the same id has another.
+    pub fn made(&self, cell: &str) -> Option<(u64, u32)> {
+        self.0.read().document.made(cell)
+    }
+
     /// The count of the last run of a cell; none while it runs, or if it never did.
     pub fn execution_count_of(&self, cell: &str) -> Option<i64> {
         self.0.read().document.execution_count_of(cell)

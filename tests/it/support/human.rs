@@ -15,8 +15,8 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 use yrs::{
-    Any, Array, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn, StateVector, Text,
-    TextPrelim, TextRef, Transact, TransactionMut, Update,
+    Any, Array, ArrayPrelim, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn,
+    StateVector, Text, TextPrelim, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::ToJson,
     updates::{decoder::Decode, encoder::Encode},
@@ -175,6 +175,24 @@ impl Human {
         ]);
         self.change(|page, txn| {
             page.cells.insert(txn, at, cell);
+        });
+    }
+
+    /// Moves a code cell as JupyterLab does, by another one in its new place; what was put out last does not come along.
+    pub fn move_cell(&self, from: u32, to: u32) {
+        let cell = self.cell(from);
+        let text = |member: &str| cell[member].as_str().expect("a text").to_owned();
+        let moved = MapPrelim::from([
+            ("id".to_owned(), yrs::In::Any(Any::from(text("id")))),
+            ("cell_type".to_owned(), yrs::In::Any(Any::from("code"))),
+            ("metadata".to_owned(), MapPrelim::default().into()),
+            ("source".to_owned(), TextPrelim::new(text("source")).into()),
+            ("outputs".to_owned(), ArrayPrelim::default().into()),
+            ("execution_count".to_owned(), yrs::In::Any(Any::Null)),
+        ]);
+        self.change(|page, txn| {
+            page.cells.remove(txn, from);
+            page.cells.insert(txn, to, moved);
         });
     }
 

@@ -33,6 +33,10 @@ impl Document {
         Some(self.finish(txn, &Author::Local(OBSERVER.into())))
     }
 
+    pub(in crate::jupyter::room) fn made(&self, id: &str) -> Option<(u64, u32)> {
+        made(self.order.get(self.position_of(id)?)?)
+    }
+
     /// The places of copies of a cell, except that of the one that stays.
     fn superfluous(&self, id: &str) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.order.len())
