@@ -216,7 +216,11 @@ impl Execution {
             kernel_name: None,
             created_at: record.created_at,
             state: Mutex::new(State {
-                status: record.status,
+                status: match record.status {
+                    // It is asked again when the answer can be passed on.
+                    ExecutionStatus::InputRequired => ExecutionStatus::Running,
+                    status => status,
+                },
                 path: record.path.and_then(|path| DocPath::parse(&path).ok()),
                 kernel_id: record.kernel_id,
                 kernel_session: record.kernel_session,

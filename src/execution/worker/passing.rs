@@ -15,7 +15,6 @@ use crate::{
     },
     jupyter::{kernel::KernelEvent, room::RoomKind},
     pool::{Lease, PoolError},
-    store::StoredQuestion,
     types::ExecutionStatus,
 };
 
@@ -37,22 +36,7 @@ impl Worker {
             self.shared.finish(&execution);
             return;
         };
-        let mut piece = Piece::resume(Arc::clone(&execution), step, msg_id);
-        if let Some(open) = execution.open_question() {
-            let StoredQuestion {
-                prompt,
-                password,
-                header,
-            } = open;
-            let number = 0;
-            let question = Question {
-                prompt,
-                password,
-                number,
-            };
-            execution.asks(step, question, &header);
-            piece.question = Some(header);
-        }
+        let piece = Piece::resume(Arc::clone(&execution), step, msg_id);
         let (server, pool, account) = (
             Arc::clone(&self.server),
             Arc::clone(&self.shared.pool),
@@ -86,6 +70,7 @@ impl Worker {
         if let (Some(active), Some(room)) = (&mut self.active, &room) {
             active.adopt(room);
         }
+        self.ask_again();
         // Nobody could be told to interrupt it before.
         if self
             .active
@@ -98,6 +83,21 @@ impl Worker {
         // It may have ended meanwhile.
         self.raise_barrier("the gateway was restarted and the end of the run was not seen")
             .await;
+    }
+
+    /// Puts the question again that an earlier process heard, now that the answer can be passed on.
+    fn ask_again(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        let Some(open) = active.execution.open_question() else {
+            return;
+        };
+        let question = Question {
+            prompt: open.prompt,
+            password: open.password,
+            number: 0,
+        };
+        active.execution.asks(active.step, question, &open.header);
+        active.question = Some(open.header);
     }
 
     /// Closes what the worker had open. A kernel that served only the gateway is shut down, unless something runs in
