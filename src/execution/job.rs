@@ -1,6 +1,8 @@
 //! One execution: what was asked, how far it is, and what it has put out. Its worker changes it; any number of
 //! callers look at it and wait for it.
 
+mod snapshot;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -12,6 +14,7 @@ use tokio::{
     time::timeout,
 };
 
+pub use self::snapshot::{CellSnapshot, Snapshot};
 use super::{outputs::Outputs, worker::Command};
 use crate::{
     auth::Principal,
@@ -125,33 +128,6 @@ pub struct Question {
     pub password: bool,
     /// How many the execution had asked before.
     pub number: usize,
-}
-
-/// An execution as it was at one moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
-    pub execution_id: String,
-    pub server: String,
-    pub path: Option<String>,
-    pub kind: ExecutionKind,
-    pub kernel_id: Option<String>,
-    pub status: ExecutionStatus,
-    pub reason: Option<String>,
-    pub question: Option<Question>,
-    pub cells: Vec<CellSnapshot>,
-    pub created_at: SystemTime,
-    pub started_at: Option<SystemTime>,
-    pub ended_at: Option<SystemTime>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellSnapshot {
-    pub cell_id: String,
-    pub index: usize,
-    pub status: ExecutionStatus,
-    pub execution_count: Option<i64>,
-    /// As nbformat has them.
-    pub outputs: Vec<Value>,
 }
 
 impl Execution {
@@ -583,42 +559,6 @@ impl Step {
         Self {
             code: Some(code),
             ..Self::cell(String::new(), 0, limit)
-        }
-    }
-}
-
-impl From<ExecutionRecord> for Snapshot {
-    fn from(record: ExecutionRecord) -> Self {
-        let outputs = |index: usize| {
-            let of_cell = record.outputs.as_ref().and_then(|all| all.get(index)?.as_array());
-            of_cell.cloned().unwrap_or_default()
-        };
-        let cells = record.cells.iter().enumerate().map(|(position, cell)| CellSnapshot {
-            cell_id: cell.cell_id.clone(),
-            index: cell.index,
-            status: cell.status,
-            execution_count: cell.execution_count,
-            outputs: outputs(position),
-        });
-        let asks = record.cells.iter().find_map(|cell| cell.asks.as_ref());
-        let question = asks.map(|asks| Question {
-            prompt: asks.prompt.clone(),
-            password: asks.password,
-            number: 0,
-        });
-        Self {
-            cells: cells.collect(),
-            execution_id: record.execution_id,
-            server: record.server,
-            path: record.path,
-            kind: record.kind,
-            kernel_id: record.kernel_id,
-            status: record.status,
-            reason: record.reason,
-            question,
-            created_at: record.created_at,
-            started_at: record.started_at,
-            ended_at: record.ended_at,
         }
     }
 }
