@@ -134,7 +134,7 @@ impl Bench {
 
     /// From the request until somebody else in the notebook has the first output, beside when the kernel sent it.
     async fn first_output(&self) {
-        let source = "print('first', flush=True)\nimport time; time.sleep(0.1)";
+        let source = "import time; print(time.time_ns(), flush=True); time.sleep(0.1)";
         let path = self.notebook("output.ipynb", source);
         let mut agent = self
             .agent("execute_nb_cells", &json!({ "path": path, "ranges": [{ "start": 0 }] }))
@@ -142,11 +142,11 @@ impl Bench {
         let mut bare = self.bare(&path).await;
         let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
         for _ in 0..rounds() * RUNS {
-            let started = Instant::now();
             let (room, cell) = (bare.room.clone(), bare.cell.clone());
+            let before = room.outputs_of(&cell);
+            let started = Instant::now();
             let seen = async {
-                until_output(&room, &cell, false).await;
-                until_output(&room, &cell, true).await;
+                until_output(&room, &cell, before.as_deref().unwrap_or_default()).await;
                 started.elapsed()
             };
             let sent = async {
@@ -352,13 +352,12 @@ async fn per_execution(started: Instant, counts: &[u32], bares: &[Bare]) -> f64 
     micros(started.elapsed()) / f64::from(counts.iter().sum::<u32>())
 }
 
-/// Waits until the cell has an output, or has none.
-async fn until_output(room: &Room, cell: &str, wanted: bool) {
+/// Waits until the cell has an output that it did not have before.
+async fn until_output(room: &Room, cell: &str, before: &[Value]) {
     let mut changes = room.changes();
     loop {
-        let looked = room.cells(|order| Ok::<_, ()>(order.position_of(cell).into_iter().collect()));
-        let has = looked.is_ok_and(|looked| looked.cells.iter().any(|(_, cell)| !cell.outputs.is_empty()));
-        if has == wanted {
+        let outputs = room.outputs_of(cell).unwrap_or_default();
+        if !outputs.is_empty() && outputs != before {
             return;
         }
         changes.changed().await.expect("the room is open");
