@@ -12,6 +12,7 @@ use crate::support::{
     Agent, Era, Gateway, Human, eventually,
     gateway::{everything, server},
     lab,
+    lab::saves_as_told,
     notebook::{CellView, cells_on_disk, notebook},
     own_lab::OwnLab,
     proxy::Proxy,
@@ -466,6 +467,10 @@ async fn what_was_typed_in_haste_survives_a_killed_jupyter_whole() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cells_that_a_killed_jupyter_left_out_of_the_file_come_back() {
+    if !saves_as_told() {
+        // Before jupyter-collaboration 4 a restarted server makes another document of the file, which then counts.
+        return;
+    }
     let mut lab = OwnLab::start(&[]).await;
     lab.write("n.ipynb", &notebook(&["zero", "one", "two", "three"]));
     let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
@@ -476,6 +481,8 @@ async fn cells_that_a_killed_jupyter_left_out_of_the_file_come_back() {
         (cells_on_disk(&lab.file("n.ipynb"))?.len() == 3).then_some(())
     })
     .await;
+    // Jupyter says that it has saved once it has, which the gateway must have heard to know how old the file is.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     human.leave().await;
     // Jupyter reads the cells one by one while it saves, and can be killed with a file that lacks the last of them.
     let before = std::fs::metadata(lab.file("n.ipynb")).unwrap().modified().unwrap();
