@@ -117,10 +117,7 @@ async fn a_server_that_never_answers_times_out_and_delays_nobody() {
     );
     let started = Instant::now();
     let ready = crate::support::wire::get(&gateway, "/readyz").await;
-    assert!(
-        started.elapsed() < Duration::from_secs(1),
-        "a probe would have given up"
-    );
+    assert!(started.elapsed() < Duration::from_secs(2), "it was waited for");
     assert_eq!(
         (ready.status.as_u16(), &ready.json()["servers"]["hung"]["reachable"]),
         (200, &json!(false))

@@ -199,7 +199,9 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
             // A server that was restarted resets its document to the file, unsaved edits or not. A file that was
             // not written since the server was last heard knows nothing that the document did not. (Where the server's clock
             // is ahead, the edits are looked through one by one instead.)
-            let is_outdated = line.written.is_some_and(|written| written <= last_heard);
+            let is_outdated = line.written.is_some_and(|written| written <= last_heard)
+                // Somebody who typed while the server was away and came back before us must not lose that.
+                && !state.document.is_behind(&scratch.state_vector());
             let held = (restarted && is_outdated).then(|| state.document.held());
             let unsaved = if restarted && !is_outdated {
                 std::mem::take(&mut state.document.journal)
