@@ -20,7 +20,7 @@ pub(super) struct NotebookMetadata {
     cell_count: usize,
     created_at: String,
     last_modified: String,
-    /// By this principal; what others run is theirs.
+    /// By any agent. What people run in JupyterLab is not known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_executed: Option<String>,
     /// Likewise, as far as they are remembered.

@@ -305,3 +305,22 @@ async fn a_long_list_comes_in_pages() {
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
 }
+
+#[tokio::test]
+async fn everybody_is_told_how_often_a_notebook_ran_and_nobody_what_others_ran() {
+    let config = format!("{}{}{}", lab_server("lab"), everything(), token("bob", ""));
+    let gateway = Gateway::configured(&config).await;
+    let path = lab().folder().write("a.ipynb", &notebook(&["1"]));
+    let ana = Agent::connect(&gateway, Era::Modern).await;
+    let bob = Agent::with_token(&gateway, "token-of-bob", Era::Modern).await;
+    let execute = json!({ "path": path, "ranges": [{ "start": 0 }] });
+    let ran = ana.call("execute_nb_cells", execute).await.ok();
+    let (session, id) = opened(&bob, &path).await;
+    let uri = format!("notebook://{session}/{id}");
+    let metadata = bob.read(&uri).await["_meta"].clone();
+    assert_eq!(metadata["totalExecutions"], 1, "{metadata}");
+    assert!(metadata["lastExecuted"].is_string(), "{metadata}");
+    let execution = format!("{uri}/executions/{}", ran["execution_id"].as_str().expect("an id"));
+    assert!(ana.read(&execution).await["text"].is_string());
+    bob.cannot_read(&execution).await;
+}
