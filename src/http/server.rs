@@ -19,8 +19,9 @@ use tokio_util::{
 };
 use tower::ServiceExt;
 
-/// A client that has not sent its headers by then is slow on purpose.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// A client that has not sent its headers by then is slow on purpose, or has nothing more to send. Load balancers keep
+/// idle connections for a minute; one that were closed here first would cost a call that is sent at that moment.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 /// What hyper may buffer of one connection; larger headers are answered with 431.
 const MAX_BUFFER: usize = 128 * 1024;
 /// Accepting fails when the process is out of file descriptors; trying at once again would spin.
