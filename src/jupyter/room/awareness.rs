@@ -17,6 +17,9 @@ const REFRESH_AFTER: Duration = Duration::from_secs(12);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 /// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
 pub(super) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
+/// A cursor that moves all the time is shown this often: what is said of it costs the server about as much as an edit,
+/// and the next edit has to wait behind it.
+const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
 /// Marks a presence as an agent's, which has no wishes of its own.
 const AGENT: &str = "agent";
 /// An agent that did nothing for so long has left.
@@ -54,7 +57,10 @@ struct Agent {
     /// What it says of itself beside its name.
     members: Map<String, Value>,
     last_active: Instant,
+    /// When it was said what is true now; nothing if that is still to be said.
     last_sent: Option<Instant>,
+    /// When something was said at all.
+    last_said: Option<Instant>,
 }
 
 impl Default for Awareness {
@@ -92,6 +98,7 @@ impl Awareness {
             members: Map::new(),
             last_active: now,
             last_sent: None,
+            last_said: None,
         });
         agent.last_active = now;
         let is_new = agent.members != members;
@@ -115,7 +122,7 @@ impl Awareness {
                 // Our own echo, or somebody who takes us for gone; the next word must be newer.
                 if entry.clock > agent.clock || entry.state == "null" {
                     agent.clock = agent.clock.max(entry.clock);
-                    agent.last_sent = None;
+                    (agent.last_sent, agent.last_said) = (None, None);
                 }
                 continue;
             }
@@ -137,26 +144,43 @@ impl Awareness {
     /// that they need not have it. Until it is known whether there are any, they are silent before their first
     /// edit: what becomes of that is then for the server alone to decide, and tells.
     pub(super) fn due(&mut self) -> Vec<AwarenessEntry> {
-        let autosave = self.autosave();
-        if autosave.is_none() && !self.edited {
+        if self.is_silent() {
             return Vec::new();
         }
-        let says = autosave == Some(true) && self.wishes().next().is_none();
+        let says = self.autosave() == Some(true) && self.wishes().next().is_none();
         if self.said.replace(says) != Some(says) {
             self.repeat_all();
+            // What is said of saving counts from now on.
+            for agent in self.agents.values_mut() {
+                agent.last_said = None;
+            }
         }
-        self.due_with(&[("autosave", says.into()), (AGENT, true.into())])
+        self.due_with(&[("autosave", says.into()), (AGENT, true.into())], CURSOR_INTERVAL)
     }
 
-    /// The same, with something that all of them say.
-    pub(super) fn due_with(&mut self, common: &[(&str, Value)]) -> Vec<AwarenessEntry> {
+    fn is_silent(&self) -> bool {
+        !self.edited && self.autosave().is_none()
+    }
+
+    /// When something is due that was said too shortly before to be said again at once.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        if self.is_silent() {
+            return None;
+        }
+        let unsaid = self.agents.values().filter(|agent| agent.last_sent.is_none());
+        unsaid
+            .filter_map(|agent| Some(agent.last_said? + CURSOR_INTERVAL))
+            .min()
+    }
+
+    /// The same, with something that all of them say, and none more often than in this interval.
+    pub(super) fn due_with(&mut self, common: &[(&str, Value)], interval: Duration) -> Vec<AwarenessEntry> {
         let now = Instant::now();
+        let is_older = |at: Option<Instant>, age: Duration| at.is_none_or(|at| now.duration_since(at) >= age);
         let mut entries = Vec::new();
         self.agents.retain(|_, agent| {
             let left = now.duration_since(agent.last_active) > AGENT_LEAVES_AFTER;
-            let due = agent
-                .last_sent
-                .is_none_or(|sent| now.duration_since(sent) > REFRESH_AFTER);
+            let due = is_older(agent.last_sent, REFRESH_AFTER) && is_older(agent.last_said, interval);
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
@@ -164,7 +188,7 @@ impl Awareness {
                 state.insert("user".to_owned(), agent.user.clone());
                 state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
                 entries.push(agent.say(Value::Object(state).to_string()));
-                agent.last_sent = Some(now);
+                (agent.last_sent, agent.last_said) = (Some(now), Some(now));
             }
             !left
         });
@@ -363,6 +387,26 @@ mod tests {
         }
         assert_eq!(awareness.autosave(), None);
         assert!(awareness.names().is_empty());
+    }
+
+    #[test]
+    fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
+        let mut awareness = Awareness::default();
+        let id: Arc<str> = "a".into();
+        awareness.edited();
+        let mut moves = |position: u32| awareness.show(&id, "a", Some(json!([position])));
+        moves(1);
+        moves(2);
+        assert_eq!(awareness.due_at(), None, "the first time at once");
+        assert_eq!(awareness.due().len(), 1);
+        awareness.show(&id, "a", Some(json!([3])));
+        assert!(awareness.due().is_empty());
+        let due = awareness.due_at().expect("later");
+        assert!(due > Instant::now() && due <= Instant::now() + CURSOR_INTERVAL);
+        let agent = awareness.agents.get_mut(&id).expect("there");
+        agent.last_said = Instant::now().checked_sub(CURSOR_INTERVAL);
+        assert!(awareness.due()[0].state.contains("[3]"), "with where it is now");
+        assert_eq!(awareness.due_at(), None);
     }
 
     #[test]

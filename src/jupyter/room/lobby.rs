@@ -114,7 +114,10 @@ async fn stay(lobby: &Lobby, mut socket: Socket) -> Option<()> {
         }
         let (due, is_empty) = {
             let mut state = lobby.lock();
-            (state.awareness.due_with(&[]), state.awareness.is_empty())
+            (
+                state.awareness.due_with(&[], Duration::ZERO),
+                state.awareness.is_empty(),
+            )
         };
         if !due.is_empty() {
             let frame = Frame::Binary(Message::Awareness(due).encode().into());

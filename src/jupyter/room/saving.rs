@@ -21,6 +21,10 @@ use super::{
 /// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
 /// can forget to.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
+/// A server that is kept from saving is asked after so many times as long as it took the last time, but soon enough: to
+/// write a notebook costs it as much as to run some dozens of small cells, which would have to wait for it.
+const WORTH: u32 = 20;
+const MAX_PAUSE: Duration = Duration::from_secs(12);
 
 #[derive(Default)]
 pub(super) struct Saving {
@@ -28,6 +32,8 @@ pub(super) struct Saving {
     /// The request under way, and the place in the journal up to which the server had everything then.
     asked: Option<(u64, u64)>,
     asked_at: Option<Instant>,
+    /// How long the last save took until it was answered.
+    took: Duration,
     /// The place in the journal that the next save must cover.
     answered: Option<u64>,
     /// The place in the journal up to which the server had everything when it noted a save.
@@ -52,6 +58,12 @@ impl Saving {
         Some(save_request(self.last_request))
     }
 
+    /// Whether the server may be asked again, considering what it costs it.
+    pub(super) fn is_worth_asking(&self) -> bool {
+        let pause = self.took.saturating_mul(WORTH).min(MAX_PAUSE);
+        self.asked_at.is_none_or(|at| at.elapsed() >= pause)
+    }
+
     /// What a ping that is sent after a request carries.
     pub(super) fn ping(&self) -> [u8; 8] {
         self.last_request.to_be_bytes()
@@ -72,6 +84,7 @@ impl Saving {
         };
         // Something between us and the server answered the ping.
         self.is_deaf = false;
+        self.took = self.asked_at.map_or(Duration::ZERO, |at| at.elapsed());
         match status {
             SaveStatus::Success => self.answered = Some(mark),
             SaveStatus::Skipped => {}
@@ -182,6 +195,22 @@ mod tests {
         state.document.apply_remote(&late).expect("an echo");
         saving.noted(&mut state);
         assert!(!state.unsaved);
+    }
+
+    #[test]
+    fn a_server_that_takes_long_to_save_is_asked_more_rarely() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        assert!(saving.is_worth_asking());
+        saving.request(&state);
+        saving.asked_at = Instant::now().checked_sub(Duration::from_millis(200));
+        saving.answered(&state, 1, SaveStatus::Success);
+        assert!(!saving.is_worth_asking());
+        saving.asked_at = Instant::now().checked_sub(Duration::from_secs(5));
+        assert!(saving.is_worth_asking());
+        saving.took = Duration::from_secs(60);
+        saving.asked_at = Instant::now().checked_sub(MAX_PAUSE);
+        assert!(saving.is_worth_asking(), "but not as rarely as that");
     }
 
     #[test]

@@ -18,6 +18,10 @@ use crate::{jupyter::JupyterServer, types::DocPath};
 const PAUSE: Duration = Duration::from_secs(2);
 /// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
 const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
+/// After so long without a change the server saves by itself.
+const QUIET: Duration = Duration::from_secs(1);
+/// By then the server has saved, or it is not known that it did.
+const OVERDUE: Duration = Duration::from_secs(3);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
@@ -145,9 +149,11 @@ impl State {
         }
     }
 
-    /// Whether the server should have saved by itself, and has not.
+    /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
     pub(super) fn is_kept_waiting(&self) -> bool {
-        self.unsaved_since.elapsed() >= SAVED_BY_THEN
+        let since = self.unsaved_since.elapsed();
+        let last_change = self.document.changed.borrow().elapsed().unwrap_or_default();
+        since >= SAVED_BY_THEN && last_change < QUIET || since >= OVERDUE
     }
 
     /// Whether the server saves, by itself and later than it was made, every change that is not on disk yet.
@@ -163,6 +169,12 @@ impl State {
     pub(super) fn paused_until(&self) -> Option<Instant> {
         let is_paused = |until: &Instant| *until > Instant::now() && self.may_want_saving();
         self.pause.filter(is_paused)
+    }
+
+    /// When something may be sent that may not be sent now.
+    pub(super) fn waits_until(&self) -> Option<Instant> {
+        let presence = self.awareness.due_at().map(Instant::from_std);
+        self.paused_until().into_iter().chain(presence).min()
     }
 
     /// Whether something of ours is to be written to disk, and nobody minds.

@@ -94,7 +94,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     let mut last_heard = Instant::now();
     let mut saving = Saving::default();
     loop {
-        let paused = shared.read().paused_until();
+        let waits_until = shared.read().waits_until();
         let sent = tokio::select! {
             () = shared.closing.cancelled() => {
                 line.leave(shared, &mut saving).await;
@@ -106,7 +106,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 let edits = shared.write().take_edits();
                 line.send_frames(edits).await
             }
-            () = sleep_until(paused.unwrap_or_else(Instant::now)), if paused.is_some() => line.send_waiting(shared).await,
+            () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
                     return End::Cut("silence".to_owned());
