@@ -32,7 +32,14 @@ const AGENTS: usize = 32;
 const RUNS: usize = 4;
 /// How long many execute at a time, again and again.
 const WINDOW: Duration = Duration::from_secs(4);
-const PARTS: [&str; 3] = ["executions one", "executions output", "executions many"];
+/// How long the server may be busy with what was written before.
+const SAVED_WITHIN: Duration = Duration::from_secs(4);
+const PARTS: [&str; 4] = [
+    "executions one",
+    "executions output",
+    "executions many",
+    "executions apart",
+];
 
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
     let wanted = PARTS.map(wanted);
@@ -48,7 +55,7 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
     };
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
     header("executions, medians");
-    let [one, output, many] = wanted;
+    let [one, output, many, apart] = wanted;
     client.block_on(async {
         if one {
             bench.one().await;
@@ -58,6 +65,9 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
         }
         if many {
             bench.many().await;
+        }
+        if apart {
+            bench.apart().await;
         }
     });
     println!();
@@ -70,10 +80,15 @@ struct Bench {
     folder: Folder,
 }
 
-/// A bare client of a notebook's kernel and of its document.
-struct Bare {
+/// A bare line to a kernel.
+struct Line {
     link: KernelLink,
     events: Receiver<KernelEvent>,
+}
+
+/// A bare client of a notebook's kernel and of its document.
+struct Bare {
+    line: Line,
     room: Room,
     cell: String,
     author: Arc<str>,
@@ -97,7 +112,7 @@ impl Bench {
         for round in 0..=rounds() * RUNS {
             let measured = [
                 agent.execute().await,
-                bare.execute("1+1").await,
+                bare.line.execute("1+1").await,
                 cells.execute().await,
                 bare.execute_stored("1+1").await,
             ];
@@ -150,13 +165,13 @@ impl Bench {
                 started.elapsed()
             };
             let sent = async {
-                until_stream(&mut bare.events).await;
+                until_stream(&mut bare.line.events).await;
                 started.elapsed()
             };
             let (seen, sent, _) = tokio::join!(seen, sent, agent.execute());
             ours.push(micros(seen));
             theirs.push(micros(sent));
-            while bare.events.try_recv().is_ok() {}
+            while bare.line.events.try_recv().is_ok() {}
         }
         row(
             "first output until another has it, us",
@@ -176,29 +191,11 @@ impl Bench {
         let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
         for round in 0..=rounds().div_ceil(4) {
             let started = Instant::now();
-            let goes_on = || started.elapsed() < WINDOW;
-            let run = async |agent: &mut Agent| {
-                let mut count = 0_u32;
-                while goes_on() {
-                    agent.execute().await;
-                    count += 1;
-                }
-                count
-            };
-            let counts = join_all(agents.iter_mut().map(run)).await;
-            let by_agents = per_execution(started, &counts, &bares).await;
+            let count = again_and_again(&mut agents, async |agent| agent.execute().await).await;
+            let by_agents = per_execution(started, count, &bares).await;
             let started = Instant::now();
-            let goes_on = || started.elapsed() < WINDOW;
-            let run = async |bare: &mut Bare| {
-                let mut count = 0_u32;
-                while goes_on() {
-                    bare.execute_stored("1+1").await;
-                    count += 1;
-                }
-                count
-            };
-            let counts = join_all(bares.iter_mut().map(run)).await;
-            let by_bares = per_execution(started, &counts, &bares).await;
+            let count = again_and_again(&mut bares, async |bare| bare.execute_stored("1+1").await).await;
+            let by_bares = per_execution(started, count, &bares).await;
             if round > 0 {
                 ours.push(by_agents);
                 theirs.push(by_bares);
@@ -210,6 +207,48 @@ impl Bench {
             compared,
             Goal::Ratio(1.25),
         );
+    }
+
+    /// The same beside lines to kernels of their own, over which nothing is written into any notebook.
+    async fn apart(&self) {
+        let (mut agents, mut lines) = (Vec::new(), Vec::new());
+        for _ in 0..AGENTS {
+            lines.push(self.line().await);
+        }
+        for number in 0..AGENTS {
+            let path = self.notebook(&format!("apart-{number}.ipynb"), "1+1");
+            let execute = json!({ "path": path, "ranges": [{ "start": 0 }] });
+            agents.push(self.agent("execute_nb_cells", &execute).await);
+        }
+        let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
+        for round in 0..=rounds().div_ceil(4) {
+            let started = Instant::now();
+            let count = again_and_again(&mut agents, async |agent| agent.execute().await).await;
+            ours.push(micros(started.elapsed()) / count);
+            // The server saves the notebooks after the last change.
+            tokio::time::sleep(SAVED_WITHIN).await;
+            let started = Instant::now();
+            let count = again_and_again(&mut lines, async |line| line.execute("1+1").await).await;
+            theirs.push(micros(started.elapsed()) / count);
+            if round == 0 {
+                let first = Compared::new(std::mem::take(&mut ours), std::mem::take(&mut theirs));
+                row("32 agents beside bare kernels, first seconds", first, Goal::None);
+            }
+        }
+        let compared = Compared::new(ours, theirs);
+        row("32 agents beside bare kernels, us", compared, Goal::Ratio(1.25));
+    }
+
+    /// A line to a new kernel.
+    async fn line(&self) -> Line {
+        let kernel = self.server.start_kernel(None, None).await.expect("a kernel");
+        let session = uuid::Uuid::new_v4().to_string();
+        let (link, events) = KernelLink::connect(Arc::clone(&self.server), &kernel.id, &session)
+            .await
+            .expect("a line");
+        let mut line = Line { link, events };
+        line.execute("1").await;
+        line
     }
 
     fn notebook(&self, name: &str, source: &str) -> String {
@@ -238,8 +277,7 @@ impl Bench {
             .await
             .expect("a room");
         Bare {
-            link,
-            events,
+            line: Line { link, events },
             room,
             cell: "c0".to_owned(),
             author: "bare".into(),
@@ -258,7 +296,7 @@ impl Agent {
     }
 }
 
-impl Bare {
+impl Line {
     async fn execute(&mut self, code: &str) -> f64 {
         while self.events.try_recv().is_ok() {}
         let started = Instant::now();
@@ -266,15 +304,48 @@ impl Bare {
         micros(started.elapsed())
     }
 
+    /// Runs code until the kernel has replied and is idle; returns its result as an output.
+    async fn request(&mut self, code: &str) -> Value {
+        let id = uuid::Uuid::new_v4().to_string();
+        let request = ExecuteRequest {
+            code: code.to_owned(),
+            silent: false,
+            store_history: true,
+            allow_stdin: false,
+            stop_on_error: false,
+        };
+        self.link.execute(&id, &request).await.expect("it is sent");
+        let (mut replied, mut idle, mut result) = (false, false, Value::Null);
+        while !(replied && idle) {
+            let Some(KernelEvent::Message(message)) = self.events.recv().await else {
+                panic!("the line to the kernel was cut");
+            };
+            if message.parent_id.as_ref() != Some(&id) {
+                continue;
+            }
+            match message.msg_type.as_str() {
+                "execute_reply" => replied = true,
+                "status" => idle |= message.content["execution_state"] == "idle",
+                "execute_result" => {
+                    result = json!({ "output_type": "execute_result", "data": message.content["data"], "metadata": {}, "execution_count": 1 });
+                }
+                _ => {}
+            }
+        }
+        result
+    }
+}
+
+impl Bare {
     /// The same with what JupyterLab would write into the document.
     async fn execute_stored(&mut self, code: &str) -> f64 {
-        while self.events.try_recv().is_ok() {}
+        while self.line.events.try_recv().is_ok() {}
         let started = Instant::now();
         self.write(&CellWrite {
             begin: true,
             ..CellWrite::default()
         });
-        let result = self.request(code).await;
+        let result = self.line.request(code).await;
         let outputs = OutputsChange {
             push: vec![result],
             ..OutputsChange::default()
@@ -312,44 +383,28 @@ impl Bare {
             written.acknowledgement.arrived().await;
         }
     }
-
-    /// Runs code until the kernel has replied and is idle; returns its result as an output.
-    async fn request(&mut self, code: &str) -> Value {
-        let id = uuid::Uuid::new_v4().to_string();
-        let request = ExecuteRequest {
-            code: code.to_owned(),
-            silent: false,
-            store_history: true,
-            allow_stdin: false,
-            stop_on_error: false,
-        };
-        self.link.execute(&id, &request).await.expect("it is sent");
-        let (mut replied, mut idle, mut result) = (false, false, Value::Null);
-        while !(replied && idle) {
-            let Some(KernelEvent::Message(message)) = self.events.recv().await else {
-                panic!("the line to the kernel was cut");
-            };
-            if message.parent_id.as_ref() != Some(&id) {
-                continue;
-            }
-            match message.msg_type.as_str() {
-                "execute_reply" => replied = true,
-                "status" => idle |= message.content["execution_state"] == "idle",
-                "execute_result" => {
-                    result = json!({ "output_type": "execute_result", "data": message.content["data"], "metadata": {}, "execution_count": 1 });
-                }
-                _ => {}
-            }
-        }
-        result
-    }
 }
 
 /// Microseconds of an execution among many, until the server has taken in all that was written too, so that neither side
 /// leaves work to the other.
-async fn per_execution(started: Instant, counts: &[u32], bares: &[Bare]) -> f64 {
+async fn per_execution(started: Instant, count: f64, bares: &[Bare]) -> f64 {
     join_all(bares.iter().map(Bare::settled)).await;
-    micros(started.elapsed()) / f64::from(counts.iter().sum::<u32>())
+    micros(started.elapsed()) / count
+}
+
+/// How often all of them did it together in a while.
+async fn again_and_again<T>(all: &mut [T], run: impl AsyncFn(&mut T) -> f64) -> f64 {
+    let started = Instant::now();
+    let repeat = async |one: &mut T| {
+        let mut count = 0_u32;
+        while started.elapsed() < WINDOW {
+            run(one).await;
+            count += 1;
+        }
+        count
+    };
+    let counts = join_all(all.iter_mut().map(repeat)).await;
+    f64::from(counts.iter().sum::<u32>())
 }
 
 /// Waits until the cell has an output that it did not have before.
