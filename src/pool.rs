@@ -2,30 +2,28 @@
 //! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
 
 mod error;
+mod following;
 mod recent;
 mod renames;
 
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
 use dashmap::{DashMap, DashSet};
-use tokio::{
-    sync::{OnceCell, broadcast},
-    time::timeout,
-};
+use tokio::sync::{OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::PoolError;
-use self::{recent::Recent, renames::Renames};
+use self::{following::follow, recent::Recent, renames::Renames};
 use crate::{
     jupyter::{
-        FileEvent, JupyterServer,
+        JupyterServer,
         room::{Room, RoomError, RoomInfo, RoomKind},
     },
     types::DocPath,
@@ -33,9 +31,6 @@ use crate::{
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a server's events are followed before it is checked whether anybody still needs them.
-const FEED_PATIENCE: Duration = Duration::from_secs(30);
-const FEED_RETRY: Duration = Duration::from_secs(2);
 /// Events that a slow follower may be behind; it learns that it missed some.
 const MAX_EVENTS: usize = 256;
 
@@ -379,6 +374,16 @@ impl Pool {
         }
     }
 
+    /// A file was written from outside, so that Jupyter overwrites its open document.
+    fn overwritten(&self, server: &str, path: &DocPath) {
+        for key in self.keys_at(server, path) {
+            let slot = self.slots.get(&key).map(|slot| Arc::clone(&slot));
+            if let Some(room) = slot.as_ref().and_then(|slot| slot.room.get()) {
+                room.is_overwritten();
+            }
+        }
+    }
+
     /// The rooms of a file, or of everything in a directory.
     fn keys_at(&self, server: &str, path: &DocPath) -> Vec<Key> {
         let at = |key: &Key| &*key.server == server && key.path.moved(path, path).is_some();
@@ -559,34 +564,6 @@ impl Pool {
             room,
             last_activity,
         })
-    }
-}
-
-/// Applies a server's file events to its rooms until it has none.
-async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: Arc<str>) {
-    loop {
-        if let Ok(mut feed) = server.feed().await {
-            loop {
-                let event = timeout(FEED_PATIENCE, feed.next()).await;
-                let Some(pool) = pool.upgrade().filter(|pool| pool.has_rooms_of(&name)) else {
-                    break;
-                };
-                match event {
-                    Ok(Some(FileEvent::Renamed { from, to })) => pool.renamed(&name, &from, &to),
-                    Ok(Some(FileEvent::Deleted { path })) => pool.deleted(&name, &path).await,
-                    Ok(None) => break,
-                    // Nothing happened for a while, which is as good a moment as any to see if it still matters.
-                    Err(_) => {}
-                }
-            }
-        }
-        let Some(pool) = pool.upgrade() else { return };
-        if !pool.has_rooms_of(&name) {
-            pool.watched.remove(&name);
-            return;
-        }
-        drop(pool);
-        tokio::time::sleep(FEED_RETRY).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a server tells of its files as it happens: renamed, deleted. People do these things in
+//! What a server tells of its files as it happens: renamed, deleted, written from outside. People do these things in
 //! JupyterLab while a document is open here, and a room's own socket does not say.
 
 use futures::StreamExt;
@@ -8,11 +8,24 @@ use tokio_tungstenite::tungstenite::Message;
 use super::{JupyterError, JupyterServer, socket::Socket};
 use crate::types::DocPath;
 
+/// Whose events these are, in the names of their schemas.
+const CONTENTS: &str = "/contents_service/";
+const COLLABORATION: &str = "/jupyter_collaboration/session/";
+
 /// Something that happened to a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileEvent {
-    Renamed { from: DocPath, to: DocPath },
-    Deleted { path: DocPath },
+    Renamed {
+        from: DocPath,
+        to: DocPath,
+    },
+    Deleted {
+        path: DocPath,
+    },
+    /// The file of an open document was written from outside, and the document is made the same.
+    Overwritten {
+        path: DocPath,
+    },
 }
 
 /// The stream of a server's events.
@@ -48,16 +61,15 @@ impl Feed {
 
 fn parse(text: &str) -> Option<FileEvent> {
     let event: RawEvent = serde_json::from_str(text).ok()?;
-    if !event.schema_id.contains("/contents_service/") {
-        return None;
-    }
+    let is_of = |service: &str| event.schema_id.contains(service);
     let path = DocPath::parse(&event.path?).ok()?;
     match event.action.as_deref()? {
-        "rename" => Some(FileEvent::Renamed {
+        "rename" if is_of(CONTENTS) => Some(FileEvent::Renamed {
             from: DocPath::parse(&event.source_path?).ok()?,
             to: path,
         }),
-        "delete" => Some(FileEvent::Deleted { path }),
+        "delete" if is_of(CONTENTS) => Some(FileEvent::Deleted { path }),
+        "overwrite" if is_of(COLLABORATION) => Some(FileEvent::Overwritten { path }),
         _ => None,
     }
 }
@@ -84,5 +96,11 @@ mod tests {
         );
         assert_eq!(event(r#""action":"get","path":"a.ipynb""#), None);
         assert_eq!(parse("nonsense"), None);
+        let overwritten = r#"{"schema_id":"https://schema.jupyter.org/jupyter_collaboration/session/v1","level":"INFO",
+            "room":"json:notebook:1","path":"a.ipynb","action":"overwrite","msg":"Out-of-band changes."}"#;
+        assert_eq!(
+            parse(overwritten),
+            Some(FileEvent::Overwritten { path: path("a.ipynb") })
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -11,7 +11,7 @@ use crate::{
     execution::{Claim, Engine, Owner},
     jupyter::{
         JupyterError, JupyterServer, Servers, UnknownServer,
-        room::{RoomError, RoomKind},
+        room::{Room, RoomError, RoomKind},
     },
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
     tools::{Client, Connections, ImageLimits, Input, Resumption, ToolError},
@@ -20,6 +20,8 @@ use crate::{
 
 /// How many open documents a refusal names.
 const MAX_NAMED: usize = 5;
+/// How many lost edits a notice names.
+const MAX_LOST: usize = 20;
 
 /// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
 #[derive(Debug, Clone)]
@@ -103,6 +105,8 @@ pub struct Call {
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
     resumption: Option<Resumption>,
+    /// Rooms in which work of the caller is gone, which the answer is to tell.
+    discarding: Arc<Mutex<Vec<Room>>>,
 }
 
 impl Call {
@@ -114,6 +118,7 @@ impl Call {
             client,
             toolsets: Arc::default(),
             resumption: None,
+            discarding: Arc::default(),
         }
     }
 
@@ -251,7 +256,24 @@ impl Call {
         };
         let room = self.services.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
+        if room.has_discarded(&self.principal.id) {
+            self.discarding().push(Room::clone(&room));
+        }
         Ok(room)
+    }
+
+    fn discarding(&self) -> MutexGuard<'_, Vec<Room>> {
+        self.discarding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the caller must know of earlier calls, in the words of an answer. It is told once.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        let rooms = std::mem::take(&mut *self.discarding());
+        let told = rooms.iter().filter_map(|room| {
+            let lost = room.take_discarded(&self.principal.id);
+            (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
+        });
+        told.collect()
     }
 
     pub fn principal(&self) -> &Principal {
@@ -309,4 +331,16 @@ impl Call {
             Err(_) => false,
         }
     }
+}
+
+fn notice(path: &DocPath, lost: &[String]) -> String {
+    let more = match lost.len().saturating_sub(MAX_LOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "An earlier edit of yours in {path} is gone ({}{more}): somebody wrote the file from outside before Jupyter had \
+         saved the edit, and what they wrote took its place. Read it again, and repeat the edit if it is still wanted.",
+        lost[..lost.len().min(MAX_LOST)].join(", ")
+    )
 }

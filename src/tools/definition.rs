@@ -129,7 +129,10 @@ impl ToolDefinition {
     pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
         call.principal().require(self.permission)?;
         let result = (self.run)(call.clone(), arguments).await;
-        result.map_err(|error| call.explained(error))
+        match result {
+            Ok(output) => Ok(output.with_notices(call.take_notices())),
+            Err(error) => Err(call.explained(error)),
+        }
     }
 }
 

@@ -29,6 +29,26 @@ pub struct Output {
     pub open: Option<OpenExecution>,
 }
 
+impl Output {
+    /// Adds what the caller must know of earlier calls, in a member and a block of its own.
+    pub(super) fn with_notices(mut self, notices: Vec<String>) -> Self {
+        if notices.is_empty() {
+            return self;
+        }
+        let is_json = matches!(self.blocks.first(), Some(Block::Text(text)) if text == self.structured.text.get());
+        let mut tree = self.structured.into_tree();
+        if let Some(members) = tree.as_object_mut() {
+            members.insert("notices".to_owned(), notices.clone().into());
+        }
+        self.structured = Structured::new(tree);
+        match self.blocks.first_mut().filter(|_| is_json) {
+            Some(first) => *first = self.structured.block(),
+            None => self.blocks.extend(notices.into_iter().map(Block::Text)),
+        }
+        self
+    }
+}
+
 /// The JSON of an answer, written once. A large one costs several times more as a tree, so that is made only for who
 /// needs one.
 pub struct Structured {

@@ -224,6 +224,70 @@ async fn what_others_write_to_the_file_comes_into_the_room() {
     }
 }
 
+/// Has an agent edit, and somebody write the file before Jupyter has saved that. Returns what the agent is told.
+async fn edit_and_lose(agent: &Agent, folder: &Folder, tool: &str, edit: Value, file: &str, outside: &str) -> String {
+    let path = edit["path"].as_str().unwrap().to_owned();
+    let edited = agent.call(tool, edit).await.ok();
+    assert!(edited["notices"].is_null(), "{edited}");
+    folder.write(file, outside);
+    let reading = match file.ends_with(".ipynb") {
+        true => "read_nb_cells",
+        false => "get_document_content",
+    };
+    let told = eventually("the agent is told", async || {
+        let read = agent.call(reading, json!({ "path": path })).await.ok();
+        read["notices"][0].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(told.contains(&path) && told.contains("from outside"), "{told}");
+    let again = agent.call(reading, json!({ "path": path })).await.ok();
+    assert!(again["notices"].is_null(), "it is told once: {again}");
+    told
+}
+
+#[tokio::test]
+async fn who_loses_an_edit_to_a_write_from_outside_is_told_so() {
+    let bob = "[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"token-of-bob\"\n";
+    let gateway = Gateway::with(bob).await;
+    let folder = lab().folder();
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let bob = Agent::with_token(&gateway, "token-of-bob", Era::Modern).await;
+    let outside = notebook(&["from outside", "one"]);
+    for (file, change, named) in [
+        (
+            "a.ipynb",
+            json!({ "modifications": [{ "range": { "cell_id": "c0" }, "content": "lost" }] }),
+            "cell c0",
+        ),
+        (
+            "b.ipynb",
+            json!({ "position": 1, "cells": [{ "content": "lost" }] }),
+            "cell ",
+        ),
+    ] {
+        let path = folder.write(file, &notebook(&["zero", "one"]));
+        bob.call("read_nb_cells", json!({ "path": path })).await.ok();
+        let mut edit = change;
+        (edit["path"], edit["exec"]) = (json!(path), json!(false));
+        let tool = match edit["position"].is_null() {
+            true => "modify_nb_cells",
+            false => "insert_nb_cells",
+        };
+        let told = edit_and_lose(&agent, &folder, tool, edit, file, &outside).await;
+        assert!(told.contains(named), "{told}");
+        let read = bob.call("read_nb_cells", json!({ "path": path })).await.ok();
+        assert!(read["notices"].is_null(), "it was not his: {read}");
+        assert_eq!(read["cells"][0]["source"], "from outside");
+        assert_eq!(read["cell_count"], 2);
+    }
+    let path = folder.write("c.md", "zero\n");
+    agent.call("get_document_content", json!({ "path": path })).await.ok();
+    let edit = json!({ "path": path, "position": 0, "text": "lost\n" });
+    edit_and_lose(&agent, &folder, "insert_document_text", edit, "c.md", "from outside\n").await;
+    let read = agent.call("get_document_content", json!({ "path": path })).await.ok();
+    assert_eq!(read["content"], "from outside\n");
+}
+
 #[tokio::test]
 async fn a_notebook_without_cells_can_be_opened_again() {
     let (gateway, agent, _folder, path) = scene().await;

@@ -2,6 +2,7 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod check;
+mod discarded;
 mod doubles;
 mod edits;
 mod outputs;
@@ -26,6 +27,7 @@ use yrs::{
     updates::{decoder::Decode, encoder::Encode},
 };
 
+pub(super) use discarded::Discarded;
 pub use outputs::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
 
 use super::{

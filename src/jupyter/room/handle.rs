@@ -380,6 +380,22 @@ impl Room {
         self.0.moved.notify_one();
     }
 
+    /// Tells the room that its file was written from outside, and that Jupyter makes the document the same.
+    pub fn is_overwritten(&self) {
+        self.0.write().is_overwritten();
+    }
+
+    /// Whether edits of this author are gone that were acknowledged, because the file was written from outside
+    /// before they were in it.
+    pub fn has_discarded(&self, author: &str) -> bool {
+        self.0.read().has_discarded_of(author)
+    }
+
+    /// What those edits were about; it is told once.
+    pub fn take_discarded(&self, author: &str) -> Vec<String> {
+        self.0.write().take_discarded_of(author)
+    }
+
     /// Leaves the room without waiting for it.
     pub fn begin_closing(&self) {
         self.0.closing.cancel();

@@ -32,6 +32,7 @@ pub(super) fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result
                 saving.noted(&mut state);
                 state.awareness.saved();
             }
+            state.note_discarded();
             state.remove_doubles();
             follow_rename(&mut state);
         }

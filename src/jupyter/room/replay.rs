@@ -1,7 +1,11 @@
 //! Edits that the server may lose: kept until they are saved, and done again in a document that the
 //! server has rebuilt, wherever they still make sense.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -13,8 +17,9 @@ use super::{
 /// More unsaved edits than this are not remembered; a server saves every second.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// What was done, in enough detail to do it again or to tell that it is gone.
 #[derive(Debug, Clone)]
-enum Done {
+pub(super) enum Done {
     Inserted {
         after: Option<String>,
         before: Option<String>,
@@ -39,11 +44,41 @@ enum Done {
     },
 }
 
+/// What an edit is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Subject {
+    Cell(String),
+    Text,
+    Metadata,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cell(id) => write!(formatter, "cell {id}"),
+            Self::Text => formatter.write_str("the text"),
+            Self::Metadata => formatter.write_str("the metadata of the notebook"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    number: u64,
+    /// Who did it, if that is known.
+    pub(super) author: Option<Arc<str>>,
+    pub(super) done: Done,
+    /// The cells of it that somebody else removed. They must not come back.
+    pub(super) removed: Vec<String>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    done: VecDeque<(u64, Done)>,
+    entries: VecDeque<Entry>,
     bytes: usize,
     next: u64,
+    /// Who does what is noted next.
+    author: Option<Arc<str>>,
 }
 
 /// How the unsaved edits fared in the new document.
@@ -55,6 +90,11 @@ pub(super) struct Outcome {
 }
 
 impl Journal {
+    /// Whose edits are noted from now on.
+    pub(super) fn is_written_by(&mut self, author: Option<&Arc<str>>) {
+        self.author = author.cloned();
+    }
+
     pub(super) fn inserted(&mut self, after: Option<String>, before: Option<String>, cells: &[NewCell]) {
         self.push(Done::Inserted {
             after,
@@ -95,16 +135,39 @@ impl Journal {
     }
 
     pub(super) fn saved_up_to(&mut self, mark: u64) {
-        while self.done.front().is_some_and(|(number, _)| *number < mark) {
-            if let Some((_, done)) = self.done.pop_front() {
-                self.bytes -= done.size();
+        while self.entries.front().is_some_and(|entry| entry.number < mark) {
+            if let Some(entry) = self.entries.pop_front() {
+                self.bytes -= entry.done.size();
             }
         }
     }
 
+    /// What is not saved yet, the latest first.
+    pub(super) fn latest_first(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().rev()
+    }
+
+    /// Drops all that was done to something: it is gone.
+    pub(super) fn discard(&mut self, gone: &HashSet<Subject>) {
+        let is_gone = |cell: &str| gone.contains(&Subject::Cell(cell.to_owned()));
+        self.entries.retain_mut(|entry| {
+            entry.removed.retain(|cell| !is_gone(cell));
+            match &mut entry.done {
+                Done::Inserted { cells, .. } => {
+                    cells.retain(|cell| !is_gone(&cell.id));
+                    !cells.is_empty() || !entry.removed.is_empty()
+                }
+                Done::Changed { cell, .. } | Done::Deleted { cell, .. } => !is_gone(cell),
+                Done::TextChanged { .. } => !gone.contains(&Subject::Text),
+                Done::MetadataChanged { .. } => !gone.contains(&Subject::Metadata),
+            }
+        });
+        self.bytes = self.entries.iter().map(|entry| entry.done.size()).sum();
+    }
+
     /// Cells that were deleted, with what they held.
     pub(super) fn deletions(&self) -> impl Iterator<Item = (&str, &String)> {
-        self.done.iter().filter_map(|(_, done)| match done {
+        self.entries.iter().filter_map(|entry| match &entry.done {
             Done::Deleted { cell, source } => Some((cell.as_str(), source)),
             _ => None,
         })
@@ -112,31 +175,37 @@ impl Journal {
 
     /// Drops what is about a cell that somebody else removed: it must not come back.
     pub(super) fn forget(&mut self, removed: &str) {
-        for (_, done) in &mut self.done {
-            let before = done.size();
-            match done {
-                Done::Inserted { cells, .. } => cells.retain(|cell| cell.id != removed),
-                Done::Changed { cell, old, new } if cell == removed => {
-                    old.clear();
-                    new.clear();
+        for entry in &mut self.entries {
+            let before = entry.done.size();
+            let is_about_it = match &mut entry.done {
+                Done::Inserted { cells, .. } => {
+                    let count = cells.len();
+                    cells.retain(|cell| cell.id != removed);
+                    cells.len() < count
                 }
-                Done::Changed { .. }
-                | Done::Deleted { .. }
-                | Done::TextChanged { .. }
-                | Done::MetadataChanged { .. } => {}
+                Done::Changed { cell, .. } => cell == removed,
+                Done::Deleted { .. } | Done::TextChanged { .. } | Done::MetadataChanged { .. } => false,
+            };
+            if is_about_it {
+                entry.removed.push(removed.to_owned());
             }
-            self.bytes -= before - done.size();
+            self.bytes -= before - entry.done.size();
         }
     }
 
     fn push(&mut self, done: Done) {
         self.bytes += done.size();
-        self.done.push_back((self.next, done));
+        self.entries.push_back(Entry {
+            number: self.next,
+            author: self.author.clone(),
+            done,
+            removed: Vec::new(),
+        });
         self.next += 1;
         while self.bytes > MAX_BYTES
-            && let Some((_, oldest)) = self.done.pop_front()
+            && let Some(oldest) = self.entries.pop_front()
         {
-            self.bytes -= oldest.size();
+            self.bytes -= oldest.done.size();
         }
     }
 }
@@ -158,7 +227,14 @@ impl Document {
     pub(super) fn repeat(&mut self, journal: Journal) -> (Outcome, Vec<Applied>) {
         let mut outcome = Outcome::default();
         let mut applied = Vec::new();
-        for (_, done) in journal.done {
+        for Entry {
+            author, done, removed, ..
+        } in journal.entries
+        {
+            if matches!(&done, Done::Changed { cell, .. } if removed.contains(cell)) {
+                continue;
+            }
+            self.journal.is_written_by(author.as_ref());
             let mut fared = None;
             applied.push(self.redo(|document, txn| fared = document.repeat_one(txn, &done)));
             match fared {

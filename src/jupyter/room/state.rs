@@ -11,7 +11,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{RoomKind, RoomStatus, awareness::Awareness, document::Document, whereabouts::Whereabouts, wire::Message};
+use super::{
+    RoomKind, RoomStatus,
+    awareness::Awareness,
+    document::{Discarded, Document},
+    whereabouts::Whereabouts,
+    wire::Message,
+};
 use crate::{jupyter::JupyterServer, types::DocPath};
 
 /// How long changes are made to pause. The server waits for a second without any, and then writes for a while.
@@ -24,6 +30,10 @@ const QUIET: Duration = Duration::from_secs(1);
 const OVERDUE: Duration = Duration::from_secs(3);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
+/// How long after its announcement a document is overwritten at the latest.
+const OVERWRITTEN_WITHIN: Duration = Duration::from_secs(5);
+/// Edits that are gone and not told yet; nobody need ask for them.
+const MAX_DISCARDED: usize = 256;
 
 pub(super) struct Shared {
     pub(super) server: Arc<JupyterServer>,
@@ -63,6 +73,10 @@ pub(super) struct State {
     pub(super) writable: bool,
     /// Until when changes were made to pause.
     pause: Option<Instant>,
+    /// When Jupyter said that it makes the document the same as the file.
+    overwritten: Option<Instant>,
+    /// Edits that were lost by that, and are still to be told to who made them.
+    discarded: Vec<Discarded>,
 }
 
 impl Shared {
@@ -96,7 +110,41 @@ impl State {
             entrusted: false,
             writable: true,
             pause: None,
+            overwritten: None,
+            discarded: Vec::new(),
         }
+    }
+
+    /// Jupyter makes the document the same as the file, or has just done so.
+    pub(super) fn is_overwritten(&mut self) {
+        self.overwritten = Some(Instant::now());
+        self.note_discarded();
+    }
+
+    /// Looks for edits that are gone with an overwriting that may still be under way.
+    pub(super) fn note_discarded(&mut self) {
+        if self
+            .overwritten
+            .is_none_or(|since| since.elapsed() > OVERWRITTEN_WITHIN)
+        {
+            return;
+        }
+        for discarded in self.document.take_discarded() {
+            tracing::warn!(path = %self.path, author = %discarded.author, "the file was overwritten before an edit was saved");
+            if self.discarded.len() < MAX_DISCARDED && !self.discarded.contains(&discarded) {
+                self.discarded.push(discarded);
+            }
+        }
+    }
+
+    /// What the author is to be told of edits that are gone.
+    pub(super) fn take_discarded_of(&mut self, author: &str) -> Vec<String> {
+        let own = self.discarded.extract_if(.., |discarded| *discarded.author == *author);
+        own.map(|discarded| discarded.subject.to_string()).collect()
+    }
+
+    pub(super) fn has_discarded_of(&self, author: &str) -> bool {
+        self.discarded.iter().any(|discarded| *discarded.author == *author)
     }
 
     /// Removes cells that a restart of the server has left twice.

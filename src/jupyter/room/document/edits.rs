@@ -21,6 +21,7 @@ impl Document {
         edits: &[Edit],
         if_revision: Option<&str>,
     ) -> Result<Applied, EditError> {
+        self.journal.is_written_by(Some(author));
         let author = Author::Local(Arc::clone(author));
         self.check(edits)?;
         if let Some(given) = if_revision {

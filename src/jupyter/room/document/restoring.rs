@@ -30,6 +30,7 @@ impl Document {
     /// Brings back what is missing of what was held, and tells how many places that took. What others have added
     /// meanwhile stays, and what we had deleted goes again.
     pub(in crate::jupyter::room) fn bring_back(&mut self, held: &Held) -> usize {
+        self.journal.is_written_by(None);
         let mut changes = 0;
         if self.text() != held.text {
             self.redo(|document, txn| document.bring_back_text(txn, &held.text));
