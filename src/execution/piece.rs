@@ -20,6 +20,8 @@ use crate::{
 
 /// A chatty cell is written to the shared document at most this often.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+/// How often it is looked whether what was written before has been sent to a server with much to do.
+const LINE_INTERVAL: Duration = Duration::from_millis(25);
 /// Runs that are over before a person could notice are shown once, with their end: each change of a notebook costs Jupyter
 /// about as much as running a small cell.
 const UNNOTICED: Duration = Duration::from_millis(50);
@@ -258,6 +260,16 @@ impl Piece {
     /// Whether its count is to be noted for a process that comes after this one, which may not be told of it again.
     pub(super) fn must_be_noted(&mut self) -> bool {
         self.end.is_none() && std::mem::replace(&mut self.noted, self.run.count) != self.run.count
+    }
+
+    /// Whether what was written before has not even been sent, so that what is new is gathered for a while.
+    pub(super) fn waits_in_line(&mut self, room: Option<&Room>) -> bool {
+        let waits = self.is_shown() && room.is_some_and(Room::is_in_line);
+        if waits {
+            self.flush_at = Some(Instant::now() + LINE_INTERVAL);
+            self.execution.changed();
+        }
+        waits
     }
 
     /// Writes what is due, and tells those who wait.

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -19,7 +20,7 @@ use url::{Host, Url};
 use super::{
     JupyterError, NotebookSession,
     kernels::MAX_STARTS,
-    room::{Lobby, Lookout},
+    room::{Lobby, Lookout, Turns},
     sessions::Starting,
 };
 use crate::{
@@ -57,6 +58,8 @@ pub struct JupyterServer {
     pub(super) lobby: Lobby,
     /// How its rooms see to it that their documents are in their places.
     pub(super) lookout: Lookout,
+    /// Which of them sends changes.
+    pub(super) turns: Arc<Turns>,
 }
 
 impl JupyterServer {
@@ -94,6 +97,7 @@ impl JupyterServer {
             started: DashSet::new(),
             lobby: Lobby::default(),
             lookout: Lookout::default(),
+            turns: Arc::default(),
         })
     }
 

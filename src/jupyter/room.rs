@@ -24,6 +24,7 @@ mod splice;
 mod state;
 mod status;
 mod task;
+mod turn;
 mod whereabouts;
 mod wire;
 
@@ -34,6 +35,7 @@ pub use notebook::Cell;
 pub use status::{RoomError, RoomStatus};
 
 pub(super) use lobby::Lobby;
+pub(super) use turn::Turns;
 pub(super) use whereabouts::Lookout;
 
 use crate::types::DocPath;

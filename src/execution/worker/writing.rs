@@ -16,18 +16,25 @@ use crate::{
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 
 impl Worker {
-    /// Writes what is due.
+    /// Writes what is due, but no more than the server can take.
     pub(super) fn flush(&mut self) {
         let now = Instant::now();
-        self.flush_where(|piece| piece.flush_at().is_some_and(|due| due <= now));
+        self.flush_where(
+            |piece| piece.flush_at().is_some_and(|due| due <= now),
+            |piece, room| !piece.waits_in_line(room),
+        );
     }
 
     /// Writes what is not written yet, due or not.
     pub(super) fn flush_unwritten(&mut self) {
-        self.flush_where(|piece| piece.flush_at().is_some());
+        self.flush_where(|piece| piece.flush_at().is_some(), |_, _| true);
     }
 
-    fn flush_where(&mut self, is_wanted: impl Fn(&Piece) -> bool) {
+    fn flush_where(
+        &mut self,
+        is_wanted: impl Fn(&Piece) -> bool,
+        may_be_written: impl Fn(&mut Piece, Option<&Room>) -> bool,
+    ) {
         let mut pieces = self.active.iter().chain(&self.recent);
         // A room counts as used when somebody takes it, so it is left alone where nothing is written.
         if !pieces.any(&is_wanted) {
@@ -36,6 +43,9 @@ impl Worker {
         let room = self.room();
         let pieces = self.active.iter_mut().chain(&mut self.recent);
         for piece in pieces.filter(|piece| is_wanted(piece)) {
+            if !may_be_written(piece, room.as_ref()) {
+                continue;
+            }
             piece.flush(room.as_ref());
             if piece.must_be_stored() {
                 self.shared.note_outputs(&piece.execution);

@@ -15,9 +15,12 @@ pub(super) struct Lost;
 pub(super) struct Acknowledgements {
     acked: StateVector,
     pending: Vec<Pending>,
+    /// How many edits were ever registered.
+    registered: u64,
 }
 
 struct Pending {
+    number: u64,
     insertions: IdSet,
     deletions: IdSet,
     waiting: oneshot::Sender<Result<(), Lost>>,
@@ -46,13 +49,25 @@ impl Acknowledgements {
     /// Registers an edit that is on its way.
     pub(super) fn expect(&mut self, insertions: IdSet, deletions: IdSet) -> Ticket {
         let (sender, ticket) = oneshot::channel();
+        self.registered += 1;
         self.pending.push(Pending {
+            number: self.registered,
             insertions,
             deletions,
             waiting: sender,
         });
         self.settle();
         ticket
+    }
+
+    /// The last edit that was registered.
+    pub(super) fn latest(&self) -> u64 {
+        self.registered
+    }
+
+    /// Whether the server has all edits up to one.
+    pub(super) fn has_all_to(&self, number: u64) -> bool {
+        self.pending.first().is_none_or(|first| first.number > number)
     }
 
     /// Whether nothing is on its way.

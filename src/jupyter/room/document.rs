@@ -432,6 +432,11 @@ impl Document {
     }
 }
 
+/// One update in the place of several.
+pub(super) fn merge<'u>(updates: impl IntoIterator<Item = &'u Vec<u8>>) -> Option<Vec<u8>> {
+    yrs::merge_updates_v1(updates).ok()
+}
+
 /// Encodes a state vector for the wire.
 pub(super) fn encode_vector(vector: &StateVector) -> Vec<u8> {
     vector.encode_v1()

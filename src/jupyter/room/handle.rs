@@ -13,7 +13,7 @@ use super::{
     acknowledgement::{Lost, Ticket},
     document::{Applied, Document},
     lobby,
-    state::{Shared, State},
+    state::{Origin, Shared, State},
     task,
 };
 use crate::{
@@ -224,7 +224,7 @@ impl Room {
         let mut state = self.0.write();
         self.accepts(&state)?;
         let applied = state.document.set_kernelspec(author, spec);
-        self.dispatch(&mut state, applied);
+        self.dispatch(&mut state, applied, Origin::Caller);
         Ok(())
     }
 
@@ -263,7 +263,7 @@ impl Room {
             self.can_be_saved(&state)?;
             let mut applied = state.document.apply_local(author, edits, if_revision)?;
             self.show(&mut state, author, name, applied.cursors.take());
-            self.dispatch(&mut state, applied)
+            self.dispatch(&mut state, applied, Origin::Caller)
         };
         match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
             Ok(Ok(Ok(()))) => Ok(Edited {
@@ -293,12 +293,21 @@ impl Room {
         };
         let cursors = applied.cursors.take().filter(|_| write.begin);
         self.show(&mut state, author, name, cursors);
-        let (acknowledgement, _) = self.dispatch(&mut state, applied);
+        let origin = match write.begin && write.end.is_some() {
+            true => Origin::WholeRun,
+            false => Origin::Run,
+        };
+        let (acknowledgement, _) = self.dispatch(&mut state, applied, origin);
         Ok(Some(CellWritten {
             outputs,
             incarnation: state.incarnation,
             acknowledgement,
         }))
+    }
+
+    /// Whether what runs have written is still in line, since the server has much to do.
+    pub fn is_in_line(&self) -> bool {
+        self.0.read().is_in_line()
     }
 
     /// Shows that an agent is still at work, although it writes nothing.
@@ -318,7 +327,7 @@ impl Room {
         self.accepts(&state)?;
         let (applied, cleared) = state.document.clear_outputs(author);
         self.show(&mut state, author, name, None);
-        self.dispatch(&mut state, applied);
+        self.dispatch(&mut state, applied, Origin::Caller);
         Ok(cleared.len())
     }
 
@@ -353,8 +362,8 @@ impl Room {
     }
 
     /// Sends a change that was made here.
-    fn dispatch(&self, state: &mut State, applied: Applied) -> (Acknowledgement, String) {
-        state.changed(applied.update);
+    fn dispatch(&self, state: &mut State, applied: Applied, origin: Origin) -> (Acknowledgement, String) {
+        state.changed(applied.update, origin);
         self.0.bell.notify_one();
         (Acknowledgement(applied.ticket), applied.revision)
     }

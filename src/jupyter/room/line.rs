@@ -15,6 +15,7 @@ use super::{
     hearing::hear,
     saving::Saving,
     state::Shared,
+    turn::Turn,
     wire::Message,
 };
 use crate::{
@@ -53,6 +54,8 @@ pub(super) struct Line {
     pub(super) written: Option<SystemTime>,
     /// When the server last said something.
     pub(super) heard: SystemTime,
+    /// The last edit that was sent on it.
+    last_sent: u64,
 }
 
 /// What the server sent until it had sent everything.
@@ -99,6 +102,7 @@ impl Line {
             created,
             written,
             heard: SystemTime::now(),
+            last_sent: 0,
         })
     }
 
@@ -196,8 +200,12 @@ impl Line {
     /// Says goodbye for every agent and hangs up.
     pub(super) async fn leave(&mut self, shared: &Shared, saving: &mut Saving) {
         // An edit may wait for the bell that this closing overtook.
-        shared.write().end_pause();
-        let _ = self.send_waiting(shared).await;
+        let waiting = {
+            let mut state = shared.write();
+            state.end_pause();
+            state.take_all()
+        };
+        let _ = self.send_frames(waiting).await;
         // Whoever looks at the file next, a copy for instance, must find the edits there.
         let _ = timeout(EVERYBODY_SPOKE, self.learn_wishes(shared, saving)).await;
         let _ = timeout(SAVE_PATIENCE, self.save(shared, saving)).await;
@@ -258,7 +266,27 @@ impl Line {
         self.send_frames(vec![message.encode()]).await
     }
 
-    /// Sends what waits in the room.
+    /// Sends changes of the document, if there are any and somebody waits for them or it is the room's turn.
+    pub(super) async fn send_changes(&mut self, shared: &Shared, turn: &mut Turn) -> Result<(), End> {
+        let changes = {
+            let mut state = shared.write();
+            if state.document.acknowledgements.has_all_to(self.last_sent) {
+                turn.is_confirmed();
+            }
+            if !state.has_changes() {
+                turn.is_unneeded();
+                return Ok(());
+            }
+            if !state.is_urgent() && !turn.take() {
+                return Ok(());
+            }
+            self.last_sent = state.document.acknowledgements.latest();
+            state.take_changes()
+        };
+        self.send_frames(changes).await
+    }
+
+    /// Sends what waits in the room and needs no turn.
     pub(super) async fn send_waiting(&mut self, shared: &Shared) -> Result<(), End> {
         let frames = shared.write().take_outbox();
         self.send_frames(frames).await

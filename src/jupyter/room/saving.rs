@@ -134,7 +134,7 @@ fn known_to_server(state: &State) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::{
-        jupyter::room::{Edit, RoomKind, document::Document},
+        jupyter::room::{Edit, RoomKind, document::Document, state::Origin},
         types::DocPath,
     };
 
@@ -178,7 +178,7 @@ mod tests {
         let change = |state: &mut State, text: &str| {
             let edits = [Edit::SetText { text: text.to_owned() }];
             let applied = state.document.apply_local(&"ana".into(), &edits, None).expect("valid");
-            state.changed(applied.update.clone());
+            state.changed(applied.update.clone(), Origin::Caller);
             applied.update
         };
         let early = change(&mut state, "a");

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     RoomKind, RoomStatus,
     awareness::Awareness,
-    document::{Discarded, Document},
+    document::{Discarded, Document, merge},
     whereabouts::Whereabouts,
     wire::Message,
 };
@@ -63,6 +63,8 @@ pub(super) struct State {
     /// Counts the documents that the server has come back with.
     pub(super) incarnation: u64,
     outbox: Vec<Vec<u8>>,
+    /// Changes of the document, which are sent when it is the room's turn.
+    changes: Vec<Change>,
     outbox_bytes: usize,
     /// Something of ours is not on disk yet.
     pub(super) unsaved: bool,
@@ -77,6 +79,22 @@ pub(super) struct State {
     overwritten: Option<Instant>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
+}
+
+/// A change that waits to be sent.
+struct Change {
+    update: Vec<u8>,
+    origin: Origin,
+}
+
+/// Where a change comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Somebody waits until the server has it.
+    Caller,
+    Run,
+    /// It shows a run from its beginning to its end, so that JupyterLab understands it together with others of the kind.
+    WholeRun,
 }
 
 impl Shared {
@@ -104,6 +122,7 @@ impl State {
             server_session,
             incarnation: 0,
             outbox: Vec::new(),
+            changes: Vec::new(),
             outbox_bytes: 0,
             unsaved: false,
             unsaved_since: Instant::now(),
@@ -151,15 +170,20 @@ impl State {
     pub(super) fn remove_doubles(&mut self) {
         if let Some(applied) = self.document.remove_doubles() {
             tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
-            self.changed(applied.update);
+            self.changed(applied.update, Origin::Caller);
         }
     }
 
     /// Notes a change of ours, which goes out next.
-    pub(super) fn changed(&mut self, update: Vec<u8>) {
+    pub(super) fn changed(&mut self, update: Vec<u8>, origin: Origin) {
         self.is_to_be_saved();
-        self.send(&Message::Update(update));
+        self.send_change(update, origin);
         self.show_unsaved();
+    }
+
+    pub(super) fn send_change(&mut self, update: Vec<u8>, origin: Origin) {
+        self.outbox_bytes += update.len();
+        self.changes.push(Change { update, origin });
     }
 
     /// Shows people who do the saving themselves that there is something to save, before they close the document.
@@ -168,7 +192,7 @@ impl State {
             && self.awareness.autosave() == Some(false)
             && let Some(applied) = self.document.mark_dirty()
         {
-            self.send(&Message::Update(applied.update));
+            self.send_change(applied.update, Origin::Caller);
         }
     }
 
@@ -241,33 +265,76 @@ impl State {
         self.outbox.push(frame);
     }
 
-    /// Everything that waits to be sent, presences that are due included.
+    /// What can be sent at any time, presences that are due included.
     pub(super) fn take_outbox(&mut self) -> Vec<Vec<u8>> {
         let due = self.awareness.due();
         if !due.is_empty() {
             self.send(&Message::Awareness(due));
         }
-        self.take_edits()
+        let outbox = std::mem::take(&mut self.outbox);
+        self.outbox_bytes -= outbox.iter().map(Vec::len).sum::<usize>();
+        outbox
     }
 
-    pub(super) fn take_edits(&mut self) -> Vec<Vec<u8>> {
+    /// Whether there are changes to be sent, which do not pause.
+    pub(super) fn has_changes(&self) -> bool {
+        !self.changes.is_empty() && self.paused_until().is_none()
+    }
+
+    /// Whether somebody waits for the server to have them.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.changes.iter().any(|change| change.origin == Origin::Caller)
+    }
+
+    /// Whether what was put out before is still to be sent.
+    pub(super) fn is_in_line(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    pub(super) fn take_changes(&mut self) -> Vec<Vec<u8>> {
         if self.paused_until().is_some() {
             return Vec::new();
         }
-        self.outbox_bytes = 0;
-        std::mem::take(&mut self.outbox)
+        let changes = std::mem::take(&mut self.changes);
+        self.outbox_bytes -= changes.iter().map(|change| change.update.len()).sum::<usize>();
+        let alike = changes.chunk_by(|one, next| [one.origin, next.origin] == [Origin::WholeRun; 2]);
+        alike.flat_map(frames).collect()
+    }
+
+    /// Everything, where no turn is waited for.
+    pub(super) fn take_all(&mut self) -> Vec<Vec<u8>> {
+        let mut all = self.take_outbox();
+        all.append(&mut self.take_changes());
+        all
     }
 
     /// Drops what was to be sent on a connection that is gone; synchronising sends it again.
     pub(super) fn clear_outbox(&mut self) {
         self.outbox.clear();
+        self.changes.clear();
         self.outbox_bytes = 0;
+    }
+}
+
+/// Runs that were over before their turn came are sent as one change: each costs the server as much as running them.
+fn frames(changes: &[Change]) -> Vec<Vec<u8>> {
+    let frame = |update: Vec<u8>| Message::Update(update).encode();
+    let merged = match changes {
+        [_, _, ..] => merge(changes.iter().map(|change| &change.update)),
+        _ => None,
+    };
+    match merged {
+        Some(update) => vec![frame(update)],
+        None => changes.iter().map(|change| frame(change.update.clone())).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::jupyter::room::{CellKind, CellWrite, Edit, NewCell, OutputsChange, RunEnd};
 
     #[test]
     fn changes_pause_once_and_only_while_it_is_unknown_what_people_want() {
@@ -275,19 +342,61 @@ mod tests {
         let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
         state.pause();
         assert!(state.paused_until().is_none(), "there is nothing to save");
-        state.changed(vec![1]);
+        state.changed(vec![1], Origin::Caller);
         state.pause();
         assert!(state.paused_until().is_none(), "the server may be about to save it");
         state.unsaved_since = Instant::now().checked_sub(SAVED_BY_THEN).expect("a clock");
         state.pause();
-        assert!(state.take_edits().is_empty());
+        assert!(state.take_changes().is_empty());
         state.awareness.saved();
-        assert_eq!(state.take_edits().len(), 1, "the server has shown it");
+        assert_eq!(state.take_changes().len(), 1, "the server has shown it");
 
         state.awareness = Awareness::default();
-        state.changed(vec![2]);
+        state.changed(vec![2], Origin::Caller);
         state.end_pause();
         state.pause();
-        assert_eq!(state.take_edits().len(), 1, "not a second time");
+        assert_eq!(state.take_changes().len(), 1, "not a second time");
+    }
+
+    #[test]
+    fn runs_that_wait_for_their_turn_are_sent_as_one() {
+        let path = DocPath::parse("a.ipynb").expect("a path");
+        let mut state = State::new(Document::new(RoomKind::Notebook), path, String::new(), String::new());
+        let mut server = Document::new(RoomKind::Notebook);
+        let (ana, cell) = ("ana".into(), NewCell::new(CellKind::Code, "1"));
+        let id = cell.id.clone();
+        let insert = [Edit::AppendCells { cells: vec![cell] }];
+        let applied = state.document.apply_local(&ana, &insert, None).expect("valid");
+        state.changed(applied.update, Origin::Caller);
+        for count in 1..=3 {
+            let output = json!({ "output_type": "stream", "name": "stdout", "text": count.to_string() });
+            let run = CellWrite {
+                begin: true,
+                outputs: Some(OutputsChange {
+                    push: vec![output],
+                    ..OutputsChange::default()
+                }),
+                end: Some(RunEnd {
+                    execution_count: Some(count),
+                }),
+            };
+            let (applied, _) = state.document.write_cell(&ana, &id, &run).expect("a cell");
+            state.changed(applied.update, Origin::WholeRun);
+        }
+        let frames = state.take_changes();
+        assert_eq!((frames.len(), state.outbox_bytes), (2, 0), "the cell, and its runs");
+        for frame in frames {
+            let Ok(Some(Message::Update(update))) = Message::decode(&frame) else {
+                panic!("an update");
+            };
+            let before = server.state_vector();
+            server.apply_remote(&update).expect("it fits");
+            state.document.apply_remote(&server.diff(&before)).expect("an echo");
+        }
+        assert!(state.document.acknowledgements.is_settled());
+        let (_, shown) = server.cells([0]).remove(0);
+        assert_eq!(shown.execution_count, 3);
+        assert_eq!(shown.outputs.len(), 1);
+        assert_eq!(server.cells([0]), state.document.cells([0]));
     }
 }

@@ -21,7 +21,8 @@ use super::{
     line::{Line, SILENCE},
     replay::{Journal, Outcome},
     saving::Saving,
-    state::{Shared, State},
+    state::{Origin, Shared, State},
+    turn::Turn,
     wire::Message,
 };
 use crate::{
@@ -93,7 +94,12 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_heard = Instant::now();
     let mut saving = Saving::default();
+    let mut turn = Turn::new(&shared.server.turns);
     loop {
+        // Where an edit was made is said when its echo comes, so that the server is not kept from passing it on.
+        if let Err(end) = line.send_changes(shared, &mut turn).await {
+            return end;
+        }
         let waits_until = shared.read().waits_until();
         let sent = tokio::select! {
             () = shared.closing.cancelled() => {
@@ -101,11 +107,8 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                 return End::Cut("closed".to_owned());
             }
             () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
-            // Where an edit was made is said when its echo comes, so that the server is not kept from passing it on.
-            () = shared.bell.notified() => {
-                let edits = shared.write().take_edits();
-                line.send_frames(edits).await
-            }
+            () = shared.bell.notified() => Ok(()),
+            () = turn.changes() => Ok(()),
             () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
                 if last_heard.elapsed() > SILENCE {
@@ -239,7 +242,7 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
             state.send(&answer);
         }
         state.remove_doubles();
-        state.take_outbox()
+        state.take_all()
     };
     line.send_frames(frames).await.map_err(to_error)?;
     Ok(line)
@@ -255,7 +258,7 @@ fn adopt(state: &mut State, new: Document) {
     let Outcome { repeated, conflicting } = outcome;
     tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
     for edit in applied {
-        state.send(&Message::Update(edit.update));
+        state.send_change(edit.update, Origin::Caller);
     }
     // Who still waits learns that nothing was acknowledged, or that an edit could not be repeated.
     for caller in waiting.into_iter().filter(|_| conflicting > 0) {
