@@ -85,6 +85,16 @@ async fn a_person_who_saves_by_hand_is_left_to_do_so() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     let expected = if saves_as_told() { "zero" } else { "not yet" };
     assert_eq!(on_disk(&folder).unwrap(), expected);
+    if saves_as_told() {
+        human.save();
+        eventually("it is saved", async || (on_disk(&folder)? == "not yet").then_some(())).await;
+        human
+            .wait_for("there is nothing to save", |human| !human.sees_unsaved())
+            .await;
+        // Longer than it takes the gateway to look after what is not saved.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(!human.sees_unsaved(), "and nobody says otherwise");
+    }
     other.publish("Otto", true);
     agent.call("modify_nb_cells", modify(&path, "now")).await.ok();
     eventually("one who wants it is enough", async || {

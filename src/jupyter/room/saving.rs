@@ -8,6 +8,8 @@
 //! Where the server saves by itself, a change puts an end to a save under way, which is then not noted; so there a
 //! note that comes after a change is of a save that has it, whoever asked for that save.
 //!
+//! Where people save by hand, a note says that a change is on disk if the change was made long before it.
+//!
 //! Servers before jupyter-collaboration 4 know no such requests. They note a hash only if nothing changed
 //! while they wrote, so there a note alone says that everything they have is on disk.
 
@@ -99,7 +101,7 @@ impl Saving {
     pub(super) fn noted(&mut self, state: &mut State) {
         let known = known_to_server(state);
         self.noted = known.or(self.noted);
-        match known.filter(|_| state.is_entrusted()) {
+        match known.filter(|_| state.is_entrusted() || state.is_saved_by_hand()) {
             Some(mark) => believe(state, mark),
             None => self.settle(state),
         }
@@ -132,9 +134,11 @@ fn known_to_server(state: &State) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
     use crate::{
-        jupyter::room::{Edit, RoomKind, document::Document, state::Origin},
+        jupyter::room::{Edit, RoomKind, document::Document, state::Origin, wire::AwarenessEntry},
         types::DocPath,
     };
 
@@ -193,6 +197,24 @@ mod tests {
         saving.noted(&mut state);
         assert!(state.unsaved, "it is not with the server yet");
         state.document.apply_remote(&late).expect("an echo");
+        saving.noted(&mut state);
+        assert!(!state.unsaved);
+    }
+
+    #[test]
+    fn what_a_person_saved_by_hand_is_saved() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        let by_hand = AwarenessEntry {
+            client: 1,
+            clock: 1,
+            state: r#"{"user":{},"autosave":false}"#.to_owned(),
+        };
+        state.awareness.received(vec![by_hand]);
+        edit(&mut state, "a", true);
+        saving.noted(&mut state);
+        assert!(state.unsaved, "the note of a save that may have begun before the edit");
+        let long_ago = SystemTime::now() - Duration::from_secs(10);
+        state.document.changed.send_replace(long_ago);
         saving.noted(&mut state);
         assert!(!state.unsaved);
     }

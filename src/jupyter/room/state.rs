@@ -224,8 +224,16 @@ impl State {
     /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
     pub(super) fn is_kept_waiting(&self) -> bool {
         let since = self.unsaved_since.elapsed();
-        let last_change = self.document.changed.borrow().elapsed().unwrap_or_default();
-        since >= SAVED_BY_THEN && last_change < QUIET || since >= OVERDUE
+        since >= SAVED_BY_THEN && self.unchanged_for() < QUIET || since >= OVERDUE
+    }
+
+    /// Whether people do the saving, and a save that ends now has everything.
+    pub(super) fn is_saved_by_hand(&self) -> bool {
+        self.unsaved && self.awareness.autosave() == Some(false) && self.unchanged_for() >= OVERDUE
+    }
+
+    fn unchanged_for(&self) -> Duration {
+        self.document.changed.borrow().elapsed().unwrap_or_default()
     }
 
     /// Whether the server saves, by itself and later than it was made, every change that is not on disk yet.

@@ -223,6 +223,11 @@ impl Human {
         )
     }
 
+    /// Presses Ctrl+S.
+    pub fn save(&self) {
+        self.send([&[2, 4], &b"save"[..], &[1]].concat());
+    }
+
     pub fn clear_outputs(&self, at: u32) {
         self.change(|page, txn| {
             let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");
