@@ -14,8 +14,7 @@ use crate::support::{
     wire::Events,
 };
 
-const SWALLOWS: &str =
-    "import time\nprint('on', flush=True)\ntry:\n    time.sleep(30)\nexcept KeyboardInterrupt:\n    print('swallowed')";
+const SWALLOWS: &str = "import time\ntry:\n    print('on', flush=True)\n    time.sleep(30)\nexcept KeyboardInterrupt:\n    print('swallowed')";
 
 #[tokio::test]
 async fn what_follows_in_a_cancelled_batch_does_not_run() {
