@@ -176,12 +176,14 @@ impl Journal {
     /// Drops what is about a cell that somebody else removed: it must not come back.
     pub(super) fn forget(&mut self, removed: &str) {
         for entry in &mut self.entries {
-            let before = entry.done.size();
             let is_about_it = match &mut entry.done {
                 Done::Inserted { cells, .. } => {
-                    let count = cells.len();
-                    cells.retain(|cell| cell.id != removed);
-                    cells.len() < count
+                    let dropped: usize = cells
+                        .extract_if(.., |cell| cell.id == removed)
+                        .map(|cell| size_of(&cell))
+                        .sum();
+                    self.bytes -= dropped;
+                    dropped > 0
                 }
                 Done::Changed { cell, .. } => cell == removed,
                 Done::Deleted { .. } | Done::TextChanged { .. } | Done::MetadataChanged { .. } => false,
@@ -189,7 +191,6 @@ impl Journal {
             if is_about_it {
                 entry.removed.push(removed.to_owned());
             }
-            self.bytes -= before - entry.done.size();
         }
     }
 
@@ -210,10 +211,14 @@ impl Journal {
     }
 }
 
+fn size_of(cell: &NewCell) -> usize {
+    cell.source.len() + 100
+}
+
 impl Done {
     fn size(&self) -> usize {
         match self {
-            Self::Inserted { cells, .. } => cells.iter().map(|cell| cell.source.len() + 100).sum(),
+            Self::Inserted { cells, .. } => cells.iter().map(size_of).sum(),
             Self::Changed { old, new, .. } | Self::TextChanged { old, new } => old.len() + new.len(),
             Self::Deleted { source, .. } => source.len() + 50,
             Self::MetadataChanged { old, new } => old.to_string().len() + new.to_string().len(),
