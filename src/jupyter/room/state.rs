@@ -303,9 +303,9 @@ impl State {
         if self.paused_until().is_some() {
             return Vec::new();
         }
-        let changes = std::mem::take(&mut self.changes);
+        let mut changes = std::mem::take(&mut self.changes);
         self.outbox_bytes -= changes.iter().map(|change| change.update.len()).sum::<usize>();
-        let alike = changes.chunk_by(|one, next| [one.origin, next.origin] == [Origin::WholeRun; 2]);
+        let alike = changes.chunk_by_mut(|one, next| [one.origin, next.origin] == [Origin::WholeRun; 2]);
         alike.flat_map(frames).collect()
     }
 
@@ -325,7 +325,7 @@ impl State {
 }
 
 /// Runs that were over before their turn came are sent as one change: each costs the server as much as running them.
-fn frames(changes: &[Change]) -> Vec<Vec<u8>> {
+fn frames(changes: &mut [Change]) -> Vec<Vec<u8>> {
     let frame = |update: Vec<u8>| Message::Update(update).encode();
     let merged = match changes {
         [_, _, ..] => merge(changes.iter().map(|change| &change.update)),
@@ -333,7 +333,10 @@ fn frames(changes: &[Change]) -> Vec<Vec<u8>> {
     };
     match merged {
         Some(update) => vec![frame(update)],
-        None => changes.iter().map(|change| frame(change.update.clone())).collect(),
+        None => changes
+            .iter_mut()
+            .map(|change| frame(std::mem::take(&mut change.update)))
+            .collect(),
     }
 }
 
