@@ -17,7 +17,7 @@ use super::{
     Framing, KernelEvent, Message, WireError,
     message::Outgoing,
     queue::{Deserted, Queue},
-    wire::{self, Payload, SUBPROTOCOL},
+    wire::{self, LongStream, Payload, SUBPROTOCOL},
 };
 use crate::jupyter::{JupyterError, JupyterServer, socket::Socket};
 
@@ -30,7 +30,7 @@ const OPENING_SILENCE: Duration = Duration::from_secs(90);
 /// Jupyter does not tell of a kernel that was shut down; one that is quiet for so long is asked after.
 const QUIET: Duration = Duration::from_secs(10);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
-/// Frames beyond this size are parsed where they keep no other task waiting.
+/// Frames beyond this size are parsed where they keep no other task waiting, and long streams in pieces of it.
 const LARGE: usize = 1024 * 1024;
 
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
@@ -134,15 +134,18 @@ async fn listen(
             () = events.deserted() => return End::Left,
         };
         patience = SILENCE;
-        let (message, size) = match frame {
+        let (said, size) = match frame {
             Ok(Some(Ok(Frame::Binary(bytes)))) => {
                 let size = bytes.len();
-                (decode(size, move || wire::decode_binary(framing, &bytes)).await, size)
+                (decode(size, move || said_in_binary(framing, &bytes)).await, size)
             }
             Ok(Some(Ok(Frame::Text(text)))) => {
                 let bytes = Bytes::from(text);
                 let size = bytes.len();
-                (decode(size, move || wire::decode_text(&bytes)).await, size)
+                (
+                    decode(size, move || wire::decode_text(&bytes).map(Said::One)).await,
+                    size,
+                )
             }
             Ok(Some(Ok(Frame::Close(_))) | None) => return End::Cut("the server hung up".to_owned()),
             Ok(Some(Ok(_))) => continue,
@@ -150,26 +153,50 @@ async fn listen(
             Err(_) => return End::Cut("silence".to_owned()),
         };
         heard.notify_one();
-        match message {
-            Ok(message) => {
-                if let Err(Deserted) = events.offer(KernelEvent::Message(message), size).await {
-                    return End::Left;
-                }
+        let handed_on = match said {
+            Ok(Said::One(message)) => events.offer(KernelEvent::Message(message), size).await,
+            Ok(Said::Long(stream)) => hand_on(stream, events).await,
+            Err(error) => {
+                tracing::warn!(%error, "a kernel sent a frame that cannot be read; it is left out");
+                Ok(())
             }
-            Err(error) => tracing::warn!(%error, "a kernel sent a frame that cannot be read; it is left out"),
+        };
+        if let Err(Deserted) = handed_on {
+            return End::Left;
         }
+    }
+}
+
+/// What a frame holds.
+enum Said {
+    One(Message),
+    Long(LongStream),
+}
+
+fn said_in_binary(framing: Framing, frame: &Bytes) -> Result<Said, WireError> {
+    match LongStream::of(framing, frame, LARGE) {
+        Some(stream) => Ok(Said::Long(stream)),
+        None => wire::decode_binary(framing, frame).map(Said::One),
     }
 }
 
 async fn decode(
     size: usize,
-    work: impl FnOnce() -> Result<Message, WireError> + Send + 'static,
-) -> Result<Message, WireError> {
+    work: impl FnOnce() -> Result<Said, WireError> + Send + 'static,
+) -> Result<Said, WireError> {
     if size < LARGE {
         return work();
     }
     let parsed = tokio::task::spawn_blocking(work).await;
     parsed.unwrap_or(Err(WireError::Json))
+}
+
+/// Each piece is made when there is room for it.
+async fn hand_on(stream: LongStream, events: &mut Queue) -> Result<(), Deserted> {
+    for piece in stream {
+        events.offer(KernelEvent::Message(piece), LARGE).await?;
+    }
+    Ok(())
 }
 
 /// Sends what is to be sent, and a ping from time to time. When the link is closed it says so, and the listener hears

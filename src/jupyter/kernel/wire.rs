@@ -1,10 +1,13 @@
 //! How messages stand in WebSocket frames: the `v1.kernel.websocket.jupyter.org` subprotocol, and what
 //! servers without it speak. Does no I/O.
 
+mod long_stream;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(super) use self::long_stream::LongStream;
 use super::message::{Channel, Message, Outgoing};
 
 /// The name of the newer framing, as the opening handshake spells it.
@@ -82,8 +85,20 @@ fn encode_v1(message: &Outgoing) -> Vec<u8> {
     frame
 }
 
-/// The frame begins with the count of the offsets and the offsets; each part ends where the next one begins.
 fn decode_v1(frame: &Bytes) -> Result<Message, WireError> {
+    let mut parts = v1_parts(frame)?;
+    let buffers = parts.split_off(5);
+    let channel = std::str::from_utf8(&parts[0])
+        .ok()
+        .and_then(Channel::parse)
+        .ok_or(WireError::Channel)?;
+    let json = |index: usize| parse(&parts[index]);
+    Message::new(channel, json(1)?, &json(2)?, json(3)?, json(4)?, buffers).ok_or(WireError::Header)
+}
+
+/// The channel, the four parts that every message has, and its buffers. The frame begins with the count of the offsets
+/// and the offsets; each part ends where the next one begins.
+fn v1_parts(frame: &Bytes) -> Result<Vec<Bytes>, WireError> {
     let number = |index: usize| -> Option<usize> {
         let bytes = frame.get(index.checked_mul(8)?..)?.first_chunk::<8>()?;
         usize::try_from(u64::from_le_bytes(*bytes)).ok()
@@ -101,13 +116,7 @@ fn decode_v1(frame: &Bytes) -> Result<Message, WireError> {
     if parts < 5 {
         return Err(WireError::TooFewParts);
     }
-    let channel = std::str::from_utf8(&part(0)?)
-        .ok()
-        .and_then(Channel::parse)
-        .ok_or(WireError::Channel)?;
-    let json = |index: usize| part(index).and_then(|bytes| parse(&bytes));
-    let buffers = (5..parts).map(part).collect::<Result<_, _>>()?;
-    Message::new(channel, json(1)?, &json(2)?, json(3)?, json(4)?, buffers).ok_or(WireError::Header)
+    (0..parts).map(part).collect()
 }
 
 fn encode_legacy(message: &Outgoing) -> String {
@@ -197,22 +206,25 @@ fn mend_escapes(json: &str) -> String {
     while let Some(at) = rest.find('\\') {
         mended.push_str(&rest[..at]);
         rest = &rest[at..];
-        let length = match (escaped(rest), rest.get(6..).and_then(escaped)) {
-            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
-            (Some(0xd800..0xe000), _) => {
-                mended.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            (Some(_), _) => 6,
-            // The escaped character may itself be a backslash, which then begins nothing.
-            (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        mended.push_str(&rest[..length]);
+        let length = escape_length(rest);
+        match escaped(rest) {
+            Some(0xd800..0xe000) if length == 6 => mended.push_str("\\ufffd"),
+            _ => mended.push_str(&rest[..length]),
+        }
         rest = &rest[length..];
     }
     mended.push_str(rest);
     mended
+}
+
+/// How long the escape of a character is that a text begins with, a surrogate pair being one character.
+fn escape_length(text: &str) -> usize {
+    match (escaped(text), text.get(6..).and_then(escaped)) {
+        (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
+        (Some(_), _) => 6,
+        // The escaped character may itself be a backslash, which then begins nothing.
+        (None, _) => 1 + text[1..].chars().next().map_or(0, char::len_utf8),
+    }
 }
 
 /// The number of a `\uXXXX` that a text begins with.

@@ -119,6 +119,44 @@ fn text_that_is_not_unicode_is_mended() {
 }
 
 #[test]
+fn a_long_stream_is_taken_for_several() {
+    let pieces = |frame: &Bytes, piece| -> Vec<String> {
+        let stream = LongStream::of(Framing::V1, frame, piece).expect("a long stream");
+        let text = |message: Message| {
+            assert_eq!((message.msg_type.as_str(), message.msg_id.as_str()), ("stream", "m"));
+            assert_eq!(message.content["name"], "stdout");
+            message.content["text"].as_str().expect("text").to_owned()
+        };
+        stream.map(text).collect()
+    };
+    assert_eq!(
+        pieces(&stream("aaaa\u{e4}\u{1f600}bbbb".as_bytes()), 5),
+        ["aaaa\u{e4}", "\u{1f600}b", "bbb"],
+        "no character is cut"
+    );
+    let escaped = stream(br#"ab\n\\\"\ud83d\ude00\u00e4\udcffz"#);
+    for piece in 1..escaped.len() {
+        assert_eq!(pieces(&escaped, piece).concat(), "ab\n\\\"\u{1f600}\u{e4}\u{fffd}z");
+    }
+    assert!(
+        LongStream::of(Framing::V1, &escaped, escaped.len()).is_none(),
+        "it is short enough"
+    );
+    let display: [&[u8]; 5] = [
+        b"iopub",
+        br#"{"msg_id":"m","msg_type":"display_data"}"#,
+        b"{}",
+        b"{}",
+        br#"{"data":{}}"#,
+    ];
+    assert!(LongStream::of(Framing::V1, &v1_frame(&display), 1).is_none());
+    assert!(
+        LongStream::of(Framing::V1, &stream(b"\xff"), 1).is_none(),
+        "it has to be mended"
+    );
+}
+
+#[test]
 fn frames_that_lie_are_errors() {
     let decode = |bytes: &[u8]| decode_binary(Framing::V1, &Bytes::copy_from_slice(bytes));
     assert_eq!(decode(b""), Err(WireError::Offsets));
