@@ -24,6 +24,9 @@ use super::{JupyterError, JupyterServer};
 
 /// The server sends a whole notebook in one frame and accepts as much.
 const MAX_MESSAGE_BYTES: usize = 1 << 30;
+/// So much is read at once. Nearly all messages are far smaller, every read fills all of it with zeros first, and each
+/// socket keeps it.
+const READ_BYTES: usize = 16 * 1024;
 
 pub(crate) type Socket = WebSocketStream<Box<dyn Connection>>;
 
@@ -93,6 +96,7 @@ impl JupyterServer {
             request = request.with_sub_protocol(subprotocol);
         }
         let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
         match client_async_with_config(request, connection, Some(config)).await {
