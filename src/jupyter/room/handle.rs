@@ -256,6 +256,7 @@ impl Room {
         edits: &[Edit],
         if_revision: Option<&str>,
     ) -> Result<Edited, RoomError> {
+        self.is_located().await;
         self.connected().await?;
         let (ticket, revision) = {
             let mut state = self.0.write();

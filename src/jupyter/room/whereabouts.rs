@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::{Room, RoomStatus};
 use crate::jupyter::JupyterError;
@@ -17,8 +18,9 @@ const MIN_TRUST: Duration = Duration::from_secs(1);
 const MAX_TRUST: Duration = Duration::from_secs(15);
 /// A room is in steady use after so many calls in a row, none of which came long after the one before.
 const STEADY: u32 = 3;
-/// How long a call waits while others ask the same server, if nothing was heard of its document for too long.
-const TURN: Duration = Duration::from_secs(2);
+/// How long a call waits while others ask the same server, if nothing was heard of its document for too long, and how
+/// long one that reads waits for the answer: what is in memory is good enough while a server is too busy to say more.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How the rooms of one server ask it for their documents: one at a time, and more rarely the longer it takes.
 pub(in crate::jupyter) struct Lookout {
@@ -58,6 +60,8 @@ pub(super) struct Whereabouts {
     used: Instant,
     /// How many calls came in a row.
     streak: u32,
+    /// Ends when the server has answered a question that calls wait for.
+    asked: Option<CancellationToken>,
 }
 
 impl Default for Whereabouts {
@@ -67,6 +71,7 @@ impl Default for Whereabouts {
             located: now,
             used: now,
             streak: 0,
+            asked: None,
         }
     }
 }
@@ -110,19 +115,32 @@ impl Room {
         let turn = match Arc::clone(&lookout.turn).try_acquire_owned() {
             Ok(turn) => turn,
             Err(_) if age < MAX_TRUST => return,
-            Err(_) => match timeout(TURN, Arc::clone(&lookout.turn).acquire_owned()).await {
+            Err(_) => match timeout(PATIENCE, Arc::clone(&lookout.turn).acquire_owned()).await {
                 Ok(Ok(turn)) => turn,
                 _ => return,
             },
         };
-        if is_steady {
-            let room = self.clone();
-            tokio::spawn(async move {
-                room.locate(trust).await;
-                drop(turn);
-            });
-        } else {
-            self.locate(MIN_TRUST).await;
+        let (room, trust) = (self.clone(), if is_steady { trust } else { MIN_TRUST });
+        let answered = CancellationToken::new();
+        if !is_steady {
+            self.whereabouts().asked = Some(answered.clone());
+        }
+        let asking = answered.clone().drop_guard();
+        tokio::spawn(async move {
+            room.locate(trust).await;
+            drop((turn, asking));
+        });
+        if !is_steady {
+            let _ = timeout(PATIENCE, answered.cancelled()).await;
+        }
+    }
+
+    /// Waits until it is known where the document is, if a call has asked for it: what is written into one that is gone
+    /// would be lost.
+    pub(super) async fn is_located(&self) {
+        let asked = self.whereabouts().asked.clone();
+        if let Some(answered) = asked {
+            answered.cancelled().await;
         }
     }
 
