@@ -5,13 +5,14 @@ mod check;
 mod discarded;
 mod doubles;
 mod edits;
+mod observing;
 mod outputs;
 mod restoring;
 
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
@@ -20,14 +21,14 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use yrs::{
-    ArrayRef, Assoc, BranchID, DeepObservable, Doc, GetString, Hook, IndexScope, IndexedSequence, MapRef, Observable,
-    OffsetKind, Options, Out, ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    ArrayRef, Assoc, BranchID, Doc, GetString, IndexScope, IndexedSequence, MapRef, Observable, OffsetKind, Options,
+    ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
-    types::{Change, Event, PathSegment},
     updates::{decoder::Decode, encoder::Encode},
 };
 
 pub(super) use discarded::Discarded;
+use observing::{CellEntry, Observed, Observer, Step};
 pub use outputs::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
 
 use super::{
@@ -68,31 +69,12 @@ pub(super) struct Document {
     pub(super) journal: Journal,
     /// Cells that came although they were there, while that is looked after.
     doubled: Option<HashSet<Arc<str>>>,
-    /// What the observers saw in the transaction that just ended.
-    observed: Arc<Mutex<Vec<Observed>>>,
+    /// What it saw of the transaction that just ended is still to be noted.
+    observer: Observer,
     /// Where our last edit ended: the cell, if it is a notebook, and the offset in its text.
     caret: Option<(Option<String>, u32)>,
     /// How often the server noted in the document that it wrote it to disk.
     saves: Arc<AtomicU64>,
-}
-
-/// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
-#[derive(Debug, Clone)]
-struct CellEntry {
-    id: Arc<str>,
-    hook: Option<Hook<MapRef>>,
-}
-
-enum Observed {
-    Structure(Vec<Step>),
-    CellAt(usize),
-    Text,
-}
-
-enum Step {
-    Keep(usize),
-    Remove(usize),
-    Add(Vec<CellEntry>),
 }
 
 /// An edit that was applied here and must be sent.
@@ -111,8 +93,8 @@ impl Document {
         let doc = Doc::with_options(options);
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
         let (state, meta) = (doc.get_or_insert_map("state"), doc.get_or_insert_map("meta"));
-        let observed = Arc::default();
-        observe(kind, &cells, &source, &observed);
+        let observer = Observer::default();
+        observer.look_at(kind, &cells, &source);
         let saves = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&saves);
         state.observe(OBSERVER, move |txn, event| {
@@ -133,7 +115,7 @@ impl Document {
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             doubled: None,
-            observed,
+            observer,
             caret: None,
             saves,
         }
@@ -367,9 +349,9 @@ impl Document {
         Some(json!([{ "anchor": position, "head": position, "primary": true, "empty": true }]))
     }
 
-    /// Brings the order of cells and the log up to what the observers saw.
+    /// Brings the order of cells and the log up to what the observer saw.
     fn note_changes(&mut self, author: &Author) {
-        let observed = std::mem::take(&mut *self.observed.lock().unwrap_or_else(PoisonError::into_inner));
+        let observed = self.observer.take();
         if observed.is_empty() {
             return;
         }
@@ -381,9 +363,11 @@ impl Document {
                     self.reorder(steps, author);
                     self.log.whole_changed(author);
                 }
-                Observed::CellAt(index) => {
+                Observed::Cell(id) => self.log.cell_changed(&id, author),
+                Observed::CellAt(index, part) => {
                     if let Some(entry) = self.order.get(index) {
                         self.log.cell_changed(&entry.id, author);
+                        self.observer.belongs_to(part, &entry.id);
                     }
                 }
                 Observed::Text => self.log.whole_changed(author),
@@ -454,46 +438,6 @@ fn apply_splices(text: &TextRef, txn: &mut TransactionMut<'_>, splices: &[Splice
         if !splice.insert.is_empty() {
             text.insert(txn, splice.at, &splice.insert);
         }
-    }
-}
-
-fn observe(kind: RoomKind, cells: &ArrayRef, source: &TextRef, observed: &Arc<Mutex<Vec<Observed>>>) {
-    let seen = Arc::clone(observed);
-    let note = move |change: Observed| seen.lock().unwrap_or_else(PoisonError::into_inner).push(change);
-    match kind {
-        RoomKind::Text => source.observe(OBSERVER, move |_, _| note(Observed::Text)),
-        RoomKind::Notebook => cells.observe_deep(OBSERVER, move |txn, events| {
-            for event in events.iter() {
-                match (event, event.path().front()) {
-                    (Event::Array(array), None) => note(Observed::Structure(steps(array.delta(txn), txn))),
-                    (_, Some(PathSegment::Index(index))) => note(Observed::CellAt(*index as usize)),
-                    _ => {}
-                }
-            }
-        }),
-    }
-}
-
-fn steps(delta: &[Change], txn: &impl ReadTxn) -> Vec<Step> {
-    let step = |change: &Change| match change {
-        Change::Retain(count) => Step::Keep(*count as usize),
-        Change::Removed(count) => Step::Remove(*count as usize),
-        Change::Added(values) => Step::Add(values.iter().map(|value| entry(value, txn)).collect()),
-    };
-    delta.iter().map(step).collect()
-}
-
-fn entry(value: &Out, txn: &impl ReadTxn) -> CellEntry {
-    match value {
-        Out::YMap(cell) => CellEntry {
-            id: text_of(cell, txn, "id").into(),
-            hook: Some(cell.hook()),
-        },
-        // Something that is no cell still takes a place.
-        _ => CellEntry {
-            id: "".into(),
-            hook: None,
-        },
     }
 }
 

@@ -191,6 +191,21 @@ fn what_others_changed_since_is_refused_by_name() {
 }
 
 #[test]
+fn who_changed_a_cell_is_known_wherever_it_has_moved_since() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    for others in ["b again", "b once more"] {
+        pair.others_edit(insert(0, others, "new"));
+        let read = pair.ours.revision();
+        pair.others_edit(set("b", others));
+        let unchanged = |cell: &str| pair.ours.check_unchanged(&ana(), &[cell.to_owned()], &read);
+        assert!(unchanged("b").is_err(), "{others}");
+        for cell in ["a", "c", others] {
+            unchanged(cell).expect("nobody changed it");
+        }
+    }
+}
+
+#[test]
 fn a_whole_notebook_is_set_by_touching_only_what_differs() {
     let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3")]);
     pair.edit(
