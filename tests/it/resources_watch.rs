@@ -1,6 +1,6 @@
 //! Change notices, in both eras: real edits by anybody are told, and not more often than is of use.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -64,10 +64,13 @@ async fn a_flood_of_typing_is_few_notices_and_the_last_one_is_not_lost() {
         let mut watcher = Watcher::start(&scene.agent, era, &[&scene.uri]).await;
         let human = Human::join(&scene.path).await;
         let typed = "x".repeat(200);
+        let started = Instant::now();
         let typing = human.type_into(0, 0, &typed, Duration::from_millis(5));
         tokio::join!(typing, watcher.updated(&scene.uri));
         let more = watcher.count(&scene.uri).await;
-        assert!((1..=20).contains(&more), "{more} notices of 200 characters");
+        // Who types on a slow machine types for longer.
+        let most = usize::try_from(started.elapsed().as_millis() / 200).unwrap();
+        assert!((1..=most).contains(&more), "{more} notices of 200 characters");
         let text = scene.agent.read(&scene.uri).await["text"].to_string();
         assert!(
             text.contains(&format!("{typed}zero")),
@@ -290,7 +293,7 @@ async fn a_gateway_that_leaves_does_not_wait_for_watchers() {
     for era in ERAS {
         let scene = scene(era, "").await;
         let watcher = Watcher::start(&scene.agent, era, &[&scene.uri]).await;
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         scene.gateway.drain().start();
         watcher.ended().await;
         scene.gateway.gone().await;
