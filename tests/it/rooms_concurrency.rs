@@ -196,7 +196,7 @@ async fn an_agent_and_a_person_edit_one_cell_at_the_same_moment() {
             (read["cells"][0]["source"] == before).then_some(())
         })
         .await;
-        proxy.hold(true);
+        proxy.hold_rooms();
         for (at, delete, insert) in human_splices {
             human.splice_cell("c0", at, delete, insert);
         }

@@ -98,7 +98,7 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
         let busy = [&paths[0], &paths[2], &paths[3]];
         let people = join_all(busy.map(|path| Human::join(path))).await;
         join_all(busy.map(|path| read(&agent, path))).await;
-        proxy.hold(true);
+        proxy.hold_rooms();
         let editors = join_all(busy.map(|path| {
             let url = gateway.url("/mcp");
             async move {

@@ -21,11 +21,19 @@ pub struct Proxy {
     _task: AbortOnDropHandle<()>,
 }
 
+/// What does not get through from Jupyter.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Held {
+    #[default]
+    Nothing,
+    Rooms,
+    Everything,
+}
+
 #[derive(Default)]
 struct Line {
     refusing: AtomicBool,
-    /// Nothing from Jupyter gets through while it is held.
-    held: watch::Sender<bool>,
+    held: watch::Sender<Held>,
     /// Counts the cuts; every connection ends at the next one.
     cuts: watch::Sender<usize>,
     /// The next frame from Jupyter larger than this is cut in its middle.
@@ -81,8 +89,15 @@ impl Proxy {
         self.line.refusing.store(refusing, Ordering::SeqCst);
     }
 
+    /// Lets nothing through, or everything again.
     pub fn hold(&self, held: bool) {
+        let held = if held { Held::Everything } else { Held::Nothing };
         self.line.held.send_replace(held);
+    }
+
+    /// Lets nothing through of what is said in the rooms of documents; answers to requests are.
+    pub fn hold_rooms(&self) {
+        self.line.held.send_replace(Held::Rooms);
     }
 
     pub fn cut_in_frame_over(&self, bytes: usize) {
@@ -161,7 +176,8 @@ async fn back(line: &Line, is_room: bool, mut from: OwnedReadHalf, mut to: Owned
         let Ok(read @ 1..) = from.read(&mut chunk).await else {
             return;
         };
-        let _ = line.held.subscribe().wait_for(|held| !held).await;
+        let passes = |held: &Held| *held == Held::Nothing || *held == Held::Rooms && !is_room;
+        let _ = line.held.subscribe().wait_for(passes).await;
         pending.extend_from_slice(&chunk[..read]);
         while let Some(length) = part(&pending, is_room, in_frames) {
             let frame: Vec<u8> = pending.drain(..length).collect();
