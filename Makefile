@@ -3,8 +3,13 @@
 NOTEBOOKS ?= notebooks
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
+# How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.
+SOAK_SECONDS ?= 210
+SOAK_AGENTS ?= 40
+SOAK_NOTEBOOKS ?= 8
+SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat lint fmt docs bench
+.PHONY: help run test test-compat soak lint fmt docs bench
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +22,10 @@ test: lint ## Run every check that CI runs, set-up included
 
 test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
 	for version in $(VERSIONS); do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
+
+soak: ## Count what is lost or doubled while Jupyter and the gateway are killed (SOAK_SECONDS, ...)
+	JMG_SOAK_SECONDS=$(SOAK_SECONDS) JMG_SOAK_AGENTS=$(SOAK_AGENTS) JMG_SOAK_NOTEBOOKS=$(SOAK_NOTEBOOKS) JMG_SOAK_SEED=$(SOAK_SEED) \
+		cargo test --locked --test it soak:: -- --nocapture
 
 lint: ## Check formatting, lints and docs
 	cargo fmt --check

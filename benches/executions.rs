@@ -273,9 +273,14 @@ impl Bench {
         let (link, events) = KernelLink::connect(Arc::clone(&self.server), &kernel.id, &session)
             .await
             .expect("a line");
-        let room = Room::open(Arc::clone(&self.server), &path, RoomKind::Notebook)
-            .await
-            .expect("a room");
+        let room = Room::open(
+            Arc::clone(&self.server),
+            &path,
+            RoomKind::Notebook,
+            Duration::from_secs(60),
+        )
+        .await
+        .expect("a room");
         Bare {
             line: Line { link, events },
             room,

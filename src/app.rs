@@ -3,6 +3,9 @@
 pub mod banner;
 pub mod discovery;
 pub mod lab;
+mod local_token;
+mod private_files;
+mod reload;
 mod settings;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -12,13 +15,15 @@ use rmcp::ServerHandler;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use local_token::local_token;
+pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     auth::Authenticator,
     config::{Config, ConfigError, Env, Secret, ServerConfig},
     execution::Engine,
-    http::{Drain, Edge, metrics_router, router, serve},
+    http::{ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
     jupyter::Servers,
     mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
     pool::Pool,
@@ -39,8 +44,29 @@ pub enum AppError {
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("{address} cannot be listened on: {why}; choose another address with --listen")]
+    #[error(
+        "{address} is in use by another program, perhaps another gateway: stop that one, or choose another address with \
+         --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
+    )]
+    InUse { address: SocketAddr },
+    #[error("{address} cannot be listened on: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
+}
+
+/// The addresses of a gateway, taken before anything else is started.
+pub struct Listeners {
+    main: std::net::TcpListener,
+    metrics: Option<std::net::TcpListener>,
+}
+
+impl Listeners {
+    /// Takes the addresses of a config.
+    pub fn bind(config: &Config) -> Result<Self, AppError> {
+        Ok(Self {
+            main: listen(config.http.listen)?,
+            metrics: config.http.metrics_listen.map(listen).transpose()?,
+        })
+    }
 }
 
 /// A gateway that is bound to its addresses and ready to run.
@@ -48,6 +74,8 @@ pub struct App {
     listener: TcpListener,
     router: Router,
     metrics: Option<(TcpListener, Router)>,
+    connections: Arc<ConnectionTable>,
+    authenticator: Arc<Authenticator>,
     drain: Drain,
     background: TaskTracker,
     store: Store,
@@ -55,8 +83,13 @@ pub struct App {
 }
 
 impl App {
-    /// Builds the gateway and binds it.
+    /// Binds the gateway and builds it.
     pub async fn bind(config: &Config, env: &Env, metrics: Metrics) -> Result<Self, AppError> {
+        Self::build(config, env, metrics, Listeners::bind(config)?).await
+    }
+
+    /// Builds the gateway on addresses that are taken.
+    pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
         let pool = Arc::new(Pool::new(settings::pool(config)));
@@ -68,15 +101,28 @@ impl App {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
+            scaling: Arc::default(),
             connections: Arc::default(),
             last_call: drain.last_call_token().clone(),
         };
         let leaving = drain.leaving_token().clone();
-        let handler = GatewayHandler::new(Arc::new(Catalogue::new()), services, metrics.clone(), leaving);
+        let handler = GatewayHandler::new(
+            Arc::new(Catalogue::new(config.mcp.route_headers)),
+            services,
+            metrics.clone(),
+            leaving,
+        );
         let handler = Arc::new(handler);
         let direct: Arc<dyn Direct> = Arc::<GatewayHandler>::clone(&handler);
         let factory = move || handler.fresh();
-        let app = Self::assemble(config, servers, metrics, store, drain, factory, Some(direct)).await?;
+        let parts = Parts {
+            listeners,
+            servers,
+            metrics,
+            store,
+            drain,
+        };
+        let app = Self::assemble(config, parts, factory, Some(direct))?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -105,19 +151,30 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
-        Self::assemble(config, servers, metrics, store, drain, factory, None).await
+        let parts = Parts {
+            listeners: Listeners::bind(config)?,
+            servers,
+            metrics,
+            store,
+            drain,
+        };
+        Self::assemble(config, parts, factory, None)
     }
 
-    async fn assemble<H: ServerHandler>(
+    fn assemble<H: ServerHandler>(
         config: &Config,
-        servers: Arc<Servers>,
-        metrics: Metrics,
-        store: Store,
-        drain: Drain,
+        parts: Parts,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
         direct: Option<Arc<dyn Direct>>,
     ) -> Result<Self, AppError> {
-        let authenticator = Authenticator::new(config)?;
+        let Parts {
+            listeners,
+            servers,
+            metrics,
+            store,
+            drain,
+        } = parts;
+        let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -131,25 +188,27 @@ impl App {
         background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
-            authenticator,
+            Arc::clone(&authenticator),
             Arc::clone(&servers),
             endpoint,
             store.clone(),
             metrics.clone(),
             drain.clone(),
         );
-        let metrics = match config.http.metrics_listen {
-            Some(address) => {
+        let connections = Arc::new(ConnectionTable::new(settings::connections(config), metrics.clone()));
+        let metrics = match listeners.metrics {
+            Some(listener) => {
                 let router = metrics_router(metrics, settings::edge(config).origins);
-                Some((listen(address).await?, router))
+                Some((accepting(listener)?, router))
             }
             None => None,
         };
-        let listener = listen(config.http.listen).await?;
         Ok(Self {
-            listener,
+            listener: accepting(listeners.main)?,
             router: router(Arc::new(edge)),
             metrics,
+            connections,
+            authenticator,
             drain,
             background,
             store,
@@ -172,22 +231,44 @@ impl App {
         self.drain.clone()
     }
 
+    /// Who may call, for whoever reads the config again.
+    pub fn authenticator(&self) -> Arc<Authenticator> {
+        Arc::clone(&self.authenticator)
+    }
+
     /// The whole service, for tests that put something in front of it.
     pub fn map_router(mut self, change: impl FnOnce(Router) -> Router) -> Self {
         self.router = change(self.router);
         self
     }
 
+    /// The same with other times for clients, for tests that cannot wait so long.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.connections = Arc::new(self.connections.with_timeouts(timeouts));
+        self
+    }
+
     /// Serves until told to leave and drained.
     pub async fn run(self) {
+        let connections = self.connections;
         if let Some((listener, router)) = self.metrics {
-            self.background.spawn(serve(listener, router, self.drain.clone()));
+            let metrics = serve(listener, router, Arc::clone(&connections), self.drain.clone());
+            self.background.spawn(metrics);
         }
-        serve(self.listener, self.router, self.drain).await;
+        serve(self.listener, self.router, connections, self.drain).await;
         self.background.close();
         self.background.wait().await;
         self.store.close().await;
     }
+}
+
+/// What every gateway is put together from.
+struct Parts {
+    listeners: Listeners,
+    servers: Arc<Servers>,
+    metrics: Metrics,
+    store: Store,
+    drain: Drain,
 }
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {
@@ -208,10 +289,22 @@ fn with_tokens(config: &Config, env: &Env) -> Result<Vec<(ServerConfig, Secret)>
     config.servers.iter().map(resolve).collect()
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, AppError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|why| AppError::Bind { address, why })
+fn listen(address: SocketAddr) -> Result<std::net::TcpListener, AppError> {
+    let listener = std::net::TcpListener::bind(address);
+    listener
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|why| match why.kind() {
+            std::io::ErrorKind::AddrInUse => AppError::InUse { address },
+            _ => AppError::Bind { address, why },
+        })
+}
+
+fn accepting(listener: std::net::TcpListener) -> Result<TcpListener, AppError> {
+    let address = listener.local_addr();
+    TcpListener::from_std(listener).map_err(|why| AppError::Bind {
+        address: address.unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0))),
+        why,
+    })
 }
 
 /// One TLS provider for the whole process; installing it again changes nothing.

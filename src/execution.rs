@@ -1,15 +1,20 @@
 //! Executions that outlive their callers: the gateway owns them, not the call that asked for them. One queue per
 //! notebook, one worker behind it; whoever is interested waits for as long as they like.
 
+mod actor;
 mod deserted;
 mod error;
 mod job;
+mod kept;
 mod kernel;
+mod kernel_history;
 mod outputs;
 mod piece;
+mod ran;
 mod run;
 mod terminal;
 mod turns;
+mod waiting;
 mod widgets;
 mod worker;
 
@@ -22,22 +27,27 @@ use dashmap::DashMap;
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use tokio::{
     sync::{broadcast, mpsc, oneshot, watch},
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::store::{Activities, Activity};
+pub use actor::Actor;
 pub use error::ExecutionError;
 pub use job::{CellSnapshot, Execution, Owner, Question, Snapshot};
 
 use self::{
+    actor::Reason,
     job::Step,
+    kept::KeptBytes,
+    kernel_history::KernelHistory,
+    ran::RanLog,
     worker::{Command, Place, Worker},
 };
 use crate::{
-    jupyter::{JupyterError, JupyterServer, Servers},
-    pool::{Lease, Pool, PoolEvent},
-    store::{ExecutionFilter, ExecutionRecord, OtherGateway, Store},
+    jupyter::{JupyterError, JupyterServer, Servers, room::RoomKind},
+    pool::{Lease, Pool, PoolEvent, Renamed},
+    store::{ExecutionFilter, ExecutionRecord, LeftBehind, OtherGateway, Store},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
@@ -52,6 +62,8 @@ pub struct EngineSettings {
     pub default_wait: Duration,
     /// Kept per cell.
     pub max_output_bytes: usize,
+    /// How long a question of running code may stay unanswered before it is interrupted.
+    pub input_timeout: Duration,
     /// How long a connection to a kernel that nobody uses is kept.
     pub idle_timeout: Duration,
     /// Whether kernels that the gateway started for a notebook end with its connection to them.
@@ -73,8 +85,12 @@ struct Shared {
     settings: EngineSettings,
     pool: Arc<Pool>,
     store: Store,
+    history: KernelHistory,
     /// Executions that have not ended.
     live: DashMap<String, Arc<Execution>>,
+    ran: RanLog,
+    /// What is kept of runs that have ended.
+    kept: KeptBytes,
     /// The gateway leaves; what runs is left to the next process.
     stopping: CancellationToken,
 }
@@ -116,8 +132,16 @@ impl Shared {
         self.store.note_execution(execution.record_with_outputs());
     }
 
+    /// Notes that code of somebody runs, and may write files from now on.
+    fn note_run(&self, execution: &Execution, path: Option<&DocPath>) {
+        self.ran.note(&execution.owner.principal, execution.server.name(), path);
+    }
+
     /// Ends an execution: its record is there before it is forgotten here.
     fn finish(&self, execution: &Arc<Execution>) {
+        if execution.lock().steps.iter().any(|step| step.msg_id.is_some()) {
+            self.note_run(execution, execution.path().as_ref());
+        }
         execution.end();
         self.note(execution);
         self.live.remove(&execution.id);
@@ -132,7 +156,10 @@ impl Engine {
                 settings,
                 pool,
                 store,
+                history: KernelHistory::default(),
                 live: DashMap::new(),
+                ran: RanLog::default(),
+                kept: KeptBytes::default(),
                 stopping: CancellationToken::new(),
             }),
             workers: DashMap::new(),
@@ -164,13 +191,13 @@ impl Engine {
         let execution = Execution::new(
             claim.owner.clone(),
             Arc::clone(server),
-            Some(path.clone()),
+            Some(path),
             ExecutionKind::Cells,
             steps,
             stop_on_error,
         );
         let execution = self.admit(claim, execution)?;
-        self.hand_over(Key::notebook(server, path), &execution, Command::Submit, Some(room))
+        self.hand_over(Key::of(&execution), &execution, Command::Submit, Some(room))
             .await;
         Ok(execution)
     }
@@ -241,6 +268,12 @@ impl Engine {
         Ok(records.into_iter().map(Snapshot::from).collect())
     }
 
+    /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
+    /// expected to write its file.
+    pub fn last_ran(&self, principal: &str, server: &str, document: &DocPath) -> Option<Instant> {
+        self.shared.ran.last(principal, server, document)
+    }
+
     /// How much was run in each notebook, whoever did it.
     pub async fn activities(&self) -> Result<Activities, ExecutionError> {
         Ok(self.shared.store.activities().await?)
@@ -281,24 +314,6 @@ impl Engine {
         self.cancel(execution).await;
     }
 
-    /// Whether another execution would be taken; asked before something is done that it is to follow.
-    pub fn has_room(&self, claim: &Claim) -> Result<(), ExecutionError> {
-        let running = self.running(claim);
-        match running.len() >= claim.max_concurrent {
-            true => Err(too_many(claim, &running)),
-            false => Ok(()),
-        }
-    }
-
-    fn running(&self, claim: &Claim) -> Vec<Arc<Execution>> {
-        let of_tenant = self
-            .shared
-            .live
-            .iter()
-            .filter(|other| other.owner.tenant == claim.owner.tenant);
-        of_tenant.map(|other| Arc::clone(other.value())).collect()
-    }
-
     /// What runs or waits in a notebook, whoever asked for it.
     pub fn busy_with(&self, server: &str, path: &DocPath) -> usize {
         self.shared
@@ -309,13 +324,15 @@ impl Engine {
     }
 
     /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
-    pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath) {
-        self.tell_notebook(server, path, Command::Interrupted).await;
+    pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath, actor: Actor) {
+        self.tell_notebook(server, path, Command::Interrupted(actor)).await;
     }
 
-    /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled.
-    pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, why: &'static str) {
+    /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled. Everybody who
+    /// ran something there is told what was done, which begins with the verb.
+    pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
         let (done, left) = oneshot::channel();
+        let why = Reason::by(actor, did);
         self.tell_notebook(server, path, Command::Leave { why, done }).await;
         // A worker that is gone has left.
         let _ = left.await;
@@ -328,6 +345,13 @@ impl Engine {
         loop {
             let renamed = match events.recv().await {
                 Ok(PoolEvent::Renamed(renamed)) => renamed,
+                // One that its document told, because the server's events did not come.
+                Ok(PoolEvent::Room {
+                    server,
+                    path: to,
+                    from: Some(from),
+                    kind: RoomKind::Notebook,
+                }) if self.has_worker(&server, &from) => Renamed { server, from, to },
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
@@ -346,6 +370,13 @@ impl Engine {
         }
     }
 
+    fn has_worker(&self, server: &Arc<str>, path: &DocPath) -> bool {
+        self.workers.contains_key(&Key {
+            server: Arc::clone(server),
+            queue: Queue::Notebook(path.clone()),
+        })
+    }
+
     async fn move_workers(&self, server: &str, from: &DocPath, to: &DocPath) {
         let new_key = |key: &Key| match &key.queue {
             Queue::Notebook(path) if &*key.server == server => path.moved(from, to),
@@ -359,12 +390,15 @@ impl Engine {
         for (old, path) in moved {
             if let Some((_, inbox)) = self.workers.remove(&old) {
                 let queue = Queue::Notebook(path.clone());
-                // Somebody may have asked for something under the new name already, and has a worker there.
-                self.workers
-                    .entry(Key { queue, ..old })
-                    .or_insert_with(|| inbox.clone());
                 // A worker that has left needs no name.
-                let _ = inbox.send(Command::Renamed(path)).await;
+                if inbox.send(Command::Renamed(path)).await.is_err() {
+                    continue;
+                }
+                // Somebody may have asked for something under the new name already, and has a worker there.
+                let second = self.workers.insert(Key { queue, ..old }, inbox.clone());
+                if let Some(second) = second.filter(|second| !second.same_channel(&inbox)) {
+                    let _ = second.send(Command::Retire(inbox)).await;
+                }
             }
         }
         for execution in &self.shared.live {
@@ -408,10 +442,10 @@ impl Engine {
         };
         let known = unfinished
             .into_iter()
-            .filter_map(|record| match servers.get(&record.server) {
-                Some(server) => Some(self.know(record, server)),
+            .filter_map(|left| match servers.get(&left.record.server) {
+                Some(server) => Some(self.know(left, server)),
                 None => {
-                    self.shared.store.note_execution(lost(record));
+                    self.shared.store.note_execution(lost(left.record));
                     None
                 }
             });
@@ -421,9 +455,9 @@ impl Engine {
     }
 
     /// Makes an execution of an earlier process one of this.
-    fn know(&self, record: ExecutionRecord, server: &Arc<JupyterServer>) -> Arc<Execution> {
+    fn know(&self, left: LeftBehind, server: &Arc<JupyterServer>) -> Arc<Execution> {
         let limit = self.shared.settings.max_output_bytes;
-        let execution = Arc::new(Execution::resumed(record, Arc::clone(server), limit));
+        let execution = Arc::new(Execution::resumed(left, Arc::clone(server), limit));
         tracing::info!(
             execution_id = execution.id,
             "an execution of an earlier run is taken up"
@@ -433,18 +467,33 @@ impl Engine {
     }
 
     async fn resume(&self, execution: Arc<Execution>) {
-        let server = &execution.server;
-        let key = match execution.path() {
-            Some(path) => Key::notebook(server, path),
-            None => Key {
-                server: server.name().into(),
-                queue: Queue::Earlier {
-                    execution_id: execution.id.clone(),
-                },
-            },
-        };
+        if execution.resumable().is_none() {
+            self.unshow_queue(&execution).await;
+        }
+        let key = Key::of(&execution);
         self.hand_over(key, &execution, |execution, _| Command::Resume(execution), None)
             .await;
+    }
+
+    /// Shows cells that an earlier process queued, and that will not run, as they were before.
+    async fn unshow_queue(&self, execution: &Execution) {
+        let (cells, Some(path)) = (execution.take_queued(true), execution.path()) else {
+            return;
+        };
+        if cells.is_empty() {
+            return;
+        }
+        let (server, account) = (&execution.server, execution.owner.account());
+        let opened = self
+            .shared
+            .pool
+            .lease(server, &path, RoomKind::Notebook, &account)
+            .await;
+        let shown = opened.map(|room| room.unmark_queued(&execution.owner.principal, &cells));
+        // A server that cannot be reached has lost its rooms, and the file does not say what is queued.
+        if let Err(error) = shown {
+            tracing::debug!(%error, "cells that did not run may still look as if they were to");
+        }
     }
 
     /// Stops the workers. What runs goes on in its kernel, and is taken up by the next process.
@@ -457,7 +506,7 @@ impl Engine {
 
     fn admit(&self, claim: &Claim, execution: Execution) -> Result<Arc<Execution>, ExecutionError> {
         let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
-        self.has_room(claim)?;
+        self.check_room(claim, &Key::of(&execution), execution.code_bytes())?;
         let execution = Arc::new(execution);
         self.shared.note(&execution);
         self.shared.live.insert(execution.id.clone(), Arc::clone(&execution));
@@ -532,6 +581,12 @@ impl Key {
     fn of(execution: &Execution) -> Self {
         match execution.path() {
             Some(path) => Self::notebook(&execution.server, path),
+            None if execution.is_resumed => Self {
+                server: execution.server.name().into(),
+                queue: Queue::Earlier {
+                    execution_id: execution.id.clone(),
+                },
+            },
             None => Self {
                 server: execution.server.name().into(),
                 queue: Queue::Scratch {
@@ -578,21 +633,4 @@ fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
 /// An id as it was given, at a length that can be shown.
 fn shortened(id: &str) -> String {
     id.chars().take(100).collect()
-}
-
-/// Says what is under way: the caller's own by name, and of others only how many.
-fn too_many(claim: &Claim, running: &[Arc<Execution>]) -> ExecutionError {
-    let (own, others): (Vec<_>, Vec<_>) = running.iter().partition(|execution| claim.owner.owns(execution));
-    let mut named: Vec<String> = own.iter().map(|execution| execution.describe()).collect();
-    if !others.is_empty() {
-        named.push(format!("{} of others", others.len()));
-    }
-    ExecutionError::Limit {
-        limit: claim.max_concurrent,
-        running: named.join(", "),
-        advice: match own.is_empty() {
-            true => "try again when one of them has ended",
-            false => "wait for one with get_execution or end one with cancel_execution",
-        },
-    }
 }

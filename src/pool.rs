@@ -38,6 +38,8 @@ const MAX_EVENTS: usize = 256;
 pub struct PoolLimits {
     pub idle_timeout: Duration,
     pub max_open_rooms: usize,
+    /// How long agents are shown in a room after the last time they did something there.
+    pub presence_timeout: Duration,
 }
 
 /// On whose account a room is opened.
@@ -232,7 +234,13 @@ impl Pool {
     }
 
     async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key) -> Result<Room, RoomError> {
-        let room = Box::pin(Room::open(Arc::clone(server), &key.path, key.kind)).await?;
+        let room = Box::pin(Room::open(
+            Arc::clone(server),
+            &key.path,
+            key.kind,
+            self.limits.presence_timeout,
+        ))
+        .await?;
         self.tell_of(&key.server, &room, None);
         // Rooms end in many ways; whoever follows them hears of all.
         let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());
@@ -320,6 +328,20 @@ impl Pool {
         self.slots
             .iter()
             .filter_map(|entry| self.describe(entry.key(), entry.value()))
+            .collect()
+    }
+
+    /// The open rooms of a server, but for one document's, in which an author has edits that are not on disk yet.
+    pub fn unsaved_of(&self, server: &str, author: &str, except: Option<&DocPath>) -> Vec<Lease> {
+        let lease = |slot: &Arc<Slot>| {
+            let room = slot.room.get().filter(|room| room.has_unsaved_of(author))?.clone();
+            let hold = Hold::new(slot, self.started.0);
+            Some(Lease { room, _hold: hold })
+        };
+        self.slots
+            .iter()
+            .filter(|entry| &*entry.key().server == server && Some(&entry.key().path) != except)
+            .filter_map(|entry| lease(entry.value()))
             .collect()
     }
 

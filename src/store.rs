@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use activity::{Activities, Activity};
 pub use error::StoreError;
-pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion};
+pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
 pub use location::file_url;
 pub use presence::OtherGateway;
 pub use schema::Migrated;

@@ -1,6 +1,7 @@
 //! What an agent can do, as plain async functions on a [`Call`]. Each tool is one short piece: typed
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
+mod advice;
 mod call;
 mod cells;
 mod classic;
@@ -16,6 +17,7 @@ mod images;
 mod kernel;
 mod notebook;
 mod output;
+mod people;
 mod session;
 mod url;
 
@@ -25,7 +27,7 @@ pub use client::{Client, Input, Reply as ClientReply, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
-pub use images::ImageLimits;
+pub use images::{ImageLimits, Scaling};
 pub use output::{Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.

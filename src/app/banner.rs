@@ -7,7 +7,7 @@ use crate::config::{Config, Secret};
 
 pub struct Banner {
     url: String,
-    /// Shown only if it was made for this run; a configured token is its owner's.
+    /// Shown only if the gateway made it; a configured token is its owner's.
     token: Option<String>,
     servers: Vec<(String, String)>,
     lab_url: Option<String>,
@@ -40,6 +40,10 @@ impl fmt::Display for Banner {
         writeln!(f, "  MCP URL      {url}")?;
         if self.token.is_some() {
             writeln!(f, "  Token        {token}")?;
+            writeln!(
+                f,
+                "               (the same at every start; `serve --new-token` makes another)"
+            )?;
         }
         for (name, server) in servers {
             writeln!(f, "  Jupyter      {name}: {server}")?;

@@ -1,11 +1,11 @@
 //! From the operator's config to what each layer is built with.
 
-use super::lab;
+use super::{lab, private_files::private_dir};
 use crate::{
     config::{Config, Secret, StoreConfig},
     events::EventLimits,
     execution::EngineSettings,
-    http::{EdgeConfig, OriginPolicy},
+    http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
     store::{Store, StoreError, file_url},
@@ -53,7 +53,7 @@ pub fn place_store(config: &mut Config) {
         return;
     }
     // Where there is no such folder, opening the database says what to do.
-    if let Some(dir) = lab::state_dir().filter(|dir| std::fs::create_dir_all(dir).is_ok()) {
+    if let Some(dir) = lab::state_dir().filter(|dir| private_dir(dir).is_ok()) {
         config.store.url = Secret::new(file_url(&dir.join("gateway.db")));
     }
 }
@@ -79,12 +79,14 @@ pub(super) fn pool(config: &Config) -> PoolLimits {
     PoolLimits {
         idle_timeout: config.sessions.idle_timeout,
         max_open_rooms: config.sessions.max_open_rooms,
+        presence_timeout: config.sessions.presence_timeout,
     }
 }
 
 pub(super) fn engine(config: &Config) -> EngineSettings {
     EngineSettings {
         default_wait: config.execution.default_wait,
+        input_timeout: config.execution.input_timeout,
         max_output_bytes: config.execution.max_output_bytes,
         idle_timeout: config.sessions.idle_timeout,
         shutdown_started_kernels: config.execution.shutdown_started_kernels,
@@ -101,10 +103,18 @@ pub(super) fn images(config: &Config) -> ImageLimits {
     }
 }
 
+pub(super) fn connections(config: &Config) -> ConnectionLimits {
+    let max = within_descriptors(config.http.max_connections);
+    ConnectionLimits {
+        max,
+        max_per_address: config.http.max_connections_per_address.min(max),
+        timeouts: Timeouts::default(),
+    }
+}
+
 pub(super) fn edge(config: &Config) -> EdgeConfig {
     let http = &config.http;
     EdgeConfig {
-        public_url: http.public_url.clone(),
         origins: OriginPolicy::new(http.public_url.as_ref(), &http.allowed_hosts, &http.allowed_origins),
         max_body_bytes: http.max_body_bytes,
         max_header_bytes: http.max_header_bytes,

@@ -1,6 +1,9 @@
 //! Bearer tokens, kept as SHA-256 digests and compared in constant time.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use subtle::ConstantTimeEq;
 
@@ -21,27 +24,26 @@ pub enum AuthError {
 /// A digest in words rather than bytes, of which comparing in constant time takes fewer steps.
 type TokenDigest = [u64; 4];
 
+type Tokens = Arc<[(TokenDigest, Arc<Principal>)]>;
+
 /// Everybody who may call, by the digest of their token.
 pub struct Authenticator {
-    tokens: Vec<(TokenDigest, Arc<Principal>)>,
+    tokens: RwLock<Tokens>,
 }
 
 impl Authenticator {
     /// Builds the principals of a validated config.
     pub fn new(config: &Config) -> Result<Self, globset::Error> {
-        let mut tenants = HashMap::new();
-        for tenant in &config.tenants {
-            tenants.insert(tenant.name.as_str(), Arc::new(tenant_from(tenant, config)?));
-        }
-        let mut tokens = Vec::new();
-        for token in &config.auth.tokens {
-            let Some(tenant) = tenants.get(token.tenant.as_str()) else {
-                continue;
-            };
-            let Some(digest) = token.digest() else { continue };
-            tokens.push((words(digest), Arc::new(principal_from(token, Arc::clone(tenant))?)));
-        }
-        Ok(Self { tokens })
+        Ok(Self {
+            tokens: RwLock::new(tokens(config)?),
+        })
+    }
+
+    /// Puts the principals of another config in the place of all there are, or changes nothing.
+    pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
+        let tokens = tokens(config)?;
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        Ok(())
     }
 
     /// Finds the principal of a credential. Every digest is compared, so the time taken tells nothing.
@@ -51,13 +53,30 @@ impl Authenticator {
         }
         let digest = words(sha256(token));
         let mut found = None;
-        for (known, principal) in &self.tokens {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        for (known, principal) in tokens.iter() {
             if bool::from(known[..].ct_eq(&digest[..])) {
                 found = Some(principal);
             }
         }
         found.cloned().ok_or(AuthError::Unknown)
     }
+}
+
+fn tokens(config: &Config) -> Result<Tokens, globset::Error> {
+    let mut tenants = HashMap::new();
+    for tenant in &config.tenants {
+        tenants.insert(tenant.name.as_str(), Arc::new(tenant_from(tenant, config)?));
+    }
+    let mut tokens = Vec::new();
+    for token in &config.auth.tokens {
+        let Some(tenant) = tenants.get(token.tenant.as_str()) else {
+            continue;
+        };
+        let Some(digest) = token.digest() else { continue };
+        tokens.push((words(digest), Arc::new(principal_from(token, Arc::clone(tenant))?)));
+    }
+    Ok(tokens.into())
 }
 
 fn words(digest: [u8; 32]) -> TokenDigest {

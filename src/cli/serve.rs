@@ -1,21 +1,27 @@
-//! `serve`: start-up as a list. Config, telemetry, servers, token, bind, say so, run, drain.
+//! `serve`: start-up as a list. Config, telemetry, addresses, servers, token, build, say so, run, drain.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    io::{IsTerminal, stdin},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{CommandError, failed, load_config, require_supported};
 use crate::{
     app::{
-        App,
+        App, Listeners, Reload,
         banner::Banner,
         discovery,
         lab::{Lab, LabOptions, Venv, VenvSpec},
+        local_token,
     },
     config::{
         Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, environment,
-        token::new_token, validate_exposure,
+        validate_exposure,
     },
     http::Drain,
     telemetry,
@@ -43,28 +49,40 @@ pub(super) struct Arguments {
     /// Close an open document that nobody used for so long
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=525_600))]
     session_timeout: Option<u64>,
+    /// Make another token than that of earlier starts, where the config has none
+    #[arg(long)]
+    new_token: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let env = environment()?;
-    let mut config = load(arguments, &env)?;
+    let (loaded, mut config) = load(arguments, &env)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| failed(&error))?;
     let _entered = runtime.enter();
     let (metrics, _flush) = telemetry::init(&config.telemetry).map_err(|error| failed(&error))?;
+    // From now on, since making an environment for JupyterLab can take minutes.
+    let hangup = signal(SignalKind::hangup()).map_err(|error| failed(&error))?;
+    // Before anything is started that would have to be stopped again.
+    let listeners = Listeners::bind(&config)?;
     let lab = arguments.with_jupyter.as_ref().map(start_lab).transpose()?;
     add_servers(&mut config, lab.as_ref(), &env)?;
-    let token = add_token(&mut config);
+    let token = add_token(&mut config, arguments.new_token)?;
     runtime.block_on(async {
-        let app = App::bind(&config, &env, metrics).await?;
+        let app = App::build(&config, &env, metrics, listeners).await?;
         let address = app.address().map_err(|error| failed(&error))?;
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
         tracing::info!(%address, servers = names.join(","), "listening");
         print!("{}", Banner::new(&config, address, token.as_ref(), lab.as_ref()));
-        tokio::spawn(leave_on_signal(app.drain()));
-        app.run().await;
+        let drain = app.drain();
+        let file = arguments.config.clone();
+        let reload = file.map(|file| Reload::new(file, env.clone(), loaded, config.clone(), app.authenticator()));
+        tokio::select! {
+            () = app.run() => {}
+            _ = async { tokio::join!(leave_on_signal(drain.clone()), on_hangups(hangup, reload, drain)) } => {}
+        }
         tracing::info!("drained");
         Ok::<_, CommandError>(())
     })?;
@@ -74,8 +92,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
-    let mut config = load_config(arguments.config.as_deref(), env)?;
+/// The config as it was written, and with what the arguments say.
+fn load(arguments: &Arguments, env: &Env) -> Result<(Config, Config), CommandError> {
+    let loaded = load_config(arguments.config.as_deref(), env)?;
+    let mut config = loaded.clone();
     if let Some(listen) = arguments.listen {
         config.http.listen = listen;
         validate_exposure(&config).map_err(|problem| ConfigError::from(problem.with_origin("--listen")))?;
@@ -85,7 +105,7 @@ fn load(arguments: &Arguments, env: &Env) -> Result<Config, CommandError> {
     }
     // Said first of all: a JupyterLab that was started for nothing would be a surprise.
     require_supported(&config, arguments.config.as_deref())?;
-    Ok(config)
+    Ok((loaded, config))
 }
 
 fn start_lab(root: &PathBuf) -> Result<Lab, CommandError> {
@@ -154,12 +174,18 @@ fn unused_name(wanted: &str, config: &Config) -> String {
     name
 }
 
-/// Without any way to log in, one token is made for this run.
-fn add_token(config: &mut Config) -> Option<Secret> {
+/// Without any way to log in there is one token, the same at every start.
+fn add_token(config: &mut Config, renew: bool) -> Result<Option<Secret>, CommandError> {
     if config.auth.is_configured() {
-        return None;
+        return match renew {
+            false => Ok(None),
+            true => Err(CommandError::BadConfig(
+                "--new-token: the config says who may log in; make a token for it with `jupyter-mcp-gateway token new`"
+                    .to_owned(),
+            )),
+        };
     }
-    let token = Secret::new(new_token());
+    let token = local_token(renew);
     if config.tenants.is_empty() {
         config.tenants.push(TenantConfig {
             name: DEFAULT_TENANT.to_owned(),
@@ -175,7 +201,26 @@ fn add_token(config: &mut Config) -> Option<Secret> {
         permissions: crate::types::Permission::ALL.into(),
         ..TokenConfig::default()
     });
-    Some(token)
+    Ok(Some(token))
+}
+
+/// Reads the config again whenever it is asked to. A terminal that is closed says the same, and then nobody is there any
+/// more who could stop the gateway.
+async fn on_hangups(mut hangup: Signal, mut reload: Option<Reload>, drain: Drain) {
+    let had_terminal = stdin().is_terminal();
+    while hangup.recv().await.is_some() {
+        if had_terminal && !stdin().is_terminal() {
+            tracing::info!("the terminal was closed; draining");
+            drain.start();
+            continue;
+        }
+        match reload.as_mut().map(Reload::read_again) {
+            None => tracing::warn!("SIGHUP: there is no config file to read again; restart to change anything"),
+            Some(Ok(())) => tracing::info!("SIGHUP: tokens and tenants were read again"),
+            Some(Err(error)) => tracing::error!(%error, "SIGHUP: the config was not applied; the old one holds"),
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// The first signal starts to leave; a second one means now.
@@ -183,7 +228,7 @@ async fn leave_on_signal(drain: Drain) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         tracing::error!("signals cannot be caught; the gateway will not drain when it is stopped");
-        return;
+        return std::future::pending().await;
     };
     let mut next = async || {
         tokio::select! {
@@ -197,4 +242,5 @@ async fn leave_on_signal(drain: Drain) {
     next().await;
     tracing::warn!("leaving without waiting");
     drain.stop_token().cancel();
+    std::future::pending::<()>().await;
 }

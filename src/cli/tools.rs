@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
 
 fn print(arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
     let Toolsets(selected) = &arguments.toolsets;
-    let catalogue = Catalogue::new();
+    let catalogue = Catalogue::new(false);
     // A tool of several toolsets is shown once, under the first of those selected.
     let tools = catalogue.iter().filter_map(|(definition, tool)| {
         let toolset = definition.toolsets.iter().find(|toolset| selected.contains(toolset))?;

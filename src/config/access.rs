@@ -21,6 +21,8 @@ section! {
         name: String = String::new(), required(parse::non_empty);
         /// Ends with a slash; holds neither credentials nor a query.
         url: Url = constant("http://127.0.0.1:8888/"), required(net::base);
+        /// How people reach it, for links in answers; ends with a slash. `None` means as the gateway does.
+        public_url: Option<Url> = None, optional(net::base);
         token: Option<Secret> = None, optional(parse::sendable);
         token_env: Option<String> = None, optional(parse::variable);
         token_file: Option<PathBuf> = None, optional(parse::path);

@@ -80,6 +80,8 @@ section! {
         max_body_bytes: usize = 4_194_304, number(BYTES);
         max_header_bytes: usize = 32_768, number(HEADER_BYTES);
         max_json_depth: usize = 64, number(DEPTH);
+        max_connections: usize = 4096, number(COUNT);
+        max_connections_per_address: usize = 256, number(COUNT);
         drain_timeout: Duration = Duration::from_secs(20), value(parse::duration);
         /// Where `/metrics` is served; `None` means with the rest.
         metrics_listen: Option<SocketAddr> = None, optional(net::address);
@@ -91,6 +93,7 @@ section! {
         max_sessions_per_principal: usize = 100, number(COUNT);
         max_sessions: usize = 10_000, number(COUNT);
         session_idle_timeout: Duration = Duration::from_secs(30 * 60), value(parse::duration);
+        route_headers: bool = false, value(parse::flag);
     }
 }
 
@@ -98,12 +101,14 @@ section! {
     SessionsConfig {
         idle_timeout: Duration = Duration::from_secs(5 * 60), value(parse::duration);
         max_open_rooms: usize = 1000, number(COUNT);
+        presence_timeout: Duration = Duration::from_secs(60), value(parse::duration);
     }
 }
 
 section! {
     ExecutionConfig {
         default_wait: Duration = Duration::from_secs(60), value(parse::duration);
+        input_timeout: Duration = Duration::from_secs(10 * 60), value(parse::duration);
         max_output_bytes: usize = 10_485_760, number(BYTES);
         shutdown_started_kernels: bool = false, value(parse::flag);
     }

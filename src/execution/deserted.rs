@@ -9,7 +9,7 @@ use futures::future::join_all;
 use tokio::time::sleep;
 
 use super::Engine;
-use crate::jupyter::{JupyterError, JupyterServer, RunningKernel, Servers};
+use crate::jupyter::{JupyterError, JupyterServer, NotebookSession, RunningKernel, Servers};
 
 /// When they are looked for: Jupyter may take a moment to notice that the gateway that used them is gone.
 const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30)];
@@ -47,7 +47,8 @@ impl Engine {
         // Somebody may have made one the kernel of a notebook.
         let sessions = server.sessions().await?;
         let is_used = |kernel: &RunningKernel| {
-            let in_session = sessions.iter().any(|session| session.kernel.id == kernel.id);
+            let of_kernel = |session: &&NotebookSession| session.kernel.id == kernel.id && !session.is_private();
+            let in_session = sessions.iter().find(of_kernel).is_some();
             let mut live = self.shared.live.iter();
             let runs = live.any(|execution| execution.lock().kernel_id.as_ref() == Some(&kernel.id));
             in_session || runs || kernel.execution_state != "idle" || kernel.connections != Some(0)

@@ -3,6 +3,7 @@
 use crate::{
     error::{ClientError, ErrorKind},
     jupyter::{JupyterError, kernel::KernelError},
+    pool::PoolError,
     store::StoreError,
 };
 
@@ -12,12 +13,18 @@ pub enum ExecutionError {
     Jupyter(#[from] JupyterError),
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    #[error("{limit} executions of your tenant are under way, which is its limit: {running}; {advice}")]
+    #[error(transparent)]
+    Document(PoolError),
+    #[error("{limit} executions of your tenant are running, which is its limit: {running}; {advice}")]
     Limit {
         limit: usize,
         running: String,
         advice: &'static str,
     },
+    #[error(
+        "{what} of yours wait to run, which is the limit: {waiting}; end some with cancel_execution, or wait for them"
+    )]
+    Waiting { what: String, waiting: String },
     #[error("there is no execution {id:?} of yours; list_executions shows those there are")]
     Unknown { id: String },
     #[error("execution {id:?} does not ask for input at the moment")]
@@ -47,7 +54,8 @@ impl ClientError for ExecutionError {
         match self {
             Self::Jupyter(error) => error.kind(),
             Self::Kernel(error) => error.kind(),
-            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Document(error) => error.kind(),
+            Self::Limit { .. } | Self::Waiting { .. } => ErrorKind::Limit,
             Self::Unknown { .. } => ErrorKind::NotFound,
             Self::NoQuestion { .. } => ErrorKind::Conflict,
             Self::Store { .. } => ErrorKind::Upstream,

@@ -15,12 +15,16 @@ use tokio::{
 };
 
 pub use self::snapshot::{CellSnapshot, Snapshot};
-use super::{outputs::Outputs, worker::Command};
+use super::{actor::Actor, outputs::Outputs, worker::Command};
 use crate::{
     auth::Principal,
-    jupyter::{JupyterServer, kernel::KernelLink, room::Room},
+    jupyter::{
+        JupyterServer,
+        kernel::KernelLink,
+        room::{QueuedCell, Room},
+    },
     pool::Account,
-    store::{CellRecord, ExecutionRecord, StoredQuestion},
+    store::{CellRecord, ExecutionRecord, LeftBehind, StoredQuestion, Terms},
     types::{DocPath, ExecutionKind, ExecutionStatus},
 };
 
@@ -51,6 +55,13 @@ impl Owner {
         }
     }
 
+    pub(super) fn actor(&self) -> Actor {
+        Actor::Agent {
+            principal: Arc::clone(&self.principal),
+            name: self.name.clone(),
+        }
+    }
+
     pub(super) fn account(&self) -> Account {
         Account {
             tenant: Arc::clone(&self.tenant),
@@ -70,9 +81,15 @@ pub struct Execution {
     pub(super) server: Arc<JupyterServer>,
     pub(super) kind: ExecutionKind,
     pub(super) stop_on_error: bool,
+    /// Kept per cell.
+    max_output_bytes: usize,
+    /// When an earlier process was last known to listen to it.
+    pub(super) last_noted: Option<SystemTime>,
     /// Of a kernel that is no notebook's.
     pub(super) kernel_name: Option<String>,
-    created_at: SystemTime,
+    /// An earlier process of the gateway began it.
+    pub(super) is_resumed: bool,
+    pub(super) created_at: SystemTime,
     state: Mutex<State>,
     /// Counts changes that somebody may wait for.
     changes: watch::Sender<u64>,
@@ -91,8 +108,14 @@ pub(super) struct State {
     asked: usize,
     /// Something that it put out may not have been heard.
     has_gaps: bool,
+    /// What its owner should know beside how it ended.
+    remarks: Vec<String>,
     /// Somebody does not want it any more, however its steps take that.
     unwanted: bool,
+    /// What its owner must know and has not been told yet.
+    notices: Vec<String>,
+    /// The kernel is busy with what somebody else sent to it.
+    awaits_kernel: bool,
     pub(super) steps: Vec<Step>,
     /// Where its worker is told what becomes of it.
     pub(super) worker: Option<mpsc::Sender<Command>>,
@@ -109,6 +132,8 @@ pub(super) struct Step {
     pub(super) execution_count: Option<i64>,
     /// The count of the run before, which its cell shows until something is written of this one.
     pub(super) replaces: Option<i64>,
+    /// Its cell is shown as queued.
+    queued: bool,
     pub(super) outputs: Outputs,
     /// What widgets captured of it, which is shown there and not in its cell.
     pub(super) captured: Outputs,
@@ -145,7 +170,10 @@ impl Execution {
             server,
             kind,
             stop_on_error,
+            max_output_bytes: steps.first().map_or(usize::MAX, |step| step.outputs.limit()),
+            last_noted: None,
             kernel_name: None,
+            is_resumed: false,
             created_at: SystemTime::now(),
             state: Mutex::new(State {
                 status: ExecutionStatus::Queued,
@@ -158,7 +186,10 @@ impl Execution {
                 question: None,
                 asked: 0,
                 has_gaps: false,
+                remarks: Vec::new(),
                 unwanted: false,
+                notices: Vec::new(),
+                awaits_kernel: false,
                 steps,
                 worker: None,
             }),
@@ -167,12 +198,14 @@ impl Execution {
     }
 
     /// An execution that an earlier process of the gateway began and did not see the end of.
-    pub(super) fn resumed(record: ExecutionRecord, server: Arc<JupyterServer>, limit: usize) -> Self {
-        let kept = record.outputs.unwrap_or_default();
+    pub(super) fn resumed(left: LeftBehind, server: Arc<JupyterServer>, limit: usize) -> Self {
+        let LeftBehind { record, noted_at } = left;
+        let (kept, terms) = (record.outputs.unwrap_or_default(), record.terms);
+        let limit = terms.max_output_bytes.unwrap_or(limit);
         let step = |(position, cell): (usize, CellRecord)| {
             let mut step = Step::cell(cell.cell_id, cell.index, limit);
             (step.msg_id, step.status, step.execution_count) = (cell.msg_id, cell.status, cell.execution_count);
-            (step.replaces, step.asks) = (cell.replaces, cell.asks);
+            (step.replaces, step.queued, step.asks) = (cell.replaces, cell.queued, cell.asks);
             if let Some(outputs) = kept.get(position).and_then(Value::as_array) {
                 step.outputs.adopt(outputs);
             }
@@ -181,15 +214,18 @@ impl Execution {
         Self {
             id: record.execution_id,
             owner: Owner {
-                name: record.principal.clone(),
+                name: terms.name.unwrap_or_else(|| record.principal.clone()),
                 tenant: record.tenant.into(),
                 principal: record.principal.into(),
-                max_open_rooms: usize::MAX,
+                max_open_rooms: terms.max_open_rooms.unwrap_or(usize::MAX),
             },
             server,
             kind: record.kind,
-            stop_on_error: true,
+            stop_on_error: !terms.ignores_errors,
+            max_output_bytes: limit,
+            last_noted: noted_at,
             kernel_name: None,
+            is_resumed: true,
             created_at: record.created_at,
             state: Mutex::new(State {
                 status: match record.status {
@@ -206,7 +242,10 @@ impl Execution {
                 question: None,
                 asked: 0,
                 has_gaps: false,
+                remarks: Vec::new(),
                 unwanted: false,
+                notices: Vec::new(),
+                awaits_kernel: false,
                 steps: record.cells.into_iter().enumerate().map(step).collect(),
                 worker: None,
             }),
@@ -255,6 +294,7 @@ impl Execution {
             status: step.status,
             execution_count: step.execution_count,
             outputs: [step.outputs.to_json(), step.captured.to_json()].concat(),
+            missing: step.outputs.missing().characters() + step.captured.missing().characters(),
         };
         Snapshot {
             execution_id: self.id.clone(),
@@ -306,6 +346,60 @@ impl Execution {
             .position(|step| step.status == ExecutionStatus::Queued)
     }
 
+    /// Cells that wait for their turn and are not shown so.
+    pub(super) fn unmarked(&self) -> Vec<String> {
+        let state = self.lock();
+        let waits = |step: &&Step| step.status == ExecutionStatus::Queued && step.code.is_none() && !step.queued;
+        state
+            .steps
+            .iter()
+            .filter(waits)
+            .map(|step| step.cell_id.clone())
+            .collect()
+    }
+
+    /// Notes that cells are shown as queued.
+    pub(super) fn mark_queued(&self, cells: &[QueuedCell]) {
+        let mut state = self.lock();
+        for step in state
+            .steps
+            .iter_mut()
+            .filter(|step| step.status == ExecutionStatus::Queued)
+        {
+            if let Some(cell) = cells.iter().find(|cell| cell.id == step.cell_id) {
+                (step.queued, step.replaces) = (true, cell.execution_count);
+            }
+        }
+    }
+
+    /// Cells that are shown as queued and will not run, or all of them.
+    pub(super) fn take_queued(&self, all: bool) -> Vec<QueuedCell> {
+        let mut state = self.lock();
+        let shown = state
+            .steps
+            .iter_mut()
+            .filter(|step| step.queued && (all || step.status.is_finished()));
+        shown
+            .map(|step| {
+                step.queued = false;
+                QueuedCell {
+                    id: step.cell_id.clone(),
+                    execution_count: step.replaces,
+                }
+            })
+            .collect()
+    }
+
+    /// Notes what the owner must know.
+    pub(super) fn notify(&self, notice: String) {
+        self.lock().notices.push(notice);
+    }
+
+    /// What the owner must know; it is told once.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().notices)
+    }
+
     /// The cell of a step, and its code if that is in no notebook.
     pub(super) fn code_of(&self, step: usize) -> (String, Option<String>) {
         let state = self.lock();
@@ -325,24 +419,67 @@ impl Execution {
         is_new
     }
 
+    /// Waits for a kernel that is busy with what somebody else sent to it.
+    pub(super) fn set_awaiting_kernel(&self) {
+        let mut state = self.lock();
+        let is_new = !std::mem::replace(&mut state.awaits_kernel, true);
+        if state.steps.iter().all(|step| step.msg_id.is_none()) {
+            (state.status, state.started_at) = (ExecutionStatus::Queued, None);
+        }
+        drop(state);
+        if is_new {
+            self.changed();
+        }
+    }
+
+    pub(super) fn is_awaiting_kernel(&self) -> bool {
+        self.lock().awaits_kernel
+    }
+
+    /// The size of the code that it holds until it has run.
+    pub(super) fn code_bytes(&self) -> usize {
+        let state = self.lock();
+        state
+            .steps
+            .iter()
+            .filter_map(|step| step.code.as_ref())
+            .map(String::len)
+            .sum()
+    }
+
+    /// The position of the cell that runs, if it runs one.
+    pub(super) fn running_cell(&self) -> Option<usize> {
+        let state = self.lock();
+        let mut cells = state.steps.iter().filter(|step| !step.cell_id.is_empty());
+        cells
+            .find(|step| step.status == ExecutionStatus::Running)
+            .map(|step| step.index)
+    }
+
     pub(super) fn began(&self, step: usize, msg_id: &str, link: &KernelLink, path: Option<DocPath>) {
         let mut state = self.lock();
+        state.awaits_kernel = false;
         state.kernel_id = Some(link.kernel_id().to_owned());
         state.kernel_session = Some(link.session_id().to_owned());
         state.path = path.or(state.path.take());
         if let Some(step) = state.steps.get_mut(step) {
             step.status = ExecutionStatus::Running;
             step.msg_id = Some(msg_id.to_owned());
+            step.queued = false;
         }
     }
 
-    /// A step that the kernel dropped waits for another turn; tells how often that has happened.
-    pub(super) fn requeue(&self, step: usize) -> u32 {
+    /// A step that the kernel dropped waits for another turn; tells how often that has happened. Its cell may be shown as
+    /// running already.
+    pub(super) fn requeue(&self, step: usize, is_written: bool) -> u32 {
         let mut state = self.lock();
         let Some(step) = state.steps.get_mut(step) else {
             return u32::MAX;
         };
         step.status = ExecutionStatus::Queued;
+        if is_written {
+            (step.queued, step.replaces) = (true, None);
+        }
         step.dropped += 1;
         step.dropped
     }
@@ -360,13 +497,14 @@ impl Execution {
         }
     }
 
-    pub(super) fn asks(&self, step: usize, mut question: Question, header: &Value) {
+    pub(super) fn asks(&self, step: usize, mut question: Question, header: &Value, asked_at: SystemTime) {
         let mut state = self.lock();
         if let Some(step) = state.steps.get_mut(step) {
             step.asks = Some(StoredQuestion {
                 prompt: question.prompt.clone(),
                 password: question.password,
                 header: header.clone(),
+                asked_at: Some(asked_at),
             });
         }
         question.number = state.asked;
@@ -398,8 +536,7 @@ impl Execution {
             state.status = ExecutionStatus::Running;
         }
         if let Some(step) = state.steps.get_mut(step) {
-            step.status = status;
-            step.asks = None;
+            (step.status, step.asks, step.code) = (status, None, None);
         }
         if state.reason.is_none() {
             state.reason = reason;
@@ -423,7 +560,8 @@ impl Execution {
             .iter_mut()
             .filter(|step| step.status == ExecutionStatus::Queued)
         {
-            step.status = status;
+            // Its code is not needed any more, and may be large.
+            (step.status, step.code) = (status, None);
             any = true;
         }
         if any && state.reason.is_none() {
@@ -450,8 +588,17 @@ impl Execution {
         state.status = status.unwrap_or(ExecutionStatus::Completed);
         state.ended_at = Some(SystemTime::now());
         if state.has_gaps && state.status != ExecutionStatus::Lost {
-            let reason = state.reason.take();
-            state.reason = Some(reason.map_or_else(|| GAPS.to_owned(), |reason| format!("{reason}; {GAPS}")));
+            state.remarks.push(GAPS.to_owned());
+        }
+        let reasons: Vec<String> = state.reason.take().into_iter().chain(state.remarks.drain(..)).collect();
+        state.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    }
+
+    /// Adds something to be told of it when it has ended, once.
+    pub(super) fn add_remark(&self, remark: String) {
+        let mut state = self.lock();
+        if !state.remarks.contains(&remark) {
+            state.remarks.push(remark);
         }
     }
 
@@ -492,14 +639,23 @@ impl Execution {
     }
 
     fn record_of(&self, state: &State, with_outputs: bool) -> ExecutionRecord {
-        let cell = |step: &Step| CellRecord {
+        let (outputs, missing) = match with_outputs {
+            true => {
+                let (outputs, missing) = state.stored_outputs();
+                (Some(outputs), missing)
+            }
+            false => (None, Vec::new()),
+        };
+        let cell = |(position, step): (usize, &Step)| CellRecord {
             cell_id: step.cell_id.clone(),
             index: step.index,
             msg_id: step.msg_id.clone(),
             status: step.status,
             execution_count: step.execution_count,
             replaces: step.replaces,
+            queued: step.queued,
             asks: step.asks.clone(),
+            missing: missing.get(position).copied().unwrap_or_default(),
         };
         ExecutionRecord {
             execution_id: self.id.clone(),
@@ -511,29 +667,39 @@ impl Execution {
             kernel_session: state.kernel_session.clone(),
             kind: self.kind,
             status: state.status,
-            cells: state.steps.iter().map(cell).collect(),
+            cells: state.steps.iter().enumerate().map(cell).collect(),
             reason: state.reason.clone(),
-            outputs: with_outputs.then(|| state.stored_outputs()),
+            outputs,
             created_at: self.created_at,
             started_at: state.started_at,
             ended_at: state.ended_at,
+            terms: Terms {
+                name: Some(self.owner.name.clone()),
+                max_open_rooms: Some(self.owner.max_open_rooms),
+                max_output_bytes: Some(self.max_output_bytes),
+                ignores_errors: !self.stop_on_error,
+            },
         }
     }
 }
 
 impl State {
-    /// The outputs of each step; where they are too large for the store, what is missing says so.
-    fn stored_outputs(&self) -> Value {
+    /// The outputs of each step, and how many characters of them are missing; where they are too large for the store, what
+    /// is missing says so.
+    fn stored_outputs(&self) -> (Value, Vec<usize>) {
         let mut left = MAX_STORED_OUTPUT_BYTES;
         let of_step = |step: &Step| {
-            let mut kept = Vec::new();
+            let (mut kept, mut lost) = (Vec::new(), 0);
             for outputs in [&step.outputs, &step.captured] {
-                kept.extend(outputs.to_json_within(left));
+                let (within, missing) = outputs.to_json_within(left);
+                kept.extend(within);
+                lost += missing.characters();
                 left = left.saturating_sub(outputs.bytes());
             }
-            Value::Array(kept)
+            (Value::Array(kept), lost)
         };
-        self.steps.iter().map(of_step).collect()
+        let (outputs, missing): (Vec<_>, _) = self.steps.iter().map(of_step).unzip();
+        (Value::Array(outputs), missing)
     }
 }
 
@@ -547,6 +713,7 @@ impl Step {
             status: ExecutionStatus::Queued,
             execution_count: None,
             replaces: None,
+            queued: false,
             outputs: Outputs::new(limit),
             captured: Outputs::new(limit),
             asks: None,

@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{ExecutionError, turns::Turns, widgets::OutputWidgets};
 use crate::{
     jupyter::{
-        Content, JupyterServer, NotebookSession,
+        Content, JupyterServer, NotebookSession, SESSIONS_FRESH,
         kernel::{Channel, KernelEvent, KernelLink, Message},
         room::Room,
     },
@@ -17,6 +17,8 @@ use crate::{
 
 /// How long a notebook is trusted to have the kernel that it had. One that is shut down says so itself.
 const TRUSTED: Duration = Duration::from_secs(10);
+/// How long after a kernel was started, whoever did so, a notebook may come to have it.
+const UNSETTLED: Duration = Duration::from_secs(15);
 /// Begins the ids of what is asked only to be answered.
 const PROBE: &str = "probe-";
 /// How often a new process is asked whether it is heard.
@@ -56,13 +58,21 @@ pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
     /// One of its own, in no notebook's name.
-    Scratch { kernel_name: Option<String> },
+    Scratch {
+        kernel_name: Option<String>,
+        /// Under whose name people see it.
+        owner: String,
+    },
 }
 
 impl Kernel {
     /// Whether it should be looked up again before it is used.
     pub(super) fn is_doubtful(&self) -> bool {
-        self.checked.elapsed() > TRUSTED
+        let age = self.checked.elapsed();
+        let changed = self.link.server().kernels_changed();
+        // JupyterLab says which notebook a kernel is for only some time after it was started.
+        let is_unsettled = changed.is_some_and(|since| since < UNSETTLED && (since < age || age > SESSIONS_FRESH));
+        age > TRUSTED || is_unsettled
     }
 
     pub(super) fn was_checked(&mut self) {
@@ -162,11 +172,12 @@ impl Kernel {
                     (server.start_session(&path, name.as_deref()).await?.kernel, true)
                 }
             },
-            Wanted::Scratch { kernel_name } => {
+            Wanted::Scratch { kernel_name, owner } => {
                 if connected.is_some() {
                     return Ok(Found::Same);
                 }
-                (server.start_kernel(kernel_name.as_deref(), None).await?, true)
+                let session = server.start_private_session(&owner, kernel_name.as_deref()).await?;
+                (session.kernel, true)
             }
         };
         if connected.as_ref() == Some(&kernel.id) {

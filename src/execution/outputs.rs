@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 use super::terminal::{Terminal, Written};
 use crate::jupyter::room::{OutputsChange, StreamTail};
 
+/// Under which JupyterLab keeps what code asked and was answered, apart from what it printed.
+const STDIN: &str = "stdin";
 /// What is kept for an error, whatever was put out before it.
 const ERROR_ALLOWANCE: usize = 256 * 1024;
 /// How much of the latest output is told while a call waits.
@@ -18,11 +20,32 @@ pub(super) struct Outputs {
     bytes: usize,
     /// Whether it was said that something is missing.
     marked: bool,
+    missing: Missing,
     /// The next output takes the place of all.
     clear_next: bool,
     document: Document,
     /// How many of the first are an earlier process's.
     adopted: usize,
+}
+
+/// What was put out and is not kept, in characters.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Missing {
+    lost: usize,
+    /// Of the words that say so.
+    told: usize,
+}
+
+impl Missing {
+    /// By how much more was put out than what is kept and told.
+    pub(super) fn characters(self) -> usize {
+        self.lost.saturating_sub(self.told)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.lost += other.lost;
+        self.told += other.told;
+    }
 }
 
 enum Output {
@@ -61,6 +84,7 @@ impl Outputs {
             limit,
             bytes: 0,
             marked: false,
+            missing: Missing::default(),
             clear_next: false,
             document: Document::default(),
             adopted: 0,
@@ -80,32 +104,69 @@ impl Outputs {
         self.bytes = self.list.iter().map(|output| size_of(&output.to_json())).sum();
     }
 
+    /// What was put out. Questions and answers are for people who look at the cell; whoever runs the code has them already.
     pub(super) fn to_json(&self) -> Vec<Value> {
-        self.list.iter().map(Output::to_json).collect()
+        self.told(Output::to_json)
     }
 
-    /// The same within a number of bytes. Errors are kept in any case, long streams keep their beginning and their end,
-    /// and what is left out says so.
-    pub(super) fn to_json_within(&self, limit: usize) -> Vec<Value> {
+    fn told(&self, mut show: impl FnMut(&Output) -> Value) -> Vec<Value> {
+        let mut told: Vec<Value> = Vec::new();
+        let mut left_out = false;
+        for output in &self.list {
+            if output.is_question() {
+                left_out = true;
+                continue;
+            }
+            let value = show(output);
+            let follows = std::mem::take(&mut left_out);
+            match told.last_mut().and_then(|last| stream_text(last, &value)) {
+                // The kernel said it as one stream.
+                Some(text) if follows => text.push_str(self::text(&value, "text")),
+                _ => told.push(value),
+            }
+        }
+        told
+    }
+
+    /// The same within a number of bytes, and how much is missing then. Errors are kept in any case, long streams keep
+    /// their beginning and their end, and what is left out says so.
+    pub(super) fn to_json_within(&self, limit: usize) -> (Vec<Value>, Missing) {
         let mut left = limit;
+        let mut missing = self.missing;
         let keep = |output: &Output| {
             let value = output.to_json();
             let size = size_of(&value);
             let kept = match output {
                 _ if size <= left => value,
-                Output::Stream { name, terminal } => stream(name, &shortened(terminal.text(), left)),
+                Output::Stream { name, terminal } => {
+                    let (text, left_out) = shortened(terminal.text(), left);
+                    missing.add(left_out);
+                    stream(name, &text)
+                }
                 Output::Other { value, .. } if value.get("output_type").is_some_and(|kind| kind == "error") => {
                     value.clone()
                 }
-                Output::Other { .. } => stream(
-                    "stderr",
-                    &format!("[an output of {size} bytes was too large to be kept here]\n"),
-                ),
+                Output::Other { .. } => {
+                    let text = format!("[an output of {size} bytes was too large to be kept here]\n");
+                    let told = text.chars().count();
+                    missing.add(Missing { lost: size, told });
+                    stream("stderr", &text)
+                }
             };
             left = left.saturating_sub(size);
             kept
         };
-        self.list.iter().map(keep).collect()
+        let kept = self.told(keep);
+        (kept, missing)
+    }
+
+    /// How much was put out and is not kept.
+    pub(super) fn missing(&self) -> Missing {
+        self.missing
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -182,6 +243,45 @@ impl Outputs {
         self.push_error(&json!({ "ename": ename, "evalue": evalue, "traceback": [format!("{ename}: {evalue}")] }));
     }
 
+    /// Shows what the code asks, as the beginning of a line; whether there is anything to be shown.
+    pub(super) fn ask(&mut self, prompt: &str) -> bool {
+        self.make_way();
+        if !prompt.is_empty() {
+            self.stream(STDIN, &as_prompt(prompt));
+        }
+        !prompt.is_empty()
+    }
+
+    /// Ends the line of a question with its answer, as JupyterLab does. Without an answer, which is a password then, it is
+    /// taken away.
+    pub(super) fn answer(&mut self, prompt: &str, answer: Option<&str>) {
+        match answer {
+            Some(answer) => self.stream(STDIN, &format!("{answer}\n")),
+            None => self.withdraw(&as_prompt(prompt)),
+        }
+    }
+
+    /// Takes a question away, if nothing follows it.
+    fn withdraw(&mut self, prompt: &str) {
+        let last = self.list.len().wrapping_sub(1);
+        let Some(Output::Stream { name, terminal }) = self.list.last_mut() else {
+            return;
+        };
+        let Some(before) = terminal.text().strip_suffix(prompt).filter(|_| name == STDIN) else {
+            return;
+        };
+        let mut rest = Terminal::default();
+        rest.write(before);
+        let is_empty = before.is_empty();
+        self.bytes = self.bytes.saturating_sub(prompt.len());
+        *terminal = rest;
+        if is_empty {
+            self.list.pop();
+        }
+        // What comes next may belong to the output before.
+        self.document.changed(last.saturating_sub(usize::from(is_empty)));
+    }
+
     /// The last line that was put out, for people who wait.
     pub(super) fn latest_line(&self) -> Option<String> {
         let line = match self.list.last()? {
@@ -196,6 +296,18 @@ impl Outputs {
         };
         let line = line.trim();
         (!line.is_empty()).then(|| line.chars().take(MAX_PROGRESS_CHARS).collect())
+    }
+
+    /// Whether the last error was raised by code that says so, and not by an interrupt of the kernel.
+    pub(super) fn was_raised(&self, ename: &str) -> bool {
+        let errors = self.list.iter().rev().filter_map(|output| match output {
+            Output::Other { value, .. } if text(value, "output_type") == "error" => Some(value),
+            _ => None,
+        });
+        let traceback = errors.take(1).filter_map(|error| error.get("traceback")?.as_array());
+        let lines = traceback.flatten().filter_map(Value::as_str);
+        let raise = format!("raise {ename}");
+        lines.map(without_colours).any(|line| line.contains(&raise))
     }
 
     /// What must be written to bring the document up to this, which is then taken as written.
@@ -257,6 +369,7 @@ impl Outputs {
         self.list.clear();
         self.bytes = 0;
         self.marked = false;
+        self.missing = Missing::default();
         self.clear_next = false;
         self.document.changed(0);
         // What is out of reach stays where it is.
@@ -278,6 +391,7 @@ impl Outputs {
             self.append(name, fits);
         }
         if fits.len() < new.len() {
+            self.missing.lost += new[fits.len()..].chars().count();
             self.mark();
         }
     }
@@ -333,6 +447,7 @@ impl Outputs {
     fn push(&mut self, value: Value, display_id: Option<String>, allowance: usize) {
         let size = size_of(&value);
         if self.bytes + size > self.limit + allowance {
+            self.missing.lost += size;
             return self.mark();
         }
         self.bytes += size;
@@ -346,6 +461,7 @@ impl Outputs {
     fn mark(&mut self) {
         if !std::mem::replace(&mut self.marked, true) {
             let text = format!("\n[output beyond {} bytes was not kept]\n", self.limit);
+            self.missing.told += text.chars().count();
             self.append("stderr", &text);
         }
     }
@@ -391,6 +507,10 @@ impl Output {
         }
     }
 
+    fn is_question(&self) -> bool {
+        matches!(self, Self::Stream { name, .. } if name == STDIN)
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::Stream { name, terminal } => stream(name, terminal.text()),
@@ -399,23 +519,56 @@ impl Output {
     }
 }
 
+/// What is asked, apart from what is answered behind it.
+fn as_prompt(prompt: &str) -> String {
+    match prompt.ends_with(char::is_whitespace) || prompt.is_empty() {
+        true => prompt.to_owned(),
+        false => format!("{prompt} "),
+    }
+}
+
+/// The text of a stream, if another output belongs to the same.
+fn stream_text<'a>(stream: &'a mut Value, other: &Value) -> Option<&'a mut String> {
+    let is_same = text(stream, "output_type") == "stream"
+        && text(other, "output_type") == "stream"
+        && text(stream, "name") == text(other, "name");
+    match stream.get_mut("text").filter(|_| is_same) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
 fn stream(name: &str, text: &str) -> Value {
     json!({ "output_type": "stream", "name": name, "text": text })
 }
 
-/// The beginning and the end of a text that is too long.
-fn shortened(text: &str, limit: usize) -> String {
+/// A line of a traceback without the escape sequences that colour it.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut parts = line.split('\u{1b}');
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part
+            .find(|c: char| c.is_ascii_alphabetic())
+            .map_or(part.len(), |at| at + 1);
+        plain.push_str(&part[end..]);
+    }
+    plain
+}
+
+/// The beginning and the end of a text that is too long, and what is missing between them.
+fn shortened(text: &str, limit: usize) -> (String, Missing) {
     let half = limit / 2;
     let (head, tail) = (
         text.floor_char_boundary(half),
         text.ceil_char_boundary(text.len() - half),
     );
-    let left_out = tail - head;
-    format!(
-        "{}\n[{left_out} bytes were too many to be kept here]\n{}",
-        &text[..head],
-        &text[tail..]
-    )
+    let gap = format!("\n[{} bytes were too many to be kept here]\n", tail - head);
+    let missing = Missing {
+        lost: text[head..tail].chars().count(),
+        told: gap.chars().count(),
+    };
+    (format!("{}{gap}{}", &text[..head], &text[tail..]), missing)
 }
 
 /// The members that make up what is displayed, as nbformat has them.

@@ -1,13 +1,18 @@
 //! One piece of code in a kernel and the cell that shows it: the meeting of the kernel's messages, the outputs
 //! they fold into, and the shared document that people look at.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    job::{Execution, Step},
+    actor::Actor,
+    job::{Execution, Question, Step},
+    kept::Kept,
     run::Run,
 };
 use crate::{
@@ -45,14 +50,19 @@ pub(super) struct Piece {
     pub(super) execution: Arc<Execution>,
     pub(super) step: usize,
     pub(super) run: Run,
-    /// Somebody asked for the kernel to be interrupted.
-    pub(super) interrupted: bool,
+    /// Who asked for the kernel to be interrupted...
+    pub(super) interrupted: Option<Actor>,
+    /// ...and why, where that is told instead.
+    pub(super) interrupted_because: Option<String>,
     /// An earlier process of the gateway began it.
     pub(super) resumed: bool,
+    /// Its cell says that output may be lost.
+    pub(super) is_gap_marked: bool,
     /// Its end is with the server, or will never be.
     pub(super) settled: bool,
     /// The header of the request by which the code asks something at this moment.
     pub(super) question: Option<Value>,
+    asked: Instant,
     cell: Option<Shown>,
     /// When the outputs that changed are to be written.
     flush_at: Option<Instant>,
@@ -62,6 +72,8 @@ pub(super) struct Piece {
     /// The count that is in the record.
     noted: Option<i64>,
     end: Option<RunEnd>,
+    /// Counts what is kept of it after its end.
+    pub(super) kept: Option<Kept>,
     /// How often it was tried to write the end again...
     attempts: u32,
     /// ...and how often that was done.
@@ -86,16 +98,20 @@ impl Piece {
             execution,
             step,
             run: Run::new(msg_id),
-            interrupted: false,
+            interrupted: None,
+            interrupted_because: None,
             resumed: false,
+            is_gap_marked: false,
             settled: true,
             question: None,
+            asked: Instant::now(),
             cell: None,
             flush_at: None,
             flushed: None,
             stored: None,
             noted: None,
             end: None,
+            kept: None,
             attempts: 0,
             rewritten: 0,
         }
@@ -165,6 +181,27 @@ impl Piece {
         self.cell.is_some()
     }
 
+    /// Whether its cell shows something of it.
+    pub(super) fn is_written(&self) -> bool {
+        self.is_shown() && self.flushed.is_some()
+    }
+
+    /// Shows people what the code asks.
+    pub(super) fn ask(&mut self, prompt: &str) {
+        if self.is_shown() && self.with_step(|step| step.outputs.ask(prompt)) == Some(true) {
+            self.is_due_after(Duration::ZERO);
+        }
+    }
+
+    /// Shows people the answer behind the question, unless it is a password.
+    pub(super) fn answer(&mut self, question: &Question, answer: &str) {
+        if self.is_shown() {
+            let answer = (!question.password).then_some(answer);
+            self.with_step(|step| step.outputs.answer(&question.prompt, answer));
+            self.is_due_after(Duration::ZERO);
+        }
+    }
+
     /// The kernel has taken it up, so that it is over in a moment or runs for a while.
     pub(super) fn is_taken_up(&mut self) {
         if self.is_shown() && self.flushed.is_none() {
@@ -201,6 +238,24 @@ impl Piece {
             };
             self.is_due_after(pause);
         }
+    }
+
+    /// The code asks something, or has asked it while an earlier process listened.
+    pub(super) fn set_question(&mut self, header: Value, asked_at: SystemTime) {
+        let (now, ago) = (Instant::now(), asked_at.elapsed().unwrap_or_default());
+        (self.question, self.asked) = (Some(header), now.checked_sub(ago).unwrap_or(now));
+    }
+
+    /// When it asked what it asks at this moment.
+    pub(super) fn asked_at(&self) -> Option<Instant> {
+        self.question.as_ref().map(|_| self.asked)
+    }
+
+    /// Adds a line of the gateway's own to the outputs.
+    pub(super) fn say(&mut self, line: &str) {
+        let stream = json!({ "name": "stderr", "text": line });
+        self.with_step(|step| step.outputs.apply("stream", &stream));
+        self.is_due_after(Duration::ZERO);
     }
 
     /// Shows something that the kernel did not put out by itself.

@@ -1,9 +1,12 @@
 //! The task behind one notebook's queue, or behind one kernel of its own: it runs one piece of code at a time,
 //! hears what the kernel says, and sees to it that every execution ends in a true state.
 
+mod disk;
 mod endings;
 mod hearing;
 mod passing;
+mod queued;
+mod retiring;
 mod silence;
 mod wishes;
 mod writing;
@@ -13,12 +16,13 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 
-use self::{endings::Ending, hearing::Barrier};
+use self::{disk::Flush, endings::Ending, hearing::Barrier};
 use super::{
     ExecutionError, Shared,
+    actor::{Actor, Reason},
     job::Execution,
     kernel::{Found, Kernel, Wanted},
     piece::Piece,
@@ -36,6 +40,12 @@ use crate::{
 /// How often an agent whose cell runs in silence is shown to people.
 const PRESENCE: Duration = Duration::from_secs(10);
 
+/// How long it may take to end a kernel that the notebook does not have any more, for which what comes next waits.
+const RETIRES_WITHIN: Duration = Duration::from_secs(5);
+/// How long cells may wait before people see it. Each change of a notebook costs Jupyter about as much as running a small
+/// cell, and most are over by then.
+const QUEUE_UNNOTICED: Duration = Duration::from_millis(250);
+
 /// What a worker is asked to do.
 pub(super) enum Command {
     Submit(Arc<Execution>, Option<Lease>),
@@ -51,20 +61,31 @@ pub(super) enum Command {
     },
     /// Somebody interrupts the kernel, so that the run that ends now did not fail by itself. One that the kernel has
     /// not begun with is interrupted when it does, and one that waits for the kernel does not run.
-    Interrupted,
+    Interrupted(Actor),
     /// The notebook's kernel is to be replaced or restarted.
     Leave {
-        why: &'static str,
+        why: Reason,
         done: oneshot::Sender<()>,
     },
     Renamed(DocPath),
+    /// Another worker of the same notebook takes over what waits.
+    Retire(mpsc::Sender<Command>),
 }
 
 /// What a worker works for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Notebook(DocPath),
     Scratch { kernel_name: Option<String> },
+}
+
+impl Place {
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Notebook(path) => format!("'{path}'"),
+            Self::Scratch { .. } => "your own kernel".to_owned(),
+        }
+    }
 }
 
 pub(super) struct Worker {
@@ -76,6 +97,10 @@ pub(super) struct Worker {
     kernel: Option<Kernel>,
     finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
     asking: Option<BoxFuture<'static, Result<Option<RunningKernel>, JupyterError>>>,
+    /// Takes over what is asked of this one, which leaves when what it runs has ended.
+    successor: Option<mpsc::Sender<Command>>,
+    /// What is brought to disk before the next step runs.
+    flush: Option<Flush>,
     /// When the kernel last said something, or was sent something.
     heard_at: Instant,
     active: Option<Piece>,
@@ -88,6 +113,10 @@ pub(super) struct Worker {
     idle_since: Instant,
     /// When people were last shown that the agent is there.
     shown_at: Instant,
+    /// When cells that still wait then are shown as queued.
+    queue_shown_at: Option<Instant>,
+    /// Who last interrupted the kernel through the gateway, which may hit a run that began only then.
+    last_interrupt: Option<(Instant, Actor)>,
 }
 
 /// One thing that happened.
@@ -96,11 +125,17 @@ enum Event {
     Command(Option<Command>),
     Kernel(Option<KernelEvent>),
     Found(Result<Found, ExecutionError>),
+    /// What the owner of the next step edited is on disk, but for these paths.
+    OnDisk(Vec<String>),
     Settled(String, bool),
     FlushDue,
     Silence,
     /// People should see that the agent is still there.
     PresenceDue,
+    /// People should see what waits.
+    QueueDue,
+    /// Nobody has answered what the code asks.
+    AnswerOverdue,
     ProbeDue,
     Told(Result<Option<RunningKernel>, JupyterError>),
     Idle,
@@ -122,6 +157,8 @@ impl Worker {
             kernel: None,
             finding: None,
             asking: None,
+            successor: None,
+            flush: None,
             heard_at: Instant::now(),
             active: None,
             recent: VecDeque::new(),
@@ -130,6 +167,8 @@ impl Worker {
             barrier: None,
             idle_since: Instant::now(),
             shown_at: Instant::now(),
+            queue_shown_at: None,
+            last_interrupt: None,
         }
     }
 
@@ -141,10 +180,13 @@ impl Worker {
                 Event::Command(Some(command)) => self.obey(command).await,
                 Event::Kernel(Some(event)) => self.kernel_event(event).await,
                 Event::Found(found) => self.found(found).await,
+                Event::OnDisk(unsaved) => self.flushed(&unsaved).await,
                 Event::Settled(msg_id, arrived) => self.settled(&msg_id, arrived).await,
                 Event::FlushDue => self.flush(),
                 Event::Silence => self.ask(),
                 Event::PresenceDue => self.stay_present(),
+                Event::QueueDue => self.show_queue(),
+                Event::AnswerOverdue => self.give_question_up(),
                 Event::ProbeDue => {
                     if let Some(kernel) = &mut self.kernel {
                         kernel.probe().await;
@@ -176,7 +218,7 @@ impl Worker {
 
     async fn next_event(&mut self) -> Event {
         let is_idle = self.is_idle();
-        let asks_at = self.asks_at();
+        let (asks_at, answer_by) = (self.asks_at(), self.answer_by());
         let probes_at = self.kernel.as_ref().and_then(Kernel::probes_at);
         let kernel = self.kernel.as_mut();
         let heard = async {
@@ -192,6 +234,13 @@ impl Worker {
                 None => std::future::pending().await,
             }
         };
+        let flush = self.flush.as_mut();
+        let on_disk = async {
+            match flush {
+                Some(flush) => flush.done().await,
+                None => std::future::pending().await,
+            }
+        };
         let asking = self.asking.as_mut();
         let told = async {
             match asking {
@@ -200,7 +249,7 @@ impl Worker {
             }
         };
         let is_left = self.inbox.is_closed() && self.inbox.is_empty();
-        let gives_up = match is_left {
+        let gives_up = match is_left || self.successor.is_some() {
             true => self.idle_since,
             false => self.idle_since + self.shared.settings.idle_timeout,
         };
@@ -213,10 +262,13 @@ impl Worker {
             () = sleep_until(due.unwrap_or(gives_up)), if due.is_some() => Event::FlushDue,
             event = heard => Event::Kernel(event),
             found = found => Event::Found(found),
+            unsaved = on_disk => Event::OnDisk(unsaved),
             state = told => Event::Told(state),
             () = sleep_until(probes_at.unwrap_or(gives_up)), if probes_at.is_some() => Event::ProbeDue,
             () = sleep_until(asks_at.unwrap_or(gives_up)), if asks_at.is_some() => Event::Silence,
-            () = sleep_until(self.shown_at + PRESENCE), if self.active.is_some() => Event::PresenceDue,
+            () = sleep_until(self.shown_at + PRESENCE), if !is_idle => Event::PresenceDue,
+            () = sleep_until(self.queue_shown_at.unwrap_or(gives_up)), if self.queue_shown_at.is_some() => Event::QueueDue,
+            () = sleep_until(answer_by.unwrap_or(gives_up)), if answer_by.is_some() => Event::AnswerOverdue,
             Some((msg_id, arrived)) = self.settling.next(), if !self.settling.is_empty() => Event::Settled(msg_id, arrived),
             () = sleep_until(gives_up), if is_idle => Event::Idle,
         }
@@ -224,10 +276,15 @@ impl Worker {
 
     async fn obey(&mut self, command: Command) {
         self.idle_since = Instant::now();
+        let Some(command) = self.pass_on(command).await else {
+            return;
+        };
         match command {
             Command::Submit(execution, lease) => {
                 self.lease = lease.or(self.lease.take());
                 self.queue.push_back(execution);
+                self.queue_shown_at
+                    .get_or_insert_with(|| Instant::now() + QUEUE_UNNOTICED);
             }
             Command::Resume(execution) => self.resume(execution),
             Command::Cancel(execution) => self.cancel(&execution),
@@ -240,20 +297,23 @@ impl Worker {
                 // Whoever asked may be gone; the answer counts all the same.
                 let _ = done.send(self.answer(&execution, &value, number).await);
             }
-            Command::Interrupted => self.was_interrupted(),
+            Command::Interrupted(actor) => self.was_interrupted(actor),
             Command::Leave { why, done } => {
+                self.note_ended(&why);
                 self.end_all(Ending::cancelled(why));
                 self.kernel = None;
                 self.finding = None;
                 let _ = done.send(());
             }
             Command::Renamed(path) => self.place = Place::Notebook(path),
+            Command::Retire(successor) => self.retire(successor).await,
         }
     }
 
     /// Begins with what is next, if a kernel is there for it.
     async fn start_next(&mut self) {
-        while self.active.is_none() && self.finding.is_none() {
+        self.forget_flush_of_other();
+        while self.active.is_none() && self.finding.is_none() && self.flush.is_none() {
             let Some(execution) = self.queue.front().cloned() else {
                 // A room that nothing will be written to may be closed.
                 if self.settling.is_empty() {
@@ -263,20 +323,31 @@ impl Worker {
             };
             let Some(step) = execution.next_step() else {
                 self.queue.pop_front();
-                self.shared.finish(&execution);
+                self.finish(&execution);
                 continue;
             };
+            if self.is_kernel_taken() {
+                execution.set_awaiting_kernel();
+                return self.wait_for_turn().await;
+            }
             if execution.takes_its_turn() {
                 execution.changed();
             }
             match &self.kernel {
                 Some(kernel) if !kernel.link.is_connected() || !kernel.is_heard() => return,
                 Some(kernel) if kernel.is_doubtful() => self.find_kernel(),
-                Some(kernel) if !kernel.turns.is_free() => return self.wait_for_turn().await,
-                Some(_) => self.begin(execution, step).await,
+                Some(_) => self.begin_after_flush(execution, step).await,
                 None => self.find_kernel(),
             }
         }
+    }
+
+    /// Whether the kernel is there and busy with what somebody else sent to it.
+    fn is_kernel_taken(&self) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| {
+            let is_ready = kernel.link.is_connected() && kernel.is_heard() && !kernel.is_doubtful();
+            is_ready && !kernel.turns.is_free()
+        })
     }
 
     /// Whether something waits for its turn in the kernel.
@@ -305,6 +376,11 @@ impl Worker {
             },
             Place::Scratch { kernel_name } => Wanted::Scratch {
                 kernel_name: kernel_name.clone(),
+                owner: self
+                    .queue
+                    .front()
+                    .map(|execution| execution.owner.name.clone())
+                    .unwrap_or_default(),
             },
         };
         let connected = self.kernel.as_ref().map(|kernel| kernel.link.kernel_id().to_owned());
@@ -320,13 +396,18 @@ impl Worker {
                 }
             }
             Ok(Found::Other(kernel)) => {
-                self.kernel = Some(kernel);
+                self.note_ended(&Reason::by(Actor::Person, "gave the notebook another kernel"));
+                let earlier = self.kernel.replace(kernel);
                 self.forget_recent();
+                self.retire_kernel(earlier).await;
             }
             Ok(Found::Earlier(kernel, lease)) => self.returned(kernel, lease).await,
             Err(error) => {
                 self.kernel = None;
                 self.end_all(match &self.active {
+                    Some(_) if matches!(error, ExecutionError::Document(_)) => Ending::lost(format!(
+                        "the gateway was restarted and does not open its notebook again: {error}"
+                    )),
                     Some(_) => Ending::lost(format!(
                         "the gateway was restarted and could not return to the kernel: {error}"
                     )),
@@ -360,13 +441,37 @@ impl Worker {
             // Requests of other clients are theirs to stop; the rest of this batch waits here.
             stop_on_error: false,
         };
+        self.shared.note_run(&execution, path.as_ref());
         execution.began(step, &msg_id, &kernel.link, path);
+        let kernel_id = kernel.link.kernel_id();
+        let history = &self.shared.history;
+        if let Some(notice) = history.on_run(self.server.name(), &self.place, &execution.owner, kernel_id) {
+            execution.notify(notice);
+        }
         self.shared.note(&execution);
         self.heard_at = Instant::now();
         match kernel.link.execute(&msg_id, &request).await {
             // One that was cut off may have arrived; what the kernel says after the reconnection tells.
             Ok(()) | Err(KernelError::Reconnecting { .. }) => self.active = Some(piece),
             Err(error) => self.end(piece, Ending::failed("NotSent", error.to_string())),
+        }
+    }
+
+    /// Ends the kernel that the notebook had before, if the gateway started it and nobody else uses it.
+    async fn retire_kernel(&mut self, earlier: Option<Kernel>) {
+        let (Some(earlier), Some(path)) = (earlier, self.path()) else {
+            return;
+        };
+        let kernel_id = earlier.link.kernel_id().to_owned();
+        // What the gateway does to it must not be taken for a person's doing.
+        drop(earlier);
+        let _ = timeout(RETIRES_WITHIN, self.server.retire_kernel(&kernel_id, &path)).await;
+    }
+
+    /// Notes that the kernel, or its process, has ended, for those who ran something there.
+    fn note_ended(&self, reason: &Reason) {
+        if let Some(kernel) = &self.kernel {
+            self.shared.history.on_ended(kernel.link.kernel_id(), reason);
         }
     }
 

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use url::Url;
-
 use super::{OriginPolicy, health::Readiness, server::Drain};
 use crate::{auth::Authenticator, jupyter::Servers, mcp::Endpoint, store::Store, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
-    pub public_url: Option<Url>,
     pub origins: OriginPolicy,
     pub max_body_bytes: usize,
     pub max_header_bytes: usize,
@@ -19,7 +16,7 @@ pub struct EdgeConfig {
 
 pub struct Edge<H> {
     pub(super) config: EdgeConfig,
-    pub(super) authenticator: Authenticator,
+    pub(super) authenticator: Arc<Authenticator>,
     pub(super) servers: Arc<Servers>,
     pub(super) endpoint: Arc<Endpoint<H>>,
     pub(super) metrics: Metrics,
@@ -30,7 +27,7 @@ pub struct Edge<H> {
 impl<H> Edge<H> {
     pub fn new(
         config: EdgeConfig,
-        authenticator: Authenticator,
+        authenticator: Arc<Authenticator>,
         servers: Arc<Servers>,
         endpoint: Arc<Endpoint<H>>,
         store: Store,
@@ -46,14 +43,6 @@ impl<H> Edge<H> {
             metrics,
             readiness,
             drain,
-        }
-    }
-
-    /// The URL under which clients know the gateway: configured, or as this request addressed it.
-    pub(super) fn base_url(&self, authority: &str) -> String {
-        match &self.config.public_url {
-            Some(url) => url.as_str().trim_end_matches('/').to_owned(),
-            None => format!("http://{authority}"),
         }
     }
 }

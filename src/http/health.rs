@@ -15,14 +15,15 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, join_all},
 };
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::{Edge, server::Drain};
+use super::{Edge, mcp_route::authenticate, server::Drain};
 use crate::{
     jupyter::{JupyterServer, Servers},
     store::Store,
+    types::Permission,
 };
 
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
@@ -69,17 +70,17 @@ impl Readiness {
         }
     }
 
-    async fn servers(&self) -> Value {
+    async fn servers(&self) -> Map<String, Value> {
         let state = |server: &Arc<JupyterServer>| {
             let (name, server) = (server.name().to_owned(), Arc::clone(server));
             async move {
-                let unknown = json!({ "reachable": false, "error": format!("it has not answered within {PATIENCE:?}; it may be busy or hung") });
+                let unknown = json!({ "status": "down", "reachable": false, "error": format!("it has not answered within {PATIENCE:?}; it may be busy or hung") });
                 let state = self.state_of(&name, unknown, async move { ask(&server).await }).await;
                 (name, state)
             }
         };
         let states = join_all(self.servers.iter().map(state)).await;
-        Value::Object(Map::from_iter(states))
+        Map::from_iter(states)
     }
 
     async fn store(&self) -> Value {
@@ -123,8 +124,8 @@ impl Readiness {
 
 async fn ask(server: &JupyterServer) -> Value {
     match server.status().await {
-        Ok(status) => json!({ "reachable": true, "version": status.version }),
-        Err(error) => json!({ "reachable": false, "error": error.to_string() }),
+        Ok(status) => json!({ "status": "up", "reachable": true, "version": status.version }),
+        Err(error) => json!({ "status": "down", "reachable": false, "error": error.to_string() }),
     }
 }
 
@@ -133,15 +134,34 @@ pub(super) async fn healthz() -> Json<Value> {
 }
 
 /// A Jupyter server that is down is named but does not make the gateway unready: the others work. The
-/// gateway's own store is another matter.
-pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>) -> Response {
+/// gateway's own store is another matter. Why something is down may tell addresses and paths, which are not for anybody.
+pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderMap) -> Response {
     let readiness = &edge.readiness;
-    let (servers, store) = tokio::join!(readiness.servers(), readiness.store());
+    let (mut servers, mut store) = tokio::join!(readiness.servers(), readiness.store());
     let (status, word) = match (readiness.drain.is_draining(), store["status"] == "up") {
         (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
         (false, true) => (StatusCode::OK, "ready"),
     };
+    let principal = authenticate(&edge, &headers).ok();
+    for (name, state) in &mut servers {
+        if !principal
+            .as_ref()
+            .is_some_and(|principal| principal.tenant.servers.contains(name))
+        {
+            hide_details(state);
+        }
+    }
+    if !principal.is_some_and(|principal| principal.permissions().contains(Permission::Admin)) {
+        hide_details(&mut store);
+    }
     let body = json!({ "status": word, "events": { "status": "up" }, "store": store, "servers": servers });
     (status, Json(body)).into_response()
+}
+
+/// Leaves only whether something works.
+fn hide_details(state: &mut Value) {
+    if let Some(members) = state.as_object_mut() {
+        members.retain(|name, _| ["status", "reachable"].contains(&name.as_str()));
+    }
 }

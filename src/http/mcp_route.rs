@@ -14,8 +14,14 @@ use http::{
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use rmcp::ServerHandler;
+use tokio::time::timeout;
 
-use super::{Edge, guard::authority, problem::Problem, selection::select};
+use super::{
+    Edge,
+    connections::{ClientConnection, Timeouts},
+    problem::Problem,
+    selection::select,
+};
 use crate::{
     auth::{AuthError, Principal},
     mcp::Caller,
@@ -36,9 +42,19 @@ type Refusal = (&'static str, Problem);
 
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
-    let principal = authenticate(edge, &parts)?;
+    let principal = authenticate(edge, &parts.headers)?;
+    let connection = parts.extensions.remove::<Arc<ClientConnection>>();
+    if let Some(connection) = &connection {
+        connection.on_authenticated();
+    }
     let caller = caller(edge, &parts, Arc::clone(&principal))?;
-    let body = read_body(edge, &parts.headers, body).await?;
+    let patience = connection
+        .map_or_else(Timeouts::default, |connection| *connection.timeouts())
+        .body;
+    let body = match timeout(patience, read_body(edge, &parts.headers, body)).await {
+        Ok(read) => read?,
+        Err(_) => return Err(("body_timeout", stalled(parts.version))),
+    };
     parts.extensions.insert(caller);
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
     parts.headers.remove(AUTHORIZATION);
@@ -54,28 +70,35 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     }))
 }
 
-fn authenticate<H>(edge: &Edge<H>, parts: &http::request::Parts) -> Result<Arc<Principal>, Refusal> {
-    let token = bearer(&parts.headers).unwrap_or_default();
-    edge.authenticator.authenticate(token).map_err(|error| {
-        let base = edge.base_url(authority(&parts.headers, &parts.uri).unwrap_or_default());
-        let metadata = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
-        match error {
-            AuthError::Missing => {
-                let message = "send the header `Authorization: Bearer <token>`";
-                (
-                    "token_missing",
-                    Problem::unauthorized(message, format!("Bearer {metadata}")),
-                )
-            }
-            AuthError::Unknown => {
-                let message = "the token is not known here; check it, or ask an operator for a new one";
-                (
-                    "token_unknown",
-                    Problem::unauthorized(message, format!("Bearer {metadata}, error=\"invalid_token\"")),
-                )
-            }
+/// The principal of a request's token.
+pub(super) fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+    let token = bearer(headers).unwrap_or_default();
+    edge.authenticator.authenticate(token).map_err(|error| match error {
+        AuthError::Missing => {
+            let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
+                           with a token of this gateway, as it prints it at start or as its operator gave it to you";
+            ("token_missing", Problem::unauthorized(message, "Bearer"))
+        }
+        AuthError::Unknown => {
+            let message = "the token is not known here; check the `Authorization: Bearer <token>` header of the client, \
+                           or ask an operator for a new token";
+            (
+                "token_unknown",
+                Problem::unauthorized(message, "Bearer error=\"invalid_token\""),
+            )
         }
     })
+}
+
+/// Refuses a body that does not come. What comes of it later must not be taken for another request.
+fn stalled(version: http::Version) -> Problem {
+    let message = "the body did not come in time; send the request again";
+    let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", message);
+    match version {
+        // Where requests have streams of their own it is only this one.
+        http::Version::HTTP_2 => problem,
+        _ => problem.closing(),
+    }
 }
 
 /// The credential of `Authorization: Bearer T`, or of Jupyter's spelling `token T`.

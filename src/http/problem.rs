@@ -4,43 +4,70 @@ use axum::{
     Json,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header::WWW_AUTHENTICATE};
-use serde_json::json;
+use http::{
+    HeaderValue, StatusCode,
+    header::{CONNECTION, WWW_AUTHENTICATE},
+};
+use serde_json::{Value, json};
+
+/// The code that clients of MCP know for "not authorised".
+const UNAUTHORIZED: i32 = -32001;
 
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
-    error: &'static str,
-    message: String,
-    challenge: Option<String>,
+    body: Value,
+    challenge: Option<&'static str>,
+    closes: bool,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
+        let message: String = message.into();
         Self {
             status,
-            error,
-            message: message.into(),
+            body: json!({ "error": error, "message": message }),
             challenge: None,
+            closes: false,
         }
     }
 
-    pub(super) fn unauthorized(message: impl Into<String>, challenge: String) -> Self {
+    /// A refusal in the form in which MCP clients show what they are told. The request was not read, so it has no id.
+    pub(super) fn unauthorized(message: &str, challenge: &'static str) -> Self {
+        let error = json!({ "code": UNAUTHORIZED, "message": message });
         Self {
             status: StatusCode::UNAUTHORIZED,
-            error: "unauthorized",
-            message: message.into(),
+            body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
             challenge: Some(challenge),
+            closes: false,
         }
+    }
+
+    /// A refusal in the form in which OAuth clients show what they are told.
+    pub(super) fn oauth(message: &str) -> Self {
+        Self {
+            status: StatusCode::NOT_FOUND,
+            body: json!({ "error": "not_found", "error_description": message }),
+            challenge: None,
+            closes: false,
+        }
+    }
+
+    /// The same, after which the connection is closed.
+    pub(super) fn closing(self) -> Self {
+        Self { closes: true, ..self }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Json(json!({ "error": self.error, "message": self.message }));
-        let mut response = (self.status, body).into_response();
-        if let Some(Ok(challenge)) = self.challenge.map(HeaderValue::try_from) {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        let mut response = (self.status, Json(self.body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if self.closes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

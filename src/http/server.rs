@@ -1,17 +1,19 @@
 //! Sockets: accepting connections, and letting go of them without failing anybody.
 
-use std::time::Duration;
+use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
-use hyper::body::Incoming;
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
-    service::TowerToHyperService,
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::timeout,
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::{
     sync::CancellationToken,
@@ -19,9 +21,8 @@ use tokio_util::{
 };
 use tower::ServiceExt;
 
-/// A client that has not sent its headers by then is slow on purpose, or has nothing more to send. Load balancers keep
-/// idle connections for a minute; one that were closed here first would cost a call that is sent at that moment.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
+use super::connections::{ClientConnection, CloseReason, ConnectionTable, CountedBody, ObservedStream, Place};
+
 /// What hyper may buffer of one connection; larger headers are answered with 431.
 const MAX_BUFFER: usize = 128 * 1024;
 /// Accepting fails when the process is out of file descriptors; trying at once again would spin.
@@ -112,14 +113,22 @@ fn patience(deadline: Duration) -> Duration {
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
 /// it still answers: readiness says that it is leaving, and no call fails that came a moment too late.
-pub async fn serve(listener: TcpListener, router: Router, drain: Drain) {
+pub async fn serve(listener: TcpListener, router: Router, connections: Arc<ConnectionTable>, drain: Drain) {
     let graceful = GracefulShutdown::new();
+    let (tasks, gone) = (TaskTracker::new(), CancellationToken::new());
     let accepting = async {
         while let Some(accepted) = drain.stop.run_until_cancelled(listener.accept()).await {
             match accepted {
-                Ok((stream, _)) => drop(tokio::spawn(connection(stream, router.clone(), graceful.watcher()))),
+                Ok((stream, client)) => match connections.admit(client.ip()) {
+                    Ok(place) => {
+                        let connection = connection(stream, router.clone(), place, graceful.watcher());
+                        drop(tasks.spawn(gone.clone().run_until_cancelled_owned(connection)));
+                    }
+                    Err(_) => refuse(&stream),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
+                    connections.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -128,27 +137,70 @@ pub async fn serve(listener: TcpListener, router: Router, drain: Drain) {
     tokio::join!(accepting, drain.finished());
     drop(listener);
     let _ = timeout(CLOSE_TIMEOUT, graceful.shutdown()).await;
+    gone.cancel();
+    tasks.close();
+    tasks.wait().await;
 }
 
-async fn connection(stream: TcpStream, router: Router, watcher: hyper_util::server::graceful::Watcher) {
+/// Says what can be said without waiting for a client, of whom there are too many.
+fn refuse(stream: &TcpStream) {
+    const ANSWER: &[u8] =
+        b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let _ = stream.try_write(ANSWER);
+}
+
+/// Answers what comes over a connection, as long as its client takes no more time than it has and nobody else needs its
+/// place more.
+async fn connection(stream: TcpStream, router: Router, place: Place, watcher: Watcher) {
     // Small answers must not wait for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY cannot be set");
     }
-    let service =
-        TowerToHyperService::new(router.map_request(|request: http::Request<Incoming>| request.map(Body::new)));
+    let client = Arc::clone(place.connection());
+    let timeouts = *client.timeouts();
+    let stream = ObservedStream::new(stream, Arc::clone(&client));
+    let answering = Arc::clone(&client);
+    let service = service_fn(move |request| answer(request, router.clone(), &answering));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        // The table's own times tell a connection without a request from one between two of them.
+        .header_read_timeout(None)
         .max_buf_size(MAX_BUFFER)
         .http2()
         .timer(TokioTimer::new())
+        .keep_alive_interval(timeouts.ping_interval)
+        .keep_alive_timeout(timeouts.ping)
         .max_header_list_size(u32::try_from(MAX_BUFFER).unwrap_or(u32::MAX));
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended early");
+    let mut timer = pin!(sleep_until(Instant::now() + timeouts.first_byte));
+    let closed = tokio::select! {
+        biased;
+        ended = watcher.watch(connection) => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            return;
+        }
+        () = client.evicted() => CloseReason::Evicted,
+        reason = poll_fn(|context| client.poll_expired(timer.as_mut(), context)) => reason,
+    };
+    tracing::debug!(reason = closed.as_str(), "a connection was closed");
+    place.closed(closed);
+}
+
+/// Answers a request, which the connection counts until the last byte of the answer.
+fn answer(
+    mut request: http::Request<Incoming>,
+    router: Router,
+    connection: &Arc<ClientConnection>,
+) -> impl Future<Output = Result<http::Response<CountedBody>, Infallible>> + use<> {
+    let answering = connection.begin(request.version());
+    request.extensions_mut().insert(Arc::clone(connection));
+    async move {
+        let Ok(response) = router.oneshot(request.map(Body::new)).await;
+        Ok(response.map(|body| CountedBody { body, answering }))
     }
 }
 

@@ -9,14 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get},
 };
-use http::{StatusCode, header::CONTENT_TYPE};
+use http::{StatusCode, Uri, header::CONTENT_TYPE};
 use rmcp::ServerHandler;
 use tower::layer::layer_fn;
 
 use super::{
     Edge, OriginPolicy,
     guard::{Guard, check_origin},
-    health, mcp_route, metadata,
+    health, mcp_route,
     problem::Problem,
 };
 use crate::telemetry::Metrics;
@@ -25,16 +25,9 @@ use crate::telemetry::Metrics;
 pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
+        .route("/mcp/", any(mcp_route::handle::<H>))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz::<H>))
-        .route(
-            "/.well-known/oauth-protected-resource",
-            get(metadata::protected_resource::<H>),
-        )
-        .route(
-            "/.well-known/oauth-protected-resource/mcp",
-            get(metadata::protected_resource::<H>),
-        )
         .fallback(not_found);
     if edge.config.serve_metrics {
         let metrics = edge.metrics.clone();
@@ -81,7 +74,31 @@ async fn render_metrics(State(metrics): State<Metrics>) -> Response {
     }
 }
 
-async fn not_found() -> Problem {
+/// Where clients look for an authorization server, below the root or below `/mcp`, and what they then ask of it.
+const OAUTH_DOCUMENTS: [&str; 3] = [
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/openid-configuration",
+];
+const OAUTH_ENDPOINTS: [&str; 3] = ["/register", "/authorize", "/token"];
+
+/// Clients that are refused look for a way to log in, and show people what they are told there.
+fn is_oauth(path: &str) -> bool {
+    let path = path.strip_prefix("/mcp").unwrap_or(path).trim_end_matches('/');
+    let is_below = |document: &&str| {
+        let rest = path.strip_prefix(*document);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    OAUTH_ENDPOINTS.contains(&path) || OAUTH_DOCUMENTS.iter().any(is_below)
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    if is_oauth(uri.path()) {
+        return Problem::oauth(
+            "this gateway has no authorization server and nothing to log in to; configure the client to send the header \
+             `Authorization: Bearer <token>` with a token of this gateway",
+        );
+    }
     Problem::new(
         StatusCode::NOT_FOUND,
         "not_found",

@@ -2,8 +2,8 @@
 
 use std::{
     fmt,
-    sync::Arc,
     sync::atomic::{AtomicBool, Ordering},
+    sync::{Arc, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -14,28 +14,36 @@ use reqwest::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OnceCell, Semaphore};
 use url::{Host, Url};
 
 use super::{
     JupyterError, NotebookSession,
     kernels::MAX_STARTS,
-    room::{Lobby, Lookout, Turns},
+    limits::MAX_ANSWER_BYTES,
+    room::{Lobby, Lookout, ReadDocuments, Turns},
     sessions::Starting,
 };
 use crate::{
     config::{Secret, ServerConfig},
     telemetry::{Metrics, current_traceparent},
-    types::DocPath,
+    types::{DocPath, is_shallow_json},
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
 const MAX_MESSAGE_CHARS: usize = 300;
+/// Beside the message there may be a traceback.
+const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
+const MEGABYTE: usize = 1024 * 1024;
 
 pub struct JupyterServer {
     name: String,
     /// Ends with a slash.
     url: Url,
+    /// How people reach it, if that is another way.
+    public_url: Option<Url>,
+    /// Whether it serves JupyterLab, once that was seen.
+    pub(super) has_lab: OnceCell<bool>,
     http: reqwest::Client,
     authorization: Option<HeaderValue>,
     /// An agent gave its URL and token; no operator configured it.
@@ -54,12 +62,16 @@ pub struct JupyterServer {
     pub(super) creating: DashSet<DocPath>,
     /// Kernels that the gateway itself started for notebooks.
     pub(super) started: DashSet<String>,
+    /// When somebody else last started one.
+    kernels_changed: std::sync::Mutex<Option<Instant>>,
     /// Where agents are listed as online.
     pub(super) lobby: Lobby,
     /// How its rooms see to it that their documents are in their places.
     pub(super) lookout: Lookout,
     /// Which of them sends changes.
     pub(super) turns: Arc<Turns>,
+    /// What principals read of its documents.
+    pub(super) read_documents: ReadDocuments,
 }
 
 impl JupyterServer {
@@ -84,6 +96,8 @@ impl JupyterServer {
         Ok(Self {
             name: config.name.clone(),
             url: config.url.clone(),
+            public_url: config.public_url.clone(),
+            has_lab: OnceCell::new(),
             http,
             authorization,
             is_by_url: false,
@@ -95,9 +109,11 @@ impl JupyterServer {
             recent_sessions: Mutex::new(None),
             creating: DashSet::new(),
             started: DashSet::new(),
+            kernels_changed: std::sync::Mutex::default(),
             lobby: Lobby::default(),
             lookout: Lookout::default(),
             turns: Arc::default(),
+            read_documents: ReadDocuments::default(),
         })
     }
 
@@ -127,6 +143,20 @@ impl JupyterServer {
         self.url == *url && self.authorization == authorization(token)
     }
 
+    /// Notes that a kernel was started.
+    pub fn on_kernel_started(&self, kernel_id: &str) {
+        if !self.started.contains(kernel_id) {
+            let mut changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
+            *changed = Some(Instant::now());
+        }
+    }
+
+    /// How long ago somebody started a kernel, as far as the server told.
+    pub fn kernels_changed(&self) -> Option<Duration> {
+        let changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.map(|at| at.elapsed())
+    }
+
     /// Whether a notebook that has some of its cells may still be growing. A server does not say so, but whoever
     /// opens a notebook first sees it.
     pub(super) fn loads_progressively(&self) -> bool {
@@ -148,6 +178,20 @@ impl JupyterServer {
     /// The base URL as people write it, without a trailing slash.
     pub fn base_url(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
+    }
+
+    /// The base URL by which people reach it, without a trailing slash.
+    pub fn public_base_url(&self) -> &str {
+        self.public_url
+            .as_ref()
+            .unwrap_or(&self.url)
+            .as_str()
+            .trim_end_matches('/')
+    }
+
+    /// The URLs below which it is found, each with a slash at its end.
+    pub(super) fn bases(&self) -> impl Iterator<Item = &Url> {
+        std::iter::once(&self.url).chain(&self.public_url)
     }
 
     pub(super) fn request_timeout(&self) -> Duration {
@@ -176,14 +220,57 @@ impl JupyterServer {
         request: RequestBuilder,
         subject: &str,
     ) -> Result<T, JupyterError> {
-        let started = Instant::now();
+        self.json_within(MAX_ANSWER_BYTES, request, subject).await
+    }
+
+    /// The same, with an answer of so many bytes at most.
+    pub(super) async fn json_within<T: DeserializeOwned>(
+        &self,
+        limit: usize,
+        request: RequestBuilder,
+        subject: &str,
+    ) -> Result<T, JupyterError> {
         let response = self.send(request, subject).await?;
         let (status, what) = (response.status(), described(&response));
-        let body = response
-            .bytes()
-            .await
-            .map_err(|error| self.transport_error(&error, started))?;
+        let body = self.body(response, limit, subject).await?;
+        if !is_shallow_json(&body) {
+            return Err(JupyterError::TooDeep {
+                server: self.name.clone(),
+                path: subject.to_owned(),
+            });
+        }
         serde_json::from_slice(&body).map_err(|_| self.not_jupyter(status, what))
+    }
+
+    /// The body of an answer. One that is too large is given up as soon as that is known.
+    pub(super) async fn body(
+        &self,
+        mut response: Response,
+        limit: usize,
+        subject: &str,
+    ) -> Result<Vec<u8>, JupyterError> {
+        let started = Instant::now();
+        let too_large = || JupyterError::TooLarge {
+            server: self.name.clone(),
+            path: subject.to_owned(),
+            limit: limit / MEGABYTE,
+        };
+        let declared = response.content_length().unwrap_or_default();
+        if usize::try_from(declared).map_or(true, |declared| declared > limit) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport_error(&error, started))?
+        {
+            if body.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
     }
 
     /// Sends a request and makes every answer but success an error.
@@ -235,10 +322,14 @@ impl JupyterServer {
         if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
             return self.refused_token(status);
         }
-        let message = if is_json {
-            message_of(response).await
-        } else {
-            String::new()
+        let message = match is_json {
+            true => message_in(
+                &self
+                    .body(response, MAX_REFUSAL_BYTES, subject)
+                    .await
+                    .unwrap_or_default(),
+            ),
+            false => String::new(),
         };
         match status {
             // The same status also says that the file system forbids it, which no token can change.
@@ -277,7 +368,7 @@ impl JupyterServer {
         }
     }
 
-    fn transport_error(&self, error: &reqwest::Error, started: Instant) -> JupyterError {
+    pub(super) fn transport_error(&self, error: &reqwest::Error, started: Instant) -> JupyterError {
         if error.is_timeout() && !error.is_connect() {
             return self.timed_out(started.elapsed());
         }
@@ -338,8 +429,11 @@ fn described(response: &Response) -> &'static str {
     }
 }
 
-async fn message_of(response: Response) -> String {
-    let body: Value = response.json().await.unwrap_or_default();
+fn message_in(body: &[u8]) -> String {
+    let readable = Some(body).filter(|body| is_shallow_json(body));
+    let body: Value = readable
+        .and_then(|body| serde_json::from_slice(body).ok())
+        .unwrap_or_default();
     let message = body
         .get("message")
         .or_else(|| body.get("error"))

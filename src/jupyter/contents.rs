@@ -1,14 +1,18 @@
 //! Jupyter's contents API: documents and directories by path.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use dashmap::DashSet;
 use futures::{StreamExt, stream};
-use reqwest::Method;
+use reqwest::{Method, header::RANGE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{JupyterError, JupyterServer, room::RoomKind};
+use super::{
+    JupyterError, JupyterServer,
+    limits::{MAX_CONTENT_BYTES, MAX_DOCUMENT_BYTES},
+    room::RoomKind,
+};
 use crate::types::DocPath;
 
 /// How many directories of one server are read at once while a tree is walked.
@@ -36,6 +40,9 @@ pub struct Document {
     pub writable: bool,
     pub mimetype: Option<String>,
     pub format: Option<String>,
+    /// Where it was asked for.
+    #[serde(default)]
+    pub hash: Option<String>,
     #[serde(default)]
     content: Value,
 }
@@ -65,6 +72,25 @@ impl Document {
         humantime::parse_rfc3339_weak(self.last_modified.as_deref()?).ok()
     }
 
+    /// Whether it is too large to be handled as a whole, be it live or not.
+    pub fn is_large(&self) -> bool {
+        self.kind != DocumentKind::Directory && self.size.is_some_and(|size| size > MAX_DOCUMENT_BYTES)
+    }
+
+    /// Refuses one that is too large to be handled as a whole.
+    pub(super) fn require_size(&self, server: &str) -> Result<(), JupyterError> {
+        const MEGABYTE: u64 = 1024 * 1024;
+        match self.is_large() {
+            true => Err(JupyterError::LargeDocument {
+                server: server.to_owned(),
+                path: self.path.clone(),
+                megabytes: self.size.unwrap_or_default() / MEGABYTE,
+                limit: MAX_DOCUMENT_BYTES / MEGABYTE,
+            }),
+            false => Ok(()),
+        }
+    }
+
     pub fn into_content(self) -> Content {
         match (self.kind, self.content) {
             (DocumentKind::Notebook, notebook) => Content::Notebook(notebook),
@@ -88,8 +114,36 @@ impl JupyterServer {
         self.get_contents(path, &[("content", "0")]).await
     }
 
+    /// A document without its content, but with the hash of its file.
+    pub(super) async fn document_with_hash(&self, path: &DocPath) -> Result<Document, JupyterError> {
+        self.get_contents(path, &[("content", "0"), ("hash", "1")]).await
+    }
+
+    /// A document with its content, unless it is too large to be handled as a whole.
     pub async fn document_with_content(&self, path: &DocPath) -> Result<Document, JupyterError> {
+        self.document(path).await?.require_size(self.name())?;
         self.get_contents(path, &[("content", "1")]).await
+    }
+
+    /// The first bytes of a file of any size, as many as are asked for or as it has.
+    pub async fn beginning(&self, path: &DocPath, bytes: usize) -> Result<Vec<u8>, JupyterError> {
+        let started = Instant::now();
+        let request = self
+            .request(Method::GET, &format!("files/{}", path.to_url_path()))
+            .header(RANGE, format!("bytes=0-{}", bytes.saturating_sub(1)));
+        let mut response = self.send(request, path.as_str()).await?;
+        let mut beginning = Vec::new();
+        // A server that does not know of ranges sends all of it, which is then given up.
+        while beginning.len() < bytes
+            && let Some(chunk) = response
+                .chunk()
+                .await
+                .map_err(|error| self.transport_error(&error, started))?
+        {
+            beginning.extend_from_slice(&chunk);
+        }
+        beginning.truncate(bytes);
+        Ok(beginning)
     }
 
     /// The entries of a directory; a file is an error that says so.
@@ -177,9 +231,11 @@ impl JupyterServer {
 
     /// Copies a file byte for byte. Jupyter's own copy picks the name itself and rewrites notebooks.
     pub async fn copy(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {
-        if self.document(from).await?.kind == DocumentKind::Directory {
+        let original = self.document(from).await?;
+        if original.kind == DocumentKind::Directory {
             return Err(self.refused(400, format!("{from:?} is a directory; copy its files one by one")));
         }
+        original.require_size(self.name())?;
         let bytes = self
             .get_contents(from, &[("content", "1"), ("type", "file"), ("format", "base64")])
             .await?;
@@ -191,7 +247,7 @@ impl JupyterServer {
 
     async fn get_contents(&self, path: &DocPath, query: &[(&str, &str)]) -> Result<Document, JupyterError> {
         let request = self.request(Method::GET, &contents_url(path)).query(query);
-        self.json(request, path.as_str()).await
+        self.json_within(MAX_CONTENT_BYTES, request, path.as_str()).await
     }
 
     /// Writes a file, whatever is there. Never for a document that may be open in a room.

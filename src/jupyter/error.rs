@@ -1,6 +1,9 @@
 //! What can go wrong with a Jupyter server, in words that tell the caller or the operator what to check.
 
-use crate::error::{ClientError, ErrorKind};
+use crate::{
+    error::{ClientError, ErrorKind},
+    types::MAX_NESTING,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JupyterError {
@@ -44,6 +47,23 @@ pub enum JupyterError {
         name: String,
         available: String,
     },
+    #[error(
+        "{path:?} on Jupyter server `{server}` has values that are nested more than {MAX_NESTING} levels deep, which the gateway does not read; have the file repaired or replaced"
+    )]
+    TooDeep { server: String, path: String },
+    #[error(
+        "what Jupyter server `{server}` answers about {path:?} is larger than {limit} MB, which is as much as the gateway takes at once; code that runs can read it in parts"
+    )]
+    TooLarge { server: String, path: String, limit: usize },
+    #[error(
+        "{path:?} on Jupyter server `{server}` has {megabytes} MB, and documents of more than {limit} MB are not opened; the beginning of a text file can be read all the same, and code that runs can read any part of any file"
+    )]
+    LargeDocument {
+        server: String,
+        path: String,
+        megabytes: u64,
+        limit: u64,
+    },
     #[error("Jupyter server `{server}` refused this (HTTP {status}): {message}")]
     Refused {
         server: String,
@@ -75,6 +95,7 @@ impl ClientError for JupyterError {
             | Self::NoCollaboration { .. } => ErrorKind::Upstream,
             Self::NotFound { .. } | Self::NoKernel { .. } => ErrorKind::NotFound,
             Self::UnknownKernelspec { .. } => ErrorKind::InvalidArgument,
+            Self::TooDeep { .. } | Self::TooLarge { .. } | Self::LargeDocument { .. } => ErrorKind::Limit,
             Self::Exists { .. } => ErrorKind::Conflict,
             Self::Refused { status, .. } => match status {
                 0..500 => ErrorKind::InvalidArgument,

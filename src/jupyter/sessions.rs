@@ -15,8 +15,11 @@ use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::types::DocPath;
 
 const SESSIONS: &str = "api/sessions";
+/// Begins the paths of sessions that belong to no document. No directory need have this name: Jupyter starts the kernel of a
+/// path that does not exist in the nearest directory above it.
+const PRIVATE: &str = "jupyter-mcp-gateway/";
 /// How long a look at the sessions serves those who only make sure.
-const SESSIONS_FRESH: Duration = Duration::from_secs(1);
+pub const SESSIONS_FRESH: Duration = Duration::from_secs(1);
 
 /// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
 /// start a kernel for each that asks while the first one starts.
@@ -37,6 +40,11 @@ impl NotebookSession {
         // JupyterLab marks shared documents of older versions with a drive.
         let spelled = self.path.strip_prefix("RTC:").unwrap_or(&self.path);
         DocPath::parse(spelled).ok()
+    }
+
+    /// Whether it is that of a kernel which a gateway started for an agent, and not for a document.
+    pub fn is_private(&self) -> bool {
+        self.path.starts_with(PRIVATE)
     }
 
     pub fn is_of(&self, path: &DocPath) -> bool {
@@ -68,7 +76,8 @@ impl JupyterServer {
     )]
     pub async fn recent_session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
         let mut recent = self.recent_sessions.lock().await;
-        let is_fresh = |(looked, _): &(Instant, Vec<NotebookSession>)| looked.elapsed() < SESSIONS_FRESH;
+        let changed = self.kernels_changed().unwrap_or(Duration::MAX);
+        let is_fresh = |(looked, _): &(Instant, Vec<NotebookSession>)| looked.elapsed() < SESSIONS_FRESH.min(changed);
         if !recent.as_ref().is_some_and(is_fresh) {
             *recent = Some((Instant::now(), self.sessions().await?));
         }
@@ -122,6 +131,63 @@ impl JupyterServer {
             }
             _ => Ok(started),
         }
+    }
+
+    /// Starts a kernel that belongs to no document, in the server's root, with a session by whose name people find it among
+    /// what runs.
+    pub async fn start_private_session(
+        &self,
+        name: &str,
+        kernel_name: Option<&str>,
+    ) -> Result<NotebookSession, JupyterError> {
+        let plain: String = name
+            .chars()
+            .map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' })
+            .collect();
+        let path = format!("{PRIVATE}{plain}-{}", uuid::Uuid::new_v4());
+        let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
+        let body = json!({ "path": path, "name": name, "type": "console", "kernel": kernel });
+        let request = self.patient(self.request(Method::POST, SESSIONS).json(&body));
+        match self.start(request, SESSIONS).await {
+            Err(error) => Err(self.explain_start(error, kernel_name).await),
+            started => started,
+        }
+    }
+
+    /// Whether the gateway itself started a kernel for a notebook.
+    fn has_started(&self, kernel_id: &str) -> bool {
+        self.started.contains(kernel_id)
+    }
+
+    /// Ends a kernel that the gateway started for a notebook which has another one now, unless somebody uses it.
+    pub async fn retire_kernel(&self, kernel_id: &str, path: &DocPath) {
+        if !self.has_started(kernel_id) {
+            return;
+        }
+        match self.shut_down_unused(kernel_id, path).await {
+            Ok(true) => {
+                tracing::info!(%path, kernel = kernel_id, "a kernel that is not the notebook's any more was shut down");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, %path, "a kernel that is not the notebook's any more stays"),
+        }
+    }
+
+    async fn shut_down_unused(&self, kernel_id: &str, path: &DocPath) -> Result<bool, JupyterError> {
+        let Some(kernel) = self.kernel(kernel_id).await? else {
+            return Ok(false);
+        };
+        let sessions = self.sessions().await?;
+        let is_shared = sessions
+            .iter()
+            .any(|session| session.kernel.id == kernel_id && !session.is_of(path));
+        // One connection is the gateway's own.
+        let is_heard = kernel.connections.is_some_and(|connections| connections > 1);
+        if is_shared || is_heard || kernel.execution_state == "busy" {
+            return Ok(false);
+        }
+        self.shutdown_kernel(kernel_id).await?;
+        Ok(true)
     }
 
     /// Gives a session a new kernel and ends its old one.

@@ -20,10 +20,8 @@ use tokio_tungstenite::{
     tungstenite::{self, ClientRequestBuilder, error::ProtocolError, protocol::WebSocketConfig},
 };
 
-use super::{JupyterError, JupyterServer};
+use super::{JupyterError, JupyterServer, limits::MAX_FRAME_BYTES};
 
-/// The server sends a whole notebook in one frame and accepts as much.
-const MAX_MESSAGE_BYTES: usize = 1 << 30;
 /// So much is read at once. Nearly all messages are far smaller, every read fills all of it with zeros first, and each
 /// socket keeps it.
 const READ_BYTES: usize = 16 * 1024;
@@ -97,8 +95,8 @@ impl JupyterServer {
         }
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
-            .max_message_size(Some(MAX_MESSAGE_BYTES))
-            .max_frame_size(Some(MAX_MESSAGE_BYTES));
+            .max_message_size(Some(MAX_FRAME_BYTES))
+            .max_frame_size(Some(MAX_FRAME_BYTES));
         match client_async_with_config(request, connection, Some(config)).await {
             Ok((socket, _)) => Ok(Some(socket)),
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => Ok(None),

@@ -64,7 +64,7 @@ pub fn locate_notebook<'a>(
     }
     Ok(NotebookUrl {
         server: server.name(),
-        base_url: server.base_url(),
+        base_url: server.public_base_url(),
         path,
     })
 }
@@ -129,12 +129,15 @@ fn owner<'a, 'b>(
     servers: impl IntoIterator<Item = &'a JupyterServer>,
 ) -> Result<(&'a JupyterServer, &'b str), UrlError> {
     let mut best: Option<(&'a JupyterServer, &'b str)> = None;
+    let mut longest = 0;
     let mut configured = Vec::new();
     for server in servers {
-        configured.push(format!("{} ({})", server.name(), server.base_url()));
-        let longest = best.map_or(0, |(server, _)| server.url().path().len());
-        if let Some(rest) = path_below(url, server.url()).filter(|_| server.url().path().len() > longest) {
-            best = Some((server, rest));
+        configured.push(format!("{} ({})", server.name(), server.public_base_url()));
+        for base in server.bases() {
+            if let Some(rest) = path_below(url, base).filter(|_| base.path().len() > longest) {
+                longest = base.path().len();
+                best = Some((server, rest));
+            }
         }
     }
     best.ok_or_else(|| UrlError::Foreign {
@@ -149,7 +152,20 @@ fn path_below<'a>(url: &'a Url, base: &Url) -> Option<&'a str> {
     if !same_port || !same_host(url, base) {
         return None;
     }
-    url.path().strip_prefix(base.path())
+    below(url.path(), base.path())
+}
+
+/// What follows a base in a path. A character that may be escaped or not, as `@` may, is the same either way.
+fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
+    let mut rest = path;
+    for segment in base.trim_end_matches('/').split('/') {
+        let (first, others) = rest.split_once('/')?;
+        if !percent_decode_str(first).eq(percent_decode_str(segment)) {
+            return None;
+        }
+        rest = others;
+    }
+    Some(rest)
 }
 
 /// Hosts are compared by name, and all names of this machine's loopback are one.
@@ -192,6 +208,21 @@ fn without_workspace(rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_base_has_two_spellings() {
+        for (path, base, rest) in [
+            ("/user/ana@x/lab", "/user/ana%40x/", Some("lab")),
+            ("/user/ana%40x/lab/a%20b", "/user/ana@x/", Some("lab/a%20b")),
+            ("/user/ana%40x/", "/user/ana%40x/", Some("")),
+            ("/lab/tree", "/", Some("lab/tree")),
+            ("/user/ana", "/user/ana/", None),
+            ("/user/ana@y/lab", "/user/ana@x/", None),
+            ("/user%2fana/lab", "/user/ana/", None),
+        ] {
+            assert_eq!(below(path, base), rest, "{path} {base}");
+        }
+    }
 
     #[test]
     fn only_what_is_below_an_allowed_url_is_allowed() {

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::Value;
 
 use super::{Caller, identity::names};
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
 pub struct Catalogue {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
+    route_headers: bool,
 }
 
 struct Entry {
@@ -46,11 +48,12 @@ pub(super) enum Refusal {
 }
 
 impl Catalogue {
-    pub fn new() -> Self {
+    /// Builds the catalogue; with `route_headers`, clients repeat as headers by which an ingress can route.
+    pub fn new(route_headers: bool) -> Self {
         let entries: Vec<Entry> = catalogue()
             .into_iter()
             .map(|definition| Entry {
-                tool: describe(&definition),
+                tool: describe(&definition, route_headers),
                 definition,
             })
             .collect();
@@ -63,7 +66,11 @@ impl Catalogue {
                 names.map(move |name| (*name, index))
             })
             .collect();
-        Self { entries, by_name }
+        Self {
+            entries,
+            by_name,
+            route_headers,
+        }
     }
 
     /// The tools that a caller may use and has selected. To one that may only read, none of them is more than reading.
@@ -87,11 +94,12 @@ impl Catalogue {
         let definition = self
             .definition(name)
             .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
-        if !offers(caller, definition) && !answers(caller, definition) {
-            return Err(not_among(caller, name, definition));
-        }
+        // First of all: selecting its toolset would not help.
         if caller.is_readonly() && definition.permission != Permission::Read {
             return Err(Refusal::ReadOnly { tool: name.to_owned() });
+        }
+        if !offers(caller, definition) {
+            return Err(not_among(caller, name, definition));
         }
         Ok(definition)
     }
@@ -99,6 +107,11 @@ impl Catalogue {
     /// The name itself, if it is a tool's.
     pub(super) fn known_name(&self, name: &str) -> Option<&'static str> {
         self.definition(name).map(|definition| definition.name)
+    }
+
+    /// Whether calls repeat `server` and `path` as headers.
+    pub(super) fn has_route_headers(&self) -> bool {
+        self.route_headers
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<Tool> {
@@ -115,23 +128,12 @@ impl Catalogue {
     }
 }
 
-impl Default for Catalogue {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
-    offers(caller, definition) && caller.may(definition.permission)
+    offers(caller, definition) && definition.permissions().all(|needed| caller.may(needed))
 }
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {
     definition.toolsets.iter().any(|toolset| caller.has_toolset(*toolset))
-}
-
-/// Whether the tool can be called although what the caller selected does not list it.
-fn answers(caller: &Caller, definition: &ToolDefinition) -> bool {
-    definition.answers_in.iter().any(|toolset| caller.has_toolset(*toolset))
 }
 
 /// Advises to select a toolset only where selecting it would help.
@@ -152,11 +154,19 @@ fn not_among(caller: &Caller, name: &str, definition: &ToolDefinition) -> Refusa
     }
 }
 
-fn describe(definition: &ToolDefinition) -> Tool {
+fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {
+    let mut input_schema = definition.input_schema.clone();
+    if let Some(Value::Object(properties)) = input_schema.get_mut("properties").filter(|_| route_headers) {
+        for (name, header) in [("server", "Server"), ("path", "Path")] {
+            if let Some(Value::Object(property)) = properties.get_mut(name) {
+                property.insert("x-mcp-header".to_owned(), header.into());
+            }
+        }
+    }
     Tool::new(
         definition.name,
         Cow::Borrowed(definition.description),
-        Arc::new(definition.input_schema.clone()),
+        Arc::new(input_schema),
     )
     .with_raw_output_schema(Arc::new(definition.output_schema.clone()))
     .with_annotations(annotations(definition.effect))

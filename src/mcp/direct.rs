@@ -30,6 +30,9 @@ pub trait Direct: Send + Sync {
     /// Whether a caller's call can be answered so.
     fn takes(&self, params: &CallToolRequestParams, caller: &Caller) -> bool;
 
+    /// Whether calls repeat some of their arguments as headers.
+    fn has_route_headers(&self) -> bool;
+
     /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
     fn only_reads(&self, tool: &str) -> bool;
 
@@ -171,7 +174,7 @@ fn plain_modern(direct: &Arc<dyn Direct>, parts: &Parts, body: &[u8]) -> Option<
         && meta.protocol_version().as_ref() == Some(&version)
         && meta.missing_required_keys(&version).is_empty()
         && meta.get_progress_token().is_none()
-        && is_repeated(&parts.headers, params.arguments.as_ref())
+        && (!direct.has_route_headers() || is_repeated(&parts.headers, params.arguments.as_ref()))
         && direct.takes(params, parts.extensions.get()?);
     is_plain.then_some(call)
 }

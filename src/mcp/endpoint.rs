@@ -5,7 +5,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_TYPE},
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use rmcp::{
@@ -98,7 +98,8 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// Answers one request of an authenticated principal.
-    pub async fn handle(&self, request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+    pub async fn handle(&self, mut request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+        spell_out_accept(&mut request);
         let is_modern = is_modern(request.headers());
         let envelope = match *request.method() {
             Method::POST => match envelope::inspect(body, self.max_json_depth, is_modern) {
@@ -165,6 +166,25 @@ fn is_modern(headers: &HeaderMap) -> bool {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The library wants to see by name what it answers with; a client that takes anything means that too.
+fn spell_out_accept(request: &mut Request<Full<Bytes>>) {
+    let (wildcards, meant): (&[&str], &'static str) = match *request.method() {
+        Method::POST => (&["*/*", "application/*"], "application/json, text/event-stream"),
+        Method::GET => (&["*/*", "text/*"], "text/event-stream"),
+        _ => return,
+    };
+    let mut accepted = request.headers().get_all(ACCEPT).iter().peekable();
+    let is_open = accepted.peek().is_none()
+        || accepted.any(|value| {
+            let ranges = value.to_str().unwrap_or_default().split(',');
+            let mut ranges = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
+            ranges.any(|range| wildcards.contains(&range))
+        });
+    if is_open {
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(meant));
+    }
 }
 
 /// The library says "accepted" where clients expect to hear that it is done.

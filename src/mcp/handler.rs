@@ -33,12 +33,13 @@ use super::{
 use crate::{
     resources::View,
     telemetry::Metrics,
-    tools::{Call, Effect, Input, Output, Resumption, Services, answer_execution, cancel_execution},
+    tools::{Call, Effect, Input, Output, Resumption, Services, answer_execution, cancel_execution, find_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
-    Tools take an optional `server`; list_servers shows which there are. Paths are relative to a server's root. \
-    A failed call says what to do next.";
+    Paths are relative to a server's root. A failed call says what to do next.";
+const SERVERS: &str = " Tools take an optional `server`; list_servers shows which there are.";
+const READ_ONLY: &str = " This connection is read-only: tools that change something are not listed.";
 
 /// Lists change only with the gateway's version and the caller's token.
 const LIST_TTL_MS: u64 = 60_000;
@@ -107,13 +108,15 @@ impl GatewayHandler {
         };
         let mut call = caller.call(&self.services, Arc::new(client));
         if let Some(state) = request.request_state {
+            // The client got it from here; one that is not known was changed on the way.
+            if let Err(error) = find_execution(&call, &state).await {
+                let why = format!("`params.requestState` is not one that this server gave you: {error}");
+                return Err(ErrorData::invalid_params(why, None));
+            }
             call = call.resuming(client::resumption(state, request.input_responses.as_ref()));
         }
         let arguments = request.arguments.unwrap_or_default();
-        let made_by = (runs && knows_tasks(context)).then(|| TaskCall {
-            tool: definition.name,
-            arguments: arguments.clone(),
-        });
+        let made_by = (runs && knows_tasks(context)).then(|| TaskCall::new(definition.name, &arguments));
         let result = definition.call(call.clone(), arguments).await;
         if let Ok(Output { open: Some(open), .. }) = &result {
             if let Some(made_by) = made_by {
@@ -132,6 +135,13 @@ impl GatewayHandler {
             .into())
     }
 
+    /// What a model is told before anything else; it names only tools that are listed.
+    fn instructions(&self, caller: &Caller) -> String {
+        let servers = self.catalogue.is_visible("list_servers", caller).then_some(SERVERS);
+        let read_only = caller.is_readonly().then_some(READ_ONLY);
+        [Some(INSTRUCTIONS), servers, read_only].into_iter().flatten().collect()
+    }
+
     /// What a request about a task works with.
     fn task_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
         let client = McpClient::passive(context);
@@ -144,7 +154,7 @@ impl GatewayHandler {
             tool: "get_execution",
             arguments: JsonObject::from_iter([("execution_id".to_owned(), id.into())]),
         };
-        let TaskCall { tool, arguments } = self.tasks.of(id).unwrap_or_else(by_id);
+        let TaskCall { tool, arguments } = self.tasks.of(call, id).unwrap_or_else(by_id);
         let Some(definition) = self.catalogue.definition(tool) else {
             return Answer::failure("the tool behind this task does not exist").into_result();
         };
@@ -167,9 +177,7 @@ impl ServerHandler for GatewayHandler {
             .enable_tools()
             .enable_tasks()
             .build();
-        ServerConfig::new(capabilities)
-            .with_server_info(server_info())
-            .with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
     async fn initialize(
@@ -179,7 +187,9 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<InitializeResult, ErrorData> {
         observe(&self.metrics, "initialize", Target::Nothing, &context, async {
             context.peer.set_peer_info(request.clone());
-            self.negotiate_initialize(&request)
+            let mut result = self.negotiate_initialize(&request)?;
+            result.instructions = Some(self.instructions(caller(&context.extensions)?));
+            Ok(result)
         })
         .await
     }
@@ -187,7 +197,9 @@ impl ServerHandler for GatewayHandler {
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         observe(&self.metrics, "server/discover", Target::Nothing, &context, async {
-            Ok(DiscoverResult::from_server_info(versions, self.get_info()))
+            let instructions = self.instructions(caller(&context.extensions)?);
+            let info = self.get_info().with_instructions(instructions);
+            Ok(DiscoverResult::from_server_info(versions, info))
         })
         .await
     }
@@ -273,8 +285,11 @@ impl ServerHandler for GatewayHandler {
         .await
     }
 
+    /// The tool by whose schema rmcp checks a call's headers. Who may not call it is told that instead.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.catalogue.tool(name)
+        let caller = self.caller.as_ref();
+        let is_callable = caller.is_none_or(|caller| self.catalogue.is_visible(name, caller));
+        self.catalogue.tool(name).filter(|_| is_callable)
     }
 
     async fn list_resources(

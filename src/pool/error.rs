@@ -24,6 +24,11 @@ impl PoolError {
         }
     }
 
+    /// Whether the document breaks a limit.
+    pub fn is_excess(&self) -> bool {
+        matches!(self, Self::Room(error) if error.is_excess())
+    }
+
     /// Whether there is no such document.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Room(RoomError::Jupyter(JupyterError::NotFound { .. })))

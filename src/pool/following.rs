@@ -1,4 +1,4 @@
-//! Following what a server tells of its files, for as long as some of them are open.
+//! Following what a server tells of its files and kernels, for as long as some of them are open.
 
 use std::{
     sync::{Arc, Weak},
@@ -8,7 +8,7 @@ use std::{
 use tokio::time::timeout;
 
 use super::Pool;
-use crate::jupyter::{FileEvent, JupyterServer};
+use crate::jupyter::{JupyterServer, ServerEvent};
 
 /// How long a server's events are followed before it is checked whether anybody still needs them.
 const FEED_PATIENCE: Duration = Duration::from_secs(30);
@@ -24,9 +24,10 @@ pub(super) async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: A
                     break;
                 };
                 match event {
-                    Ok(Some(FileEvent::Renamed { from, to })) => pool.renamed(&name, &from, &to),
-                    Ok(Some(FileEvent::Deleted { path })) => pool.deleted(&name, &path).await,
-                    Ok(Some(FileEvent::Overwritten { path })) => pool.overwritten(&name, &path),
+                    Ok(Some(ServerEvent::Renamed { from, to })) => pool.renamed(&name, &from, &to),
+                    Ok(Some(ServerEvent::Deleted { path })) => pool.deleted(&name, &path).await,
+                    Ok(Some(ServerEvent::Overwritten { path })) => pool.overwritten(&name, &path),
+                    Ok(Some(ServerEvent::KernelStarted { kernel_id })) => server.on_kernel_started(&kernel_id),
                     Ok(None) => break,
                     // Nothing happened for a while, which is as good a moment as any to see if it still matters.
                     Err(_) => {}

@@ -11,6 +11,7 @@ use crate::{
 
 /// The cells of one moment, and the language they are in.
 pub(super) struct Cells {
+    pub(super) revision: String,
     pub(super) language: String,
     pub(super) cells: Vec<Cell>,
     /// Of the cells as files, in their order.
@@ -36,12 +37,17 @@ impl Cells {
             .room
             .cells(|order| Ok::<_, std::convert::Infallible>((0..order.count()).collect()));
         let cells = looked.cells.into_iter().map(|(_, cell)| cell).collect();
-        Self::new(language(&opened.room.metadata()), cells)
+        Self::new(looked.revision, language(&opened.room.metadata()), cells)
     }
 
-    fn new(language: String, cells: Vec<Cell>) -> Self {
+    fn new(revision: String, language: String, cells: Vec<Cell>) -> Self {
         let names = file_names(&cells.iter().map(nameable).collect::<Vec<_>>(), &language);
-        Self { language, cells, names }
+        Self {
+            revision,
+            language,
+            cells,
+            names,
+        }
     }
 
     pub(super) fn position(&self, id: &str) -> Option<usize> {

@@ -53,7 +53,7 @@ impl View {
     pub(super) async fn read_execution(&self, opened: &Opened, id: &str) -> Result<Read, ResourceError> {
         let owner = Owner::of(&self.principal);
         let snapshot = match self.engine.live(&owner, id) {
-            Some(execution) => execution.snapshot(),
+            Some(execution) => self.engine.snapshot(&owner, &execution),
             None => match self.engine.ended(&owner, id).await {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Err(ResourceError::EXECUTION),
                 found => found?,

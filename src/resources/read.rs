@@ -11,7 +11,10 @@ use super::{
     sanitize::sanitized_notebook,
 };
 use crate::{
-    jupyter::NewDocument,
+    jupyter::{
+        NewDocument,
+        room::{Activity, Shown},
+    },
     pool::OpenRoom,
     srcbook::{render, template},
 };
@@ -72,6 +75,8 @@ impl View {
     async fn read_part(&self, opened: Opened, part: &Part) -> Result<Read, ResourceError> {
         // What is in memory while the line is down may be old.
         opened.room.connected().await?;
+        let reader = &self.principal;
+        opened.room.shows(&reader.id, &reader.name, Activity::Reading);
         let ran = self.ran().await;
         let described = NotebookMetadata::of(&opened.open, ran.as_ref());
         let cells = Cells::of(&opened);
@@ -80,6 +85,7 @@ impl View {
             Part::CellFile(name) => cells.position_of_file(name),
             _ => None,
         };
+        self.record_shown(&opened, &cells, part, position);
         match part {
             Part::Cell(_) | Part::CellFile(_) => {
                 Ok(read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described))
@@ -106,6 +112,26 @@ impl View {
             }
             Part::Execution(id) => self.read_execution(&opened, id).await,
         }
+    }
+}
+
+impl View {
+    /// Notes which sources the principal is shown.
+    fn record_shown(&self, opened: &Opened, cells: &Cells, part: &Part, position: Option<usize>) {
+        let shown = match (part, position) {
+            (Part::Srcmd | Part::Json | Part::Cells, _) => {
+                let ids = cells.cells.iter().map(|cell| cell.id.as_str());
+                opened.room.record_order(&self.principal.id, &cells.revision, ids);
+                &cells.cells[..]
+            }
+            (_, Some(position)) => &cells.cells[position..=position],
+            (_, None) => &[],
+        };
+        let shown = shown.iter().map(|cell| Shown {
+            cell: &cell.id,
+            source: Some(&cell.source),
+        });
+        opened.room.record_shown(&self.principal.id, &cells.revision, shown);
     }
 }
 

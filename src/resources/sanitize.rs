@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::types::{truncate, without_ansi};
+use crate::types::{MimeKind, is_active_markup, is_text, joined_text, truncate, without_ansi};
 
 /// Characters of one output's text; what is not text is kept whole or left out.
 const MAX_TEXT: usize = 100_000;
@@ -48,182 +48,18 @@ fn sanitize_data(data: &mut Map<String, Value>) {
     for (mime, value) in data {
         *value = match MimeKind::of(mime) {
             MimeKind::Script => LEFT_OUT.into(),
-            MimeKind::Markup if is_active(&joined(value)) => LEFT_OUT.into(),
+            MimeKind::Markup if is_active_markup(&joined_text(value)) => LEFT_OUT.into(),
             MimeKind::Markup | MimeKind::Text => plain(value).into(),
             MimeKind::Json if value.is_string() => plain(value).into(),
-            MimeKind::Binary if joined(value).len() > MAX_BINARY => TOO_LARGE.into(),
-            MimeKind::Binary if is_text(value) => joined(value).into(),
+            MimeKind::Binary if joined_text(value).len() > MAX_BINARY => TOO_LARGE.into(),
+            MimeKind::Binary if is_text(value) => joined_text(value).into(),
             MimeKind::Json | MimeKind::Binary => value.take(),
         };
     }
 }
 
-/// Of what kind an output's data is, by its MIME type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MimeKind {
-    Script,
-    /// It may be shown as markup, whatever it is called.
-    Markup,
-    /// Nothing shows it as anything but text.
-    Text,
-    Json,
-    /// Half of it is nothing: base64 mostly.
-    Binary,
-}
-
-impl MimeKind {
-    /// Parameters and case do not make another type.
-    fn of(mime: &str) -> Self {
-        let kind = mime.split(';').next().unwrap_or_default().trim().to_lowercase();
-        let is_script = ["javascript", "ecmascript", "jscript", "livescript"];
-        if is_script.iter().any(|name| kind.contains(name)) {
-            Self::Script
-        } else if kind == "text/plain" {
-            Self::Text
-        } else if kind.starts_with("text/") || kind.starts_with("image/svg") || kind.ends_with("xml") {
-            Self::Markup
-        } else if kind.ends_with("json") {
-            Self::Json
-        } else {
-            Self::Binary
-        }
-    }
-}
-
 fn plain(value: &Value) -> String {
-    truncate(without_ansi(&joined(value)), MAX_TEXT).text
-}
-
-/// nbformat allows a text to be a list of lines.
-fn joined(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(lines) if is_text(value) => lines.iter().filter_map(Value::as_str).collect(),
-        other => other.to_string(),
-    }
-}
-
-fn is_text(value: &Value) -> bool {
-    let is_lines = |lines: &Vec<Value>| lines.iter().all(Value::is_string);
-    value.is_string() || value.as_array().is_some_and(is_lines)
-}
-
-/// Whether markup may do more than show something. Rather too often yes: it is left out whole, since taking
-/// out parts is how such filters are fooled. What reads it may take a control character for a space or for
-/// nothing, so it is looked at in both ways.
-fn is_active(markup: &str) -> bool {
-    let lower = decoded(&markup.to_lowercase());
-    let spaced: String = lower.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let dropped: String = lower.chars().filter(|c| c.is_whitespace() || !c.is_control()).collect();
-    // Browsers take line ends and tabs out of addresses.
-    let tight: String = lower
-        .chars()
-        .filter(|c| !c.is_whitespace() && !c.is_control())
-        .collect();
-    has_active_text(&tight)
-        || [spaced, dropped]
-            .iter()
-            .any(|text| has_active_element(text) || has_handler(text))
-}
-
-/// Addresses and declarations that bring in what runs.
-fn has_active_text(tight: &str) -> bool {
-    const ACTIVE: [&str; 8] = [
-        "javascript:",
-        "vbscript:",
-        "data:text/",
-        "data:application/xhtml",
-        "srcdoc",
-        "<!entity",
-        "<?xml-stylesheet",
-        "<script",
-    ];
-    ACTIVE.iter().any(|part| tight.contains(part))
-}
-
-/// Whether there is an element that runs, loads or sends something, under whatever prefix of a namespace.
-fn has_active_element(lower: &str) -> bool {
-    const ACTIVE: [&str; 17] = [
-        "script",
-        "iframe",
-        "frame",
-        "frameset",
-        "object",
-        "embed",
-        "applet",
-        "form",
-        "meta",
-        "link",
-        "base",
-        "portal",
-        "foreignobject",
-        // These set attributes of others, handlers among them.
-        "set",
-        "animate",
-        "handler",
-        "listener",
-    ];
-    lower.split('<').skip(1).any(|tag| {
-        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '>');
-        let name = tag.split(ends).next().unwrap_or_default();
-        let local = name.rsplit(':').next().unwrap_or_default();
-        ACTIVE.contains(&local)
-    })
-}
-
-/// Whether there is something like `onclick=` behind the start of an element.
-fn has_handler(lower: &str) -> bool {
-    let elements = lower.find('<').map_or("", |first| &lower[first..]);
-    elements.match_indices("on").any(|(at, _)| {
-        let starts = elements[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\''));
-        let rest = elements[at + 2..].trim_start_matches(|c: char| c.is_ascii_alphabetic());
-        let named = rest.len() < elements.len() - at - 2;
-        starts && named && rest.trim_start().starts_with('=')
-    })
-}
-
-/// Text with its character references resolved, in lower case, but for those of `<`: they are how markup is shown
-/// instead of meant.
-fn decoded(lower: &str) -> String {
-    let mut text = String::with_capacity(lower.len());
-    let mut rest = lower;
-    while let Some(at) = rest.find('&') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (character, length) = reference(rest)
-            .filter(|(character, _)| *character != '<')
-            .unwrap_or(('&', 1));
-        text.extend(character.to_lowercase());
-        rest = &rest[length..];
-    }
-    text.push_str(rest);
-    text
-}
-
-/// The character that a reference at the start of `text` stands for, and how long the reference is. The semicolon
-/// may be missing.
-fn reference(text: &str) -> Option<(char, usize)> {
-    const NAMED: [(&str, char); 10] = [
-        ("&colon", ':'),
-        ("&tab", '\t'),
-        ("&newline", '\n'),
-        ("&nbsp", ' '),
-        ("&sol", '/'),
-        ("&equals", '='),
-        ("&quot", '"'),
-        ("&apos", '\''),
-        ("&semi", ';'),
-        ("&amp", '&'),
-    ];
-    let whole = |length: usize| length + usize::from(text[length..].starts_with(';'));
-    if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name)) {
-        return Some((*character, whole(name.len())));
-    }
-    let number = text.strip_prefix("&#")?;
-    let (digits, radix) = number.strip_prefix('x').map_or((number, 10), |hex| (hex, 16));
-    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-    let character = char::from_u32(u32::from_str_radix(&digits[..end], radix).ok()?)?;
-    Some((character, whole(text.len() - digits.len() + end)))
+    truncate(without_ansi(&joined_text(value)), MAX_TEXT).text
 }
 
 #[cfg(test)]

@@ -39,6 +39,28 @@ pub struct ExecutionRecord {
     pub created_at: SystemTime,
     pub started_at: Option<SystemTime>,
     pub ended_at: Option<SystemTime>,
+    pub terms: Terms,
+}
+
+/// An execution whose gateway has left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftBehind {
+    pub record: ExecutionRecord,
+    /// When that gateway last wrote it.
+    pub noted_at: Option<SystemTime>,
+}
+
+/// On which terms an execution was begun, for a process that takes it up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// What collaborators see of its owner.
+    pub name: Option<String>,
+    /// Of its owner's tenant.
+    pub max_open_rooms: Option<usize>,
+    pub max_output_bytes: Option<usize>,
+    /// It goes on after a cell that failed.
+    pub ignores_errors: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,9 +76,20 @@ pub struct CellRecord {
     /// The count that its cell showed before, by which a cell of which nothing was written yet can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<i64>,
+    /// Its cell is shown as queued, which must end when it will not run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub queued: bool,
     /// What it asks and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<StoredQuestion>,
+    /// How many characters it put out that were too many to be kept.
+    #[serde(default)]
+    pub missing: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A question of running code, as another process needs it to pass on an answer. The answer is never stored.
@@ -66,6 +99,9 @@ pub struct StoredQuestion {
     pub password: bool,
     /// Of the kernel's request.
     pub header: Value,
+    /// When it was asked; missing in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<SystemTime>,
 }
 
 /// Which executions of one principal to list.
@@ -149,7 +185,7 @@ impl Store {
 
     /// Takes over everybody's executions that have not ended and whose gateway has left. Each is given to one
     /// gateway only, whoever asks at the same time.
-    pub async fn take_over(&self) -> Result<Vec<ExecutionRecord>, StoreError> {
+    pub async fn take_over(&self) -> Result<Vec<LeftBehind>, StoreError> {
         let mut query = QueryBuilder::new("SELECT DISTINCT gateway FROM executions WHERE status IN (");
         push_statuses(&mut query, |status| !status.is_finished());
         query.push(")");
@@ -168,7 +204,7 @@ impl Store {
             query.push(" AND status IN (");
             push_statuses(&mut query, |status| !status.is_finished());
             query.push(") RETURNING *");
-            taken.extend(query.build_query_as::<ExecutionRecord>().fetch_all(&self.pool).await?);
+            taken.extend(query.build_query_as::<LeftBehind>().fetch_all(&self.pool).await?);
             if let Some(gateway) = gateway {
                 self.presence.forget(&gateway);
             }
@@ -273,12 +309,13 @@ pub(super) async fn upsert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO executions (execution_id, tenant, principal, server, path, kernel_id, kernel_session, kind, \
-         status, cells, reason, outputs, created_at, started_at, ended_at, gateway) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+         status, cells, reason, outputs, created_at, started_at, ended_at, gateway, terms, noted_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
          ON CONFLICT (execution_id) DO UPDATE SET server = excluded.server, path = excluded.path, \
          kernel_id = excluded.kernel_id, kernel_session = excluded.kernel_session, status = excluded.status, \
          cells = excluded.cells, reason = excluded.reason, outputs = excluded.outputs, \
-         started_at = excluded.started_at, ended_at = excluded.ended_at, gateway = excluded.gateway",
+         started_at = excluded.started_at, ended_at = excluded.ended_at, gateway = excluded.gateway, \
+         noted_at = excluded.noted_at",
     )
     .bind(&record.execution_id)
     .bind(&record.tenant)
@@ -296,6 +333,8 @@ pub(super) async fn upsert(
     .bind(record.started_at.map(micros))
     .bind(record.ended_at.map(micros))
     .bind(gateway)
+    .bind(serde_json::to_string(&record.terms).map_err(|error| sqlx::Error::Encode(error.into()))?)
+    .bind(micros(SystemTime::now()))
     .execute(connection)
     .await?;
     Ok(())
@@ -334,6 +373,19 @@ impl FromRow<'_, SqliteRow> for ExecutionRecord {
             created_at: time(row.try_get("created_at")?),
             started_at: row.try_get::<Option<i64>, _>("started_at")?.map(time),
             ended_at: row.try_get::<Option<i64>, _>("ended_at")?.map(time),
+            terms: match row.try_get("terms")? {
+                Some(terms) => json(terms)?,
+                None => Terms::default(),
+            },
+        })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for LeftBehind {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            record: ExecutionRecord::from_row(row)?,
+            noted_at: row.try_get::<Option<i64>, _>("noted_at")?.map(time),
         })
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{CellRecord, ExecutionFilter, ExecutionRecord, Store, StoreError, file_url, location::Location};
+use super::{CellRecord, ExecutionFilter, ExecutionRecord, Store, StoreError, Terms, file_url, location::Location};
 use crate::types::{DocPath, ExecutionKind, ExecutionStatus};
 
 struct Folder(TempDir);
@@ -58,15 +58,21 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
             index: 3,
             msg_id: Some("m".into()),
             replaces: Some(2),
+            queued: false,
             status,
             execution_count: Some(7),
             asks: None,
+            missing: 5,
         }],
         reason: status.is_finished().then(|| "it said so".into()),
         outputs: status.is_finished().then(|| json!([{ "text": "1\u{0}🎉" }])),
         created_at: at(n),
         started_at: Some(at(n + 1)),
         ended_at: status.is_finished().then(|| at(n + 2)),
+        terms: Terms {
+            name: Some("Ana".into()),
+            ..Terms::default()
+        },
     }
 }
 
@@ -280,8 +286,8 @@ async fn a_restarted_gateway_finds_what_has_not_ended() {
     store.close().await;
     let store = folder.open().await;
     let mut left = store.take_over().await.unwrap();
-    left.sort_by(|a, b| a.execution_id.cmp(&b.execution_id));
-    let statuses: Vec<_> = left.iter().map(|record| record.status.as_str()).collect();
+    left.sort_by(|a, b| a.record.execution_id.cmp(&b.record.execution_id));
+    let statuses: Vec<_> = left.iter().map(|left| left.record.status.as_str()).collect();
     assert_eq!(statuses, ["queued", "running", "input_required"]);
     assert_eq!(store.take_over().await.unwrap(), [], "they are its own now");
 }
@@ -299,8 +305,9 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
     assert!(!leaving.is_finished());
     first.close().await;
     leaving.await.unwrap();
-    let taken = second.take_over().await.unwrap();
-    assert_eq!(taken, [record(1, ExecutionStatus::Running)]);
+    let [taken] = <[_; 1]>::try_from(second.take_over().await.unwrap()).unwrap();
+    assert_eq!(taken.record, record(1, ExecutionStatus::Running));
+    assert!(taken.noted_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
     drop(first);
     second.close().await;
     let locks = fs::read_dir(folder.0.path()).unwrap().flatten();

@@ -25,6 +25,8 @@ pub struct Metrics {
     session_duration: Histogram<f64>,
     sessions: UpDownCounter<i64>,
     rejections: Counter<u64>,
+    connections: UpDownCounter<i64>,
+    connections_closed: Counter<u64>,
     replays: Counter<u64>,
     jupyter_duration: Histogram<f64>,
 }
@@ -80,6 +82,14 @@ impl Metrics {
                 .u64_counter("jmg.http.rejections")
                 .with_description("Requests refused at the edge, by reason.")
                 .build(),
+            connections: meter
+                .i64_up_down_counter("jmg.http.connections")
+                .with_description("Open connections of clients.")
+                .build(),
+            connections_closed: meter
+                .u64_counter("jmg.http.connections.closed")
+                .with_description("Connections that the gateway closed or refused, by reason.")
+                .build(),
             replays: meter
                 .u64_counter("jmg.events.replays")
                 .with_description("Resumed streams, by whether the event was still known.")
@@ -126,6 +136,19 @@ impl Metrics {
 
     pub fn rejected(&self, reason: &'static str) {
         self.rejections.add(1, &[KeyValue::new("reason", reason)]);
+    }
+
+    pub fn connection_opened(&self) {
+        self.connections.add(1, &[]);
+    }
+
+    pub fn connection_ended(&self) {
+        self.connections.add(-1, &[]);
+    }
+
+    /// A connection was closed, or refused, because of the gateway's own limits.
+    pub fn connection_closed(&self, reason: &'static str) {
+        self.connections_closed.add(1, &[KeyValue::new("reason", reason)]);
     }
 
     pub fn replayed(&self, known: bool) {

@@ -8,13 +8,13 @@ use url::Url;
 use crate::{
     auth::Principal,
     config::Secret,
-    execution::{Claim, Engine, Owner},
+    execution::{Actor, Claim, Engine, Execution, Owner},
     jupyter::{
         JupyterError, JupyterServer, Servers, UnknownServer,
-        room::{Room, RoomError, RoomKind},
+        room::{Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind},
     },
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
-    tools::{Client, Connections, ImageLimits, Input, Resumption, ToolError},
+    tools::{Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator},
     types::{DocPath, Toolset},
 };
 
@@ -92,6 +92,7 @@ pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
+    pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
@@ -107,6 +108,8 @@ pub struct Call {
     resumption: Option<Resumption>,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
+    /// What else the answer is to tell.
+    notices: Arc<Mutex<Vec<String>>>,
 }
 
 impl Call {
@@ -119,6 +122,7 @@ impl Call {
             toolsets: Arc::default(),
             resumption: None,
             discarding: Arc::default(),
+            notices: Arc::default(),
         }
     }
 
@@ -161,8 +165,14 @@ impl Call {
         &self.services.pool
     }
 
-    pub(super) fn images(&self) -> ImageLimits {
-        self.services.images
+    /// How images become part of the answer.
+    pub(super) fn illustrator(&self) -> Illustrator {
+        Illustrator {
+            limits: self.services.images,
+            scaling: Arc::clone(&self.services.scaling),
+            tenant: self.principal.tenant.name.as_str().into(),
+            client: Arc::clone(&self.client),
+        }
     }
 
     /// The notebooks that principals have given names.
@@ -184,6 +194,11 @@ impl Call {
         Owner::of(&self.principal)
     }
 
+    /// Who does what this call does to a kernel.
+    pub(super) fn actor(&self) -> Actor {
+        Actor::agent(&self.principal)
+    }
+
     pub(super) fn claim(&self) -> Claim {
         Claim {
             owner: self.owner(),
@@ -194,6 +209,13 @@ impl Call {
     /// Adds to a failure what the gateway knows and the principal may: where a document is that is not where it was, and
     /// what is open if too much is.
     pub(super) fn explained(&self, error: ToolError) -> ToolError {
+        let error = match error {
+            ToolError::Room(RoomError::Edit(EditError::Refused(mut refused))) => {
+                refused.read_whole = refused.part().map(|part| self.whole_reading(part));
+                return EditError::Refused(refused).into();
+            }
+            error => error,
+        };
         let missing = match &error {
             ToolError::Jupyter(missing)
             | ToolError::Room(RoomError::Jupyter(missing))
@@ -220,6 +242,38 @@ impl Call {
             },
             None => error,
         }
+    }
+
+    /// The call that shows something whole, in the vocabulary of the caller.
+    fn whole_reading(&self, part: &Refusal) -> String {
+        let length = part.length;
+        match &part.cell {
+            Some(cell) if self.offers(Toolset::Notebook) => {
+                format!("read_nb_cells(ranges=[{{\"cell_id\": {cell:?}}}], max_cell_data={length})")
+            }
+            Some(_) if self.offers(Toolset::Classic) => "read_notebook".to_owned(),
+            Some(_) => format!("get_notebook(max_content_length={})", length.saturating_mul(10)),
+            None if self.offers(Toolset::Document) => format!("get_document_content(max_content={length})"),
+            None => format!("get_document(max_content_length={length})"),
+        }
+    }
+
+    /// Edits a document in the name of the caller, who is told if that was merged with the work of others.
+    pub(super) async fn edit(
+        &self,
+        room: &Room,
+        edits: &[Edit],
+        options: EditOptions<'_>,
+    ) -> Result<Edited, ToolError> {
+        let edited = room
+            .edit(&self.principal.id, &self.principal.name, edits, options)
+            .await?;
+        let notices = edited.merged.iter().map(ToString::to_string);
+        self.notices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(notices);
+        Ok(edited)
     }
 
     /// Some of the open documents that the principal may see.
@@ -256,6 +310,17 @@ impl Call {
         };
         let room = self.services.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
+        room.shows(&self.principal.id, &self.principal.name, Activity::Reading);
+        // What code of the caller wrote is read as it wrote it.
+        let ran = self.engine().last_ran(&self.principal.id, server.name(), path);
+        if let Some(ran) = ran
+            && !room.follows_file(ran).await
+        {
+            self.notices().push(format!(
+                "The file {path} was written since code of yours ran, and Jupyter has not taken that into the open document \
+                 yet: what this answer shows may be older than the file."
+            ));
+        }
         if room.has_discarded(&self.principal.id) {
             self.discarding().push(Room::clone(&room));
         }
@@ -266,6 +331,15 @@ impl Call {
         self.discarding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has the answer tell what the caller must know of an execution and was not told yet.
+    pub(super) fn tell_notices_of(&self, execution: &Execution) {
+        self.notices().extend(execution.take_notices());
+    }
+
+    fn notices(&self) -> MutexGuard<'_, Vec<String>> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What the caller must know of earlier calls, in the words of an answer. It is told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
         let rooms = std::mem::take(&mut *self.discarding());
@@ -273,7 +347,9 @@ impl Call {
             let lost = room.take_discarded(&self.principal.id);
             (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
         });
-        told.collect()
+        let mut notices = std::mem::take(&mut *self.notices());
+        notices.extend(told);
+        notices
     }
 
     pub fn principal(&self) -> &Principal {

@@ -1,5 +1,6 @@
 //! Tools about the cells of a notebook, in the same room as the people who have it open.
 
+mod blank;
 mod delete;
 mod execute;
 mod insert;
@@ -11,6 +12,7 @@ mod stat;
 
 use std::sync::Arc;
 
+pub(super) use blank::replacing_blank;
 pub(super) use delete::{delete_cells, execute_and_delete};
 pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, ran, run_cells};
 pub(super) use insert::cell_kind;
@@ -21,7 +23,10 @@ pub(super) use stat::Kernel;
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
 use crate::{
-    jupyter::{JupyterServer, room::RoomKind},
+    jupyter::{
+        JupyterServer,
+        room::{EditOptions, RoomKind},
+    },
     pool::Lease,
     types::{DocPath, Permission, Toolset},
 };
@@ -81,6 +86,16 @@ pub(super) struct Notebook<'a> {
     pub(super) server: Option<&'a str>,
     pub(super) path: &'a str,
     pub(super) if_revision: Option<&'a str>,
+    pub(super) force: bool,
+}
+
+impl<'a> Notebook<'a> {
+    pub(super) fn options(&self) -> EditOptions<'a> {
+        EditOptions {
+            if_revision: self.if_revision,
+            force: self.force,
+        }
+    }
 }
 
 /// The room of a notebook that a call names.

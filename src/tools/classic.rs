@@ -1,4 +1,4 @@
-//! The vocabulary of jupyter-mcp-server: notebooks are connected under a name, cells are known by index, and answers
+//! The vocabulary of ChengJiale150's jupyter-mcp-server: notebooks are connected under a name, cells are known by index, and answers
 //! are text made for models. Faces over the operations that the other tools have; what is here is words.
 
 mod connect;

@@ -137,7 +137,7 @@ fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolErro
 fn follow_up(run: Option<&Run>) -> &'static str {
     match run.is_some_and(Run::is_open) {
         true => {
-            " get_execution and cancel_execution can be called here although they are not listed; get_notebook shows the outputs as they come."
+            " get_execution waits for its end and cancel_execution ends it; get_notebook shows the outputs as they come."
         }
         false => "",
     }

@@ -6,8 +6,11 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Call, Output, ToolError, output::Reply};
-use crate::types::{Permission, Toolset};
+use super::{Call, Output, ToolError, advice::advise, output::Reply};
+use crate::{
+    error::ClientError,
+    types::{Permission, Toolset},
+};
 
 /// What a tool does to the world; clients see it as annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +43,9 @@ pub struct ToolDefinition {
     pub description: &'static str,
     /// Where it is offered; its own first.
     pub toolsets: Vec<Toolset>,
-    /// In which it can be called as well, without being listed.
-    pub answers_in: &'static [Toolset],
     pub permission: Permission,
+    /// Needed as well.
+    pub also_needs: Option<Permission>,
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
@@ -83,8 +86,8 @@ impl ToolDefinition {
             aliases: &[],
             description,
             toolsets: vec![toolset],
-            answers_in: &[],
             permission,
+            also_needs: None,
             effect,
             input_schema,
             output_schema: output_schema::<R::Schema>(),
@@ -92,20 +95,25 @@ impl ToolDefinition {
         }
     }
 
+    /// Has the tool need another permission beside that of its effect.
+    pub(super) fn also_needs(mut self, permission: Permission) -> Self {
+        self.also_needs = Some(permission);
+        self
+    }
+
+    /// All permissions that a caller needs.
+    pub fn permissions(&self) -> impl Iterator<Item = Permission> {
+        [Some(self.permission), self.also_needs].into_iter().flatten()
+    }
+
     pub(super) fn also_called(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// Offers the tool in another toolset too, whose vocabulary has the same name for it.
-    pub(super) fn also_in(mut self, toolset: Toolset) -> Self {
-        self.toolsets.push(toolset);
-        self
-    }
-
-    /// Has the tool answer under toolsets that do not list it, since what they list tells of it.
-    pub(super) fn answers_in(mut self, toolsets: &'static [Toolset]) -> Self {
-        self.answers_in = toolsets;
+    /// Offers the tool in other toolsets too: their vocabulary has the same name for it, or what they list tells of it.
+    pub(super) fn also_in(mut self, toolsets: &[Toolset]) -> Self {
+        self.toolsets.extend(toolsets);
         self
     }
 
@@ -127,12 +135,26 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
-        call.principal().require(self.permission)?;
+        self.permissions()
+            .try_for_each(|needed| call.principal().require(needed))?;
         let result = (self.run)(call.clone(), arguments).await;
         match result {
             Ok(output) => Ok(output.with_notices(call.take_notices())),
-            Err(error) => Err(call.explained(error)),
+            Err(error) => Err(advised(&call, call.explained(error))),
         }
+    }
+}
+
+/// The same failure, unless it names tools that the caller does not see.
+fn advised(call: &Call, error: ToolError) -> ToolError {
+    let told = error.to_string();
+    let message = advise(call, &told);
+    match message == told {
+        true => error,
+        false => ToolError::Advised {
+            message,
+            kind: error.kind(),
+        },
     }
 }
 
@@ -231,29 +253,60 @@ fn quoted_name(message: &str) -> Option<&str> {
 fn input_schema<A: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<A>(SchemaSettings::draft2020_12().for_deserialize());
     strip_noise(&mut schema);
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        // Lets an ingress route by server and notebook without parsing bodies.
-        for (name, header) in [("server", "Server"), ("path", "Path")] {
-            if let Some(Value::Object(property)) = properties.get_mut(name) {
-                property.insert("x-mcp-header".to_owned(), header.into());
-            }
-        }
-    }
     schema
 }
 
-/// The schema of a result: the names of its members. Their types would be a third of what every client reads
-/// before it calls anything, and say little that the names do not.
+/// The schema of a result: its members with their types. What is inside of those would be a third of what every client
+/// reads before it calls anything, and say little that the names do not.
 fn output_schema<T: JsonSchema>() -> Map<String, Value> {
     let full = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
     let mut properties = Map::new();
     if let Some(Value::Object(members)) = full.get("properties") {
-        properties.extend(members.keys().map(|name| (name.clone(), Value::Object(Map::new()))));
+        properties.extend(members.iter().map(|(name, schema)| (name.clone(), outline(schema))));
     }
     Map::from_iter([
         ("type".to_owned(), "object".into()),
         ("properties".to_owned(), properties.into()),
     ])
+}
+
+/// A schema without all but the type; of an array also that of its items.
+fn outline(schema: &Value) -> Value {
+    let mut outline = Map::new();
+    let kind = schema.get("type").cloned().or_else(|| alternatives(schema));
+    if let Some(kind) = kind {
+        outline.insert("type".to_owned(), kind);
+    }
+    if let Some(items) = schema
+        .get("items")
+        .map(outline_of_items)
+        .filter(|items| !items.is_empty())
+    {
+        outline.insert("items".to_owned(), items.into());
+    }
+    outline.into()
+}
+
+fn outline_of_items(items: &Value) -> Map<String, Value> {
+    let kind = items.get("type").cloned().or_else(|| alternatives(items));
+    kind.map(|kind| ("type".to_owned(), kind)).into_iter().collect()
+}
+
+/// The types of which a schema allows any.
+fn alternatives(schema: &Value) -> Option<Value> {
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+    let mut kinds = Vec::new();
+    for choice in choices {
+        match choice.get("type")? {
+            Value::Array(several) => kinds.extend(several.iter().cloned()),
+            kind => kinds.push(kind.clone()),
+        }
+    }
+    kinds.dedup();
+    match kinds.as_slice() {
+        [only] => Some(only.clone()),
+        _ => Some(kinds.into()),
+    }
 }
 
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, ToolDefinition, ToolError};
+use super::{
+    Call, Effect, ToolDefinition, ToolError,
+    people::{PersonHere, people},
+};
 use crate::{
     jupyter::{
-        JupyterServer,
-        room::{Edit, Edited, Room, RoomKind},
+        JupyterError, JupyterServer,
+        room::{Edit, EditOptions, Edited, Room, RoomError, RoomKind},
     },
-    pool::Lease,
-    types::{DocPath, Toolset, truncate},
+    pool::{Lease, PoolError},
+    types::{DocPath, Toolset, counted, truncate},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -66,24 +69,100 @@ struct ContentArguments {
 pub(super) struct DocumentContent {
     content: String,
     pub(super) truncated: bool,
+    /// Characters, if `content_unit` says nothing else
     pub(super) content_length: usize,
     revision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content_unit: Option<&'static str>,
+    people: Vec<PersonHere>,
 }
 
 async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
-    let (_, _, room) = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
-    Ok(content(&room, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT)))
+    let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
+    let (_, content) = read(&call, arguments.server.as_deref(), &arguments.path, max).await?;
+    Ok(content)
 }
 
-/// A text as it stands now, cut to `max` characters.
-pub(super) fn content(room: &Room, max: usize) -> DocumentContent {
+/// A text as it stands now, cut to `max` characters, and its room, unless it is too large to be opened.
+pub(super) async fn read(
+    call: &Call,
+    server: Option<&str>,
+    path: &str,
+    max: usize,
+) -> Result<(Option<(Arc<JupyterServer>, Lease)>, DocumentContent), ToolError> {
+    match text_room(call, server, path).await {
+        Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::LargeDocument { .. })))) => {
+            let content = beginning(call.server(server)?, &call.file(path)?, max).await?;
+            Ok((None, content))
+        }
+        Err(error) => Err(error),
+        Ok((server, _, room)) => {
+            let content = content(call, &room, max);
+            Ok((Some((server, room)), content))
+        }
+    }
+}
+
+/// The beginning of a text file that is too large to be opened, as it is on disk.
+async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
+    let file = server.document(path).await?;
+    let beginning = Beginning::read(server, path, max).await?;
+    let text = beginning.text.ok_or_else(|| {
+        let why = format!("{path:?} is a binary file, and too large to be read as a whole; code that runs can read it");
+        ToolError::argument("path", why)
+    })?;
+    Ok(DocumentContent {
+        content: text,
+        truncated: true,
+        content_length: usize::try_from(file.size.unwrap_or_default()).unwrap_or(usize::MAX),
+        // No edit can be checked against it, since it is not open.
+        revision: String::new(),
+        content_unit: Some(BYTES),
+        people: Vec::new(),
+    })
+}
+
+/// What `content_length` counts where nobody has counted the characters.
+pub(super) const BYTES: &str = "bytes";
+/// The most that is read of a file that is not opened.
+const MAX_BEGINNING: usize = 8 * 1024 * 1024;
+
+/// The first characters of a file.
+pub(super) struct Beginning {
+    /// None if the file is not text.
+    pub(super) text: Option<String>,
+}
+
+impl Beginning {
+    pub(super) async fn read(server: &JupyterServer, path: &DocPath, max: usize) -> Result<Self, ToolError> {
+        // A character has four bytes at most.
+        let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
+        let mut bytes = server.beginning(path, bytes).await?;
+        if let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            // A character that the range has cut.
+            bytes.truncate(error.valid_up_to());
+        }
+        let text = String::from_utf8(bytes).ok();
+        Ok(Self {
+            text: text.map(|text| truncate(text, max).text),
+        })
+    }
+}
+
+fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
     let (revision, text) = room.text();
+    let is_whole = text.chars().count() <= max;
+    room.record_text(&call.principal().id, &revision, &text, is_whole);
     let cut = truncate(text, max);
     DocumentContent {
         content: cut.text,
         truncated: cut.truncated,
         content_length: cut.full_length,
         revision,
+        content_unit: None,
+        people: people(room),
     }
 }
 
@@ -94,6 +173,9 @@ struct InsertArguments {
     position: usize,
     text: String,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -114,16 +196,24 @@ async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<
         position,
         text,
         if_revision,
+        force,
         server,
     } = arguments;
+    let options = EditOptions {
+        if_revision: if_revision.as_deref(),
+        force,
+    };
     let length = text.chars().count();
     let splice = Edit::SpliceText {
         position,
         delete: 0,
         insert: text,
     };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
-    let message = format!("Successfully inserted {length} characters at position {position}");
+    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
+    let message = format!(
+        "Successfully inserted {} at position {position}",
+        counted(length, "character")
+    );
     Ok(spliced(message, position, length, None, edited))
 }
 
@@ -134,6 +224,9 @@ struct DeleteArguments {
     position: usize,
     length: usize,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -143,15 +236,23 @@ async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<
         position,
         length,
         if_revision,
+        force,
         server,
     } = arguments;
+    let options = EditOptions {
+        if_revision: if_revision.as_deref(),
+        force,
+    };
     let splice = Edit::SpliceText {
         position,
         delete: length,
         insert: String::new(),
     };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
-    let message = format!("Successfully deleted {length} characters from position {position}");
+    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
+    let message = format!(
+        "Successfully deleted {} from position {position}",
+        counted(length, "character")
+    );
     Ok(spliced(message, position, length, None, edited))
 }
 
@@ -163,6 +264,9 @@ struct ReplaceArguments {
     length: usize,
     text: String,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -173,17 +277,25 @@ async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Resul
         length,
         text,
         if_revision,
+        force,
         server,
     } = arguments;
+    let options = EditOptions {
+        if_revision: if_revision.as_deref(),
+        force,
+    };
     let new_length = text.chars().count();
     let splice = Edit::SpliceText {
         position,
         delete: length,
         insert: text,
     };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], if_revision.as_deref()).await?;
-    let message =
-        format!("Successfully replaced {length} characters with {new_length} new characters at position {position}");
+    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
+    let message = format!(
+        "Successfully replaced {} with {} at position {position}",
+        counted(length, "character"),
+        counted(new_length, "new character")
+    );
     Ok(spliced(message, position, length, Some(new_length), edited))
 }
 
@@ -204,11 +316,10 @@ pub(super) async fn edit(
     server: Option<&str>,
     path: &str,
     edits: &[Edit],
-    if_revision: Option<&str>,
+    options: EditOptions<'_>,
 ) -> Result<Edited, ToolError> {
     let (_, _, room) = text_room(call, server, path).await?;
-    let principal = call.principal();
-    Ok(room.edit(&principal.id, &principal.name, edits, if_revision).await?)
+    call.edit(&room, edits, options).await
 }
 
 /// The room of a text document that a call names.

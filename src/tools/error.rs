@@ -42,8 +42,15 @@ pub enum ToolError {
     Renamed { server: String, path: String, to: String },
     #[error("{why}; open now: {open}")]
     Full { why: PoolError, open: String },
+    #[error(
+        "the notebook of execution {id:?} was moved to where your token may not read; what it put out cannot be shown"
+    )]
+    MovedAway { id: String },
     #[error("the gateway is being stopped; try again when it is back")]
     Stopping,
+    /// Another failure, in the words for one caller.
+    #[error("{message}")]
+    Advised { message: String, kind: ErrorKind },
 }
 
 impl ToolError {
@@ -65,7 +72,7 @@ impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
-            Self::Access(_) | Self::NoExec(_) => ErrorKind::Forbidden,
+            Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Renamed { .. } => ErrorKind::NotFound,
@@ -73,6 +80,7 @@ impl ClientError for ToolError {
             Self::Execution(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
+            Self::Advised { kind, .. } => *kind,
         }
     }
 }

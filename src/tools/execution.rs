@@ -1,7 +1,9 @@
 //! Tools about executions, and what every tool that runs something shares: waiting for it and showing it.
 
+mod listed;
 mod run_code;
 mod shown;
+mod since;
 mod take;
 mod track;
 mod wait;
@@ -15,8 +17,8 @@ pub(super) use shown::{Asked, CellResult, RunOptions, RunResult};
 pub(super) use take::{Taken, resumed};
 pub(super) use wait::Disconnect;
 
-/// Vocabularies that have no word for following an execution, which goes on all the same.
-const OTHER_WORDS: &[Toolset] = &[Toolset::Collab, Toolset::Classic];
+/// Toolsets that run code and have no word of their own for following it, which they tell models to do.
+const RUNNING: &[Toolset] = &[Toolset::Notebook, Toolset::Collab, Toolset::Classic];
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let execution = Toolset::Execution;
@@ -31,16 +33,16 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             execution,
             "get_execution",
-            "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `input` answers what it asks.",
+            "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `since` leaves out what an earlier answer had. `input` answers what it asks.",
             // It may answer what code asks, so that it is no mere reading.
             Effect::Open,
             track::get_execution,
         )
-        .answers_in(OTHER_WORDS),
+        .also_in(RUNNING),
         ToolDefinition::new(
             execution,
             "list_executions",
-            "Lists your executions, the newest first.",
+            "Lists your executions, the newest first, a line each.",
             Effect::Read,
             track::list_executions,
         ),
@@ -51,6 +53,6 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             track::cancel_execution,
         )
-        .answers_in(OTHER_WORDS),
+        .also_in(RUNNING),
     ]
 }

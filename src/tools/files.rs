@@ -1,19 +1,19 @@
 //! Tools about documents as files, over Jupyter's contents API and without joining a room.
 
 mod create;
+mod delete;
+mod file_type;
 mod info;
 mod listing;
 mod manage;
+mod untrusted;
 mod walk;
 
 pub(super) use listing::is_open;
 pub(super) use walk::Walk;
 
 use super::{Effect, ToolDefinition};
-use crate::{
-    jupyter::{Document, DocumentKind, JupyterServer},
-    types::{DocPath, Toolset},
-};
+use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     use Effect::{Add, Change, Read, Set};
@@ -22,11 +22,11 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "list_documents",
-            "Lists the documents in a directory or, with one of the filters, all files below it.",
+            "Lists all that is in a directory or, with `path_filter` or `file_type`, files at every depth.",
             Read,
             listing::list_documents,
         )
-        .also_in(Toolset::Collab),
+        .also_in(&[Toolset::Collab]),
         ToolDefinition::new(
             files,
             "create_document",
@@ -44,9 +44,9 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "delete_document",
-            "Deletes a document.",
+            "Deletes a document and ends its kernel; a directory that is not empty only with `recursive`.",
             Change,
-            manage::delete_document,
+            delete::delete_document,
         ),
         ToolDefinition::new(
             files,
@@ -70,17 +70,4 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             manage::overwrite_document,
         ),
     ]
-}
-
-/// The address at which a person opens a document.
-pub(super) fn document_url(server: &JupyterServer, document: &Document) -> String {
-    let view = match document.kind {
-        DocumentKind::Notebook => "notebooks",
-        DocumentKind::File => "edit",
-        DocumentKind::Directory => "tree",
-    };
-    let path = DocPath::parse(&document.path)
-        .map(|path| path.to_url_path())
-        .unwrap_or_default();
-    format!("{}/{view}/{path}", server.base_url())
 }

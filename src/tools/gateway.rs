@@ -56,7 +56,7 @@ async fn entry(server: &JupyterServer, default: bool) -> ServerEntry {
     };
     ServerEntry {
         name: server.name().to_owned(),
-        url: server.base_url().to_owned(),
+        url: server.public_base_url().to_owned(),
         default,
         reachable: error.is_none(),
         version,

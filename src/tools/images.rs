@@ -1,5 +1,7 @@
 //! Images for models: small enough to look at, or left out with a reason, and never cut.
 
+mod scaling;
+
 use std::{borrow::Cow, io::Cursor, panic::catch_unwind};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -12,11 +14,17 @@ use image::{
     imageops::FilterType,
 };
 
+pub use scaling::Scaling;
+
+pub(super) use scaling::Illustrator;
+
 /// What may be shown to a model as an image. SVG is text to it.
 const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// No plot is larger; a picture of a few bytes may claim to be, and would take all memory to unfold.
-const MAX_SIDE: u32 = 16_384;
-const MAX_UNFOLDED_BYTES: u64 = 256 * 1024 * 1024;
+/// No plot has more; a picture of a few bytes may claim to, and would take all memory to decode.
+const MAX_PIXELS: u64 = 64_000_000;
+const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
+/// Where an image says how large it is; in photographs a preview may come before.
+const HEADER_BYTES: usize = 192 * 1024;
 const JPEG_QUALITY: u8 = 85;
 /// Scaling down further than this would show nothing.
 const MIN_SIDE: u32 = 16;
@@ -45,33 +53,72 @@ pub(super) enum LeftOut {
     Unreadable,
     #[error("it is too large")]
     TooLarge,
+    #[error("it has {width} x {height} pixels, more than can be scaled")]
+    TooManyPixels { width: u32, height: u32 },
+}
+
+/// What can be said of an image without decoding it.
+pub(super) enum Shortcut {
+    /// It is small enough as it is, or left out.
+    Settled(Result<Fitted, LeftOut>),
+    /// Its base64.
+    MustScale(String),
 }
 
 pub(super) fn is_image(mime: &str) -> bool {
     TYPES.contains(&mime)
 }
 
-/// An image in base64, scaled down if it is larger than allowed. Takes a while if it has to be.
-pub(super) fn fit(base64: &str, limits: &ImageLimits) -> Result<Fitted, LeftOut> {
+/// Looks at an image in base64 as far as its header, so that only what must be scaled waits for it.
+pub(super) fn shortcut(base64: String, limits: &ImageLimits) -> Shortcut {
     if !limits.enabled {
-        return Err(LeftOut::SwitchedOff);
+        return Shortcut::Settled(Err(LeftOut::SwitchedOff));
     }
-    let base64: String = base64.split_ascii_whitespace().collect();
-    let bytes = BASE64_STANDARD.decode(&base64).map_err(|_| LeftOut::Unreadable)?;
-    let format = image::guess_format(&bytes).map_err(|_| LeftOut::Unreadable)?;
-    let (width, height) = reader(&bytes, format)
-        .into_dimensions()
-        .map_err(|_| LeftOut::Unreadable)?;
+    // What is written in lines is a little longer.
+    let may_fit = base64.len() / 3 <= limits.max_bytes / 2;
+    if may_fit {
+        return match as_it_is(&base64, limits) {
+            Ok(Some(fitted)) => Shortcut::Settled(Ok(fitted)),
+            Ok(None) => Shortcut::MustScale(base64),
+            Err(left_out) => Shortcut::Settled(Err(left_out)),
+        };
+    }
+    let header: String = base64
+        .chars()
+        .filter(|character| !character.is_ascii_whitespace())
+        .take(HEADER_BYTES / 3 * 4)
+        .collect();
+    match decoded(&header).and_then(|bytes| dimensions(&bytes)) {
+        Ok((_, width, height)) => match check_pixels(width, height) {
+            Ok(()) => Shortcut::MustScale(base64),
+            Err(left_out) => Shortcut::Settled(Err(left_out)),
+        },
+        // It may say it later.
+        Err(_) => Shortcut::MustScale(base64),
+    }
+}
+
+/// An image that needs no scaling; none for one that does.
+fn as_it_is(base64: &str, limits: &ImageLimits) -> Result<Option<Fitted>, LeftOut> {
+    let data: String = base64.split_ascii_whitespace().collect();
+    let bytes = decoded(&data)?;
+    let (format, width, height) = dimensions(&bytes)?;
     if width <= limits.max_width && height <= limits.max_height && bytes.len() <= limits.max_bytes {
         // The image itself says what it is; what it was called may be wrong.
         let mime = format.to_mime_type();
-        return is_image(mime)
-            .then_some(Fitted { data: base64, mime })
-            .ok_or(LeftOut::Unreadable);
+        let fitted = is_image(mime).then_some(Fitted { data, mime });
+        return fitted.map(Some).ok_or(LeftOut::Unreadable);
     }
-    if width > MAX_SIDE || height > MAX_SIDE {
-        return Err(LeftOut::TooLarge);
+    check_pixels(width, height).map(|()| None)
+}
+
+/// An image in base64, scaled down if it is larger than allowed. Takes a while if it has to be.
+fn fit(base64: &str, limits: &ImageLimits) -> Result<Fitted, LeftOut> {
+    if let Some(fitted) = as_it_is(base64, limits)? {
+        return Ok(fitted);
     }
+    let bytes = decoded(&base64.split_ascii_whitespace().collect::<String>())?;
+    let (format, ..) = dimensions(&bytes)?;
     // A defect in decoding what somebody put into a notebook must cost one image, not the call.
     let scaled = catch_unwind(|| {
         let image = reader(&bytes, format).decode().map_err(|_| LeftOut::Unreadable)?;
@@ -80,9 +127,28 @@ pub(super) fn fit(base64: &str, limits: &ImageLimits) -> Result<Fitted, LeftOut>
     scaled.unwrap_or(Err(LeftOut::Unreadable))
 }
 
+fn decoded(base64: &str) -> Result<Vec<u8>, LeftOut> {
+    BASE64_STANDARD.decode(base64).map_err(|_| LeftOut::Unreadable)
+}
+
+/// The format, width and height that an image's header tells.
+fn dimensions(bytes: &[u8]) -> Result<(ImageFormat, u32, u32), LeftOut> {
+    let format = image::guess_format(bytes).map_err(|_| LeftOut::Unreadable)?;
+    let size = reader(bytes, format).into_dimensions();
+    let (width, height) = size.map_err(|_| LeftOut::Unreadable)?;
+    Ok((format, width, height))
+}
+
+fn check_pixels(width: u32, height: u32) -> Result<(), LeftOut> {
+    match u64::from(width) * u64::from(height) > MAX_PIXELS {
+        true => Err(LeftOut::TooManyPixels { width, height }),
+        false => Ok(()),
+    }
+}
+
 fn reader(bytes: &[u8], format: ImageFormat) -> ImageReader<Cursor<&[u8]>> {
     let mut limits = Limits::default();
-    limits.max_alloc = Some(MAX_UNFOLDED_BYTES);
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
     reader
@@ -233,12 +299,33 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_claims_to_be_huge_is_not_unfolded() {
+    fn an_image_that_claims_to_be_huge_is_not_decoded() {
         let mut bytes = BASE64_STANDARD.decode(drawn(10, 10, ImageFormat::Gif)).expect("base64");
         // The size of the screen, then that of its only picture.
         bytes[6..10].copy_from_slice(&[0xff; 4]);
         let claimed = BASE64_STANDARD.encode(bytes);
-        assert_eq!(fit(&claimed, &LIMITS), Err(LeftOut::TooLarge));
+        let left_out = LeftOut::TooManyPixels {
+            width: 65_535,
+            height: 65_535,
+        };
+        assert_eq!(fit(&claimed, &LIMITS), Err(left_out.clone()));
+        assert!(matches!(shortcut(claimed, &LIMITS), Shortcut::Settled(Err(why)) if why == left_out));
+    }
+
+    #[test]
+    fn only_what_must_be_scaled_waits_for_it() {
+        let small = shortcut(drawn(100, 50, ImageFormat::Png), &LIMITS);
+        assert!(matches!(small, Shortcut::Settled(Ok(_))));
+        let broken = shortcut("not base64".to_owned(), &LIMITS);
+        assert!(matches!(broken, Shortcut::Settled(Err(LeftOut::Unreadable))));
+        let few_bytes = ImageLimits {
+            max_bytes: 3000,
+            ..LIMITS
+        };
+        for (width, limits) in [(101, &LIMITS), (100, &few_bytes)] {
+            let large = shortcut(drawn(width, 50, ImageFormat::Png), limits);
+            assert!(matches!(large, Shortcut::MustScale(_)), "{width}");
+        }
     }
 
     #[test]
@@ -247,7 +334,7 @@ mod tests {
             enabled: false,
             ..LIMITS
         };
-        let refused = fit(&drawn(10, 10, ImageFormat::Png), &limits);
-        assert_eq!(refused, Err(LeftOut::SwitchedOff));
+        let refused = shortcut(drawn(10, 10, ImageFormat::Png), &limits);
+        assert!(matches!(refused, Shortcut::Settled(Err(LeftOut::SwitchedOff))));
     }
 }

@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
-use crate::{jupyter::Kernelspec, types::Toolset};
+use crate::{
+    jupyter::Kernelspec,
+    types::{Permission, Toolset},
+};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let kernel = Toolset::Kernel;
@@ -27,7 +30,9 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Gives a notebook the kernel of this name; the one it had ends.",
             Effect::Execute,
             assign::assign_nb_kernel,
-        ),
+        )
+        // The notebook names its kernel.
+        .also_needs(Permission::Write),
         ToolDefinition::new(
             kernel,
             "restart_nb_kernel",
@@ -108,7 +113,7 @@ async fn interrupt_nb_kernel(call: Call, arguments: InterruptArguments) -> Resul
             kernel_interrupted: false,
         });
     };
-    call.engine().interrupted(server, &path).await;
+    call.engine().interrupted(server, &path, call.actor()).await;
     server.interrupt_kernel(&kernel.id).await?;
     Ok(Interrupted {
         message: format!("Successfully interrupted the kernel of '{path}'"),

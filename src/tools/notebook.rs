@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{
-    Call, Effect, ToolDefinition, ToolError,
-    files::{Walk, document_url},
-};
+use super::{Call, Effect, ToolDefinition, ToolError, files::Walk};
 use crate::{
-    jupyter::{Document, DocumentKind, JupyterServer, NewDocument},
+    jupyter::{Document, DocumentKind, JupyterServer, Links, NewDocument},
     srcbook::{BookCell, BookCellKind, Template, template, templates},
     types::{DocPath, Toolset},
 };
@@ -28,7 +25,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             Toolset::Notebook,
             "create_notebook",
-            "Creates a notebook, empty or from a template, with a kernel assigned.",
+            "Creates a notebook, empty or from a template. Its kernel is started with its first execution.",
             Effect::Add,
             create_notebook,
         ),
@@ -72,11 +69,12 @@ async fn list_nbs(call: Call, arguments: ListArguments) -> Result<NotebookList, 
     walk.max_depth = arguments.max_depth.unwrap_or(walk.max_depth);
     walk.max_found = arguments.max_nbs.unwrap_or(walk.max_found);
     let found = walk.find(&call, &server, is_notebook).await?;
+    let links = server.links().await;
     Ok(NotebookList {
         notebooks: found
             .documents
             .into_iter()
-            .map(|notebook| notebook_entry(&server, notebook))
+            .map(|notebook| notebook_entry(&links, notebook))
             .collect(),
         truncated: found.truncated,
         skipped: found.skipped,
@@ -87,9 +85,9 @@ pub(super) fn is_notebook(document: &Document) -> bool {
     document.kind == DocumentKind::Notebook
 }
 
-pub(super) fn notebook_entry(server: &JupyterServer, notebook: Document) -> NotebookEntry {
+pub(super) fn notebook_entry(links: &Links, notebook: Document) -> NotebookEntry {
     NotebookEntry {
-        url: document_url(server, &notebook),
+        url: links.to(&notebook),
         path: notebook.path,
         name: notebook.name,
         last_modified: notebook.last_modified,
@@ -104,9 +102,9 @@ pub(super) fn notebook_entry(server: &JupyterServer, notebook: Document) -> Note
 struct CreateArguments {
     /// Ends with .ipynb
     path: String,
-    /// From list_available_kernels (default: the server's)
+    /// Name of a kernelspec (default: the server's)
     kernel_name: Option<String>,
-    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts (default: no cells)
+    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts (default: one empty cell)
     template: Option<String>,
     server: Option<String>,
 }
@@ -117,6 +115,9 @@ struct CreatedNotebook {
     path: String,
     #[serde(rename = "type")]
     kind: &'static str,
+    cell_count: usize,
+    /// That it will have
+    kernel_name: Option<String>,
     url: String,
 }
 
@@ -130,12 +131,24 @@ async fn create_notebook(call: Call, arguments: CreateArguments) -> Result<Creat
         notebook["cells"] = template.book().cells.into_iter().map(file_cell).collect();
         notebook["metadata"]["srcbook"] = json!({ "pattern": template.name });
     }
+    let cell_count = notebook["cells"].as_array().map_or(0, Vec::len);
+    let kernel_name = notebook["metadata"]["kernelspec"]["name"].as_str().map(str::to_owned);
     let created = server.create(&path, NewDocument::Notebook(notebook)).await?;
+    let cells = match (template, cell_count) {
+        (None, _) => "1 empty code cell".to_owned(),
+        (_, 1) => "1 cell".to_owned(),
+        (_, count) => format!("{count} cells"),
+    };
+    let kernel = kernel_name.as_ref().map_or_else(String::new, |name| {
+        format!("; its kernel {name:?} is started with its first execution")
+    });
     Ok(CreatedNotebook {
-        message: format!("Successfully created notebook at '{path}'"),
+        message: format!("Successfully created notebook at '{path}' with {cells}{kernel}"),
         path: path.to_string(),
         kind: "notebook",
-        url: document_url(server, &created),
+        cell_count,
+        kernel_name,
+        url: server.links().await.to(&created),
     })
 }
 
@@ -172,7 +185,8 @@ pub(super) fn require_notebook_name(argument: &str, path: &DocPath) -> Result<()
     ))
 }
 
-/// A valid notebook without cells, bound to a kernel so that JupyterLab does not ask for one.
+/// A valid notebook, bound to a kernel so that JupyterLab does not ask for one. It has the empty cell that Jupyter would give
+/// it when somebody opens it.
 pub(super) async fn empty_notebook(server: &JupyterServer, kernel_name: Option<&str>) -> Result<Value, ToolError> {
     let specs = server.kernelspecs().await?;
     let chosen = match kernel_name {
@@ -198,5 +212,11 @@ pub(super) async fn empty_notebook(server: &JupyterServer, kernel_name: Option<&
             })
         },
     );
-    Ok(json!({ "cells": [], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5 }))
+    let cell = file_cell(BookCell {
+        id: None,
+        kind: BookCellKind::Code,
+        metadata: Map::new(),
+        source: String::new(),
+    });
+    Ok(json!({ "cells": [cell], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5 }))
 }

@@ -40,7 +40,7 @@ struct BaseUrl {
 async fn get_base_url(call: Call, arguments: BaseUrlArguments) -> Result<BaseUrl, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     Ok(BaseUrl {
-        base_url: server.base_url().to_owned(),
+        base_url: server.public_base_url().to_owned(),
         server: server.name().to_owned(),
     })
 }

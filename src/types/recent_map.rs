@@ -50,6 +50,19 @@ impl<K: Hash + Eq + Clone, V> RecentMap<K, V> {
         self.entries.get(key).map(|(_, value)| value)
     }
 
+    /// Takes an entry away.
+    pub fn take<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.entries.remove(key).map(|(_, value)| value)
+    }
+
+    /// All entries to be changed, in no order; that is no use of them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, (_, value))| (key, value))
+    }
+
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter().map(|(key, (_, value))| (key, value))

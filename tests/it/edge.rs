@@ -9,21 +9,52 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn without_a_token_the_answer_says_where_to_get_one() {
+async fn without_a_token_the_answer_says_what_to_do() {
     let gateway = Gateway::start().await;
-    let answer = send(post_without_token(&gateway, initialize())).await;
-    assert_eq!(answer.status, 401);
-    let challenge = answer.header("www-authenticate");
-    let metadata = format!(
-        "resource_metadata=\"{}\"",
-        gateway.url("/.well-known/oauth-protected-resource/mcp")
-    );
-    assert!(
-        challenge.starts_with("Bearer ") && challenge.contains(&metadata),
-        "{challenge}"
-    );
-    let document = get(&gateway, "/.well-known/oauth-protected-resource/mcp").await.json();
-    assert_eq!(document["resource"], gateway.url("/mcp"));
+    for token in [None, Some("wrong")] {
+        let mut request = post_without_token(&gateway, initialize());
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let answer = send(request).await;
+        assert_eq!(answer.status, 401);
+        let challenge = answer.header("www-authenticate");
+        assert!(
+            challenge.starts_with("Bearer") && !challenge.contains("resource_metadata"),
+            "there is no authorization server: {challenge}"
+        );
+        let body = answer.json();
+        assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(null)), "{body}");
+        assert!(body["error"]["code"].is_i64(), "{body}");
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("Authorization: Bearer <token>"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_log_in_where_there_is_nothing_to_log_in_to() {
+    let gateway = Gateway::start().await;
+    let client = reqwest::Client::new();
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-authorization-server/mcp",
+        "/.well-known/openid-configuration",
+        "/mcp/.well-known/openid-configuration",
+        "/register",
+        "/authorize",
+        "/token",
+    ] {
+        for request in [client.get(gateway.url(path)), client.post(gateway.url(path))] {
+            let answer = send(request).await;
+            assert_eq!(answer.status, 404, "{path}");
+            let body = answer.json();
+            assert!(body["error"].is_string(), "{path}: {body}");
+            let description = body["error_description"].as_str().unwrap_or_default();
+            assert!(description.contains("Authorization: Bearer <token>"), "{path}: {body}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -253,9 +284,10 @@ async fn every_answer_carries_a_request_id() {
 async fn readiness_names_each_server_and_stays_ready_for_the_others() {
     let down = crate::support::gateway::server("gone", "http://127.0.0.1:9/", "t");
     let gateway = Gateway::with(&down).await;
+    let known = async || send(reqwest::Client::new().get(gateway.url("/readyz")).bearer_auth(TOKEN)).await;
     // A server that is busy is not waited for, so that it may be known only later.
     let body = eventually("both are known", async || {
-        let answer = get(&gateway, "/readyz").await;
+        let answer = known().await;
         assert_eq!(answer.status, 200);
         let body = answer.json();
         let gone = body["servers"]["gone"]["error"].as_str()?.contains("`gone`");
@@ -264,6 +296,19 @@ async fn readiness_names_each_server_and_stays_ready_for_the_others() {
     .await;
     assert_eq!(body["servers"]["gone"]["reachable"], false);
     assert_eq!(get(&gateway, "/healthz").await.json()["status"], "ok");
+    for token in [None, Some("wrong")] {
+        let mut request = reqwest::Client::new().get(gateway.url("/readyz"));
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let anybody = send(request).await;
+        assert_eq!(
+            anybody.json()["servers"],
+            json!({ "gone": { "status": "down", "reachable": false }, "lab": { "status": "up", "reachable": true } }),
+            "addresses and versions are nobody else's business"
+        );
+        assert!(!anybody.text.contains("127.0.0.1"), "{}", anybody.text);
+    }
 }
 
 #[tokio::test]
@@ -281,7 +326,7 @@ async fn without_its_store_the_gateway_is_unready_and_says_why() {
         .await
         .unwrap();
     let body = eventually("unready", async || {
-        let answer = get(&gateway, "/readyz").await;
+        let answer = send(reqwest::Client::new().get(gateway.url("/readyz")).bearer_auth(TOKEN)).await;
         (answer.status == 503).then(|| answer.json())
     })
     .await;
@@ -295,6 +340,10 @@ async fn without_its_store_the_gateway_is_unready_and_says_why() {
             .unwrap()
             .contains("the store cannot be used"),
         "{body}"
+    );
+    assert_eq!(
+        get(&gateway, "/readyz").await.json()["store"],
+        json!({ "status": "down" })
     );
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
 }

@@ -99,7 +99,7 @@ async fn the_modern_era_has_no_sessions_and_no_streams_to_get() {
 
 #[tokio::test]
 async fn header_and_body_must_agree_in_the_modern_era() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::with("mcp.route_headers = true").await;
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": MODERN_VERSION, "io.modelcontextprotocol/clientCapabilities": {}, "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" } });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "get_base_url", "arguments": { "server": "lab" }, "_meta": meta } }).to_string();
     let request = || {
@@ -176,8 +176,15 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
     let agent = Agent::connect(&gateway, Era::Legacy).await;
     let listed = agent.request("tools/list", json!({})).await;
     assert!(listed.to_string().len() < 24_000);
-    for tool in listed["result"]["tools"].as_array().unwrap() {
+    let routing = Gateway::with("mcp.route_headers = true").await;
+    let routed = Agent::connect(&routing, Era::Legacy).await;
+    let routed = routed.request("tools/list", json!({})).await["result"]["tools"].clone();
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    for (tool, routed) in tools.iter().zip(routed.as_array().unwrap()) {
         let name = tool["name"].as_str().unwrap();
+        for (member, schema) in tool["outputSchema"]["properties"].as_object().unwrap() {
+            assert!(!schema["type"].is_null(), "{name}: {member} has no type: {schema}");
+        }
         assert!(
             tool["description"].as_str().is_some_and(|text| text.len() > 10),
             "{name}"
@@ -191,11 +198,11 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
             || ["insert_nb_cells", "modify_nb_cells"].contains(&name);
         assert_eq!(tool["annotations"]["openWorldHint"] == false, !runs_code, "{name}");
         for (argument, header) in [("path", "Path"), ("server", "Server")] {
-            let property = &tool["inputSchema"]["properties"][argument];
-            assert!(
-                property.is_null() || property["x-mcp-header"] == header,
-                "{name}: {property}"
-            );
+            let properties = [tool, routed].map(|tool| tool["inputSchema"]["properties"][argument].clone());
+            let marks = properties.map(|property| property["x-mcp-header"].clone());
+            let has_it = tool["inputSchema"]["properties"][argument].is_object();
+            let mark = if has_it { json!(header) } else { json!(null) };
+            assert_eq!(marks, [json!(null), mark], "{name}: only where an operator wants it");
         }
         assert!(!tool["inputSchema"].to_string().contains("null"), "{name}: {tool}");
     }

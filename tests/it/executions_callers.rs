@@ -87,7 +87,7 @@ async fn beyond_the_limit_it_is_said_what_runs() {
     )
     .await;
     let running = scene.start(0).await;
-    let refused = scene.run(1, 2).await.error();
+    let refused = scene.agent.call("run_code", json!({ "code": "1" })).await.error();
     for part in ["1 executions", &running, &scene.path, "cancel_execution"] {
         assert!(refused.contains(part), "{refused}");
     }

@@ -98,7 +98,9 @@ async fn a_modern_client_is_asked_in_a_second_round_and_nothing_is_done_twice() 
     assert_eq!(read["cell_count"], 2, "the cell was inserted once");
     params["requestState"] = "made up".into();
     let refused = agent.request("tools/call", params).await;
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let why = refused["error"]["message"].as_str().unwrap();
+    assert!(why.contains("requestState"), "{why}");
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use crate::support::{
     notebook::notebook,
     own_lab::OwnLab,
     proxy::Proxy,
-    scene::{Scene, Tab, ended, id, person, shown, texts},
+    scene::{Scene, ended, id, person, shown, texts},
+    tab::Tab,
 };
 
 const WAITS: &str = "import os, time\nprint('begin', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('middle', flush=True)\nopen('done', 'w').close()\n'end'";

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{
     eventually,
-    scene::{Scene, person, texts},
+    scene::{Scene, id, person, texts},
 };
 
 /// Runs until a file says that it is enough, so that people have all the time they need.
@@ -123,7 +123,7 @@ async fn what_is_left_of_a_batch_when_its_notebook_is_deleted_is_cancelled() {
     let (ended, message) = (&ran.structured, ran.structured["message"].as_str().unwrap());
     assert!(ran.is_error && ended["status"] == "cancelled", "{ended}");
     assert!(
-        message.starts_with("Began to execute") && message.contains("1 of 2 cells ran"),
+        message.starts_with("Began to execute 1 cell range, but it") && message.contains("1 of 2 cells ran"),
         "{message}"
     );
     assert!(message.contains("notebook was deleted"), "{message}");
@@ -190,6 +190,33 @@ async fn a_notebook_renamed_by_a_person_keeps_its_run_and_its_kernel() {
     })
     .await;
     follows(&scene, &id, &kernel).await;
+}
+
+#[tokio::test]
+async fn a_renamed_notebook_has_one_queue_whichever_name_was_used() {
+    let (mut scene, first) = running().await;
+    let renamed = scene.path.replace("run.ipynb", "renamed.ipynb");
+    let place = format!("api/contents/{}", scene.path);
+    let answer = person().send(Method::PATCH, &place, json!({ "path": renamed })).await;
+    assert_eq!(answer.status(), 200);
+    scene.path = renamed;
+    // At once, before the gateway may have heard of it.
+    let run = json!({ "ranges": [{ "start": 2 }], "timeout": 0 });
+    let second = id(&scene.call("execute_nb_cells", run).await.ok());
+    eventually("they are in one queue", async || {
+        let get = json!({ "execution_id": second });
+        let seen = scene.agent.call("get_execution", get).await.ok();
+        let behind = format!("it waits behind execution {first} of yours");
+        seen["reason"]
+            .as_str()
+            .is_some_and(|why| why.starts_with(&behind))
+            .then_some(())
+    })
+    .await;
+    scene.enough();
+    for id in [first, second] {
+        assert_eq!(scene.ended(&id).await["status"], "completed");
+    }
 }
 
 async fn follows(scene: &Scene, id: &str, kernel: &str) {

@@ -192,7 +192,7 @@ async fn what_is_cancelled_behind_a_persons_code_leaves_no_trace() {
     }
     let wanted = scene.start(0).await;
     scene.folder.write("go", "");
-    assert_eq!(tab.printed(&theirs).await, "undisturbed\n");
+    assert_eq!(tab.printed(&theirs).await, "held\nundisturbed\n");
     assert_eq!(tab.printed(&behind).await, "behind\n");
     let ended = scene.ended(&wanted).await;
     assert_eq!(

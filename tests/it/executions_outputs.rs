@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, eventually,
+    Agent, Era, eventually, lab,
     notebook::{notebook, whole_cells_on_disk},
     own_lab::OwnLab,
     process::resident_bytes,
@@ -228,4 +228,32 @@ async fn a_hundred_megabytes_of_output_leave_the_gateway_as_small_as_it_was() {
         println!("{} MB before, at most {} MB", before >> 20, most >> 20);
         assert!(most < before + allowed, "{} MB more", (most - before) >> 20);
     }
+}
+
+#[tokio::test]
+async fn finished_code_leaves_the_gateway_as_small_as_it_was() {
+    let home = Home::new();
+    let mut command = home.serve();
+    command
+        .env("JUPYTERLAB_URL", lab().url())
+        .env("JUPYTERLAB_TOKEN", lab().token())
+        .env("JMG__STORE__URL", "sqlite::memory:");
+    let gateway = Running::start(command).await;
+    let agent = Agent::connect_to(gateway.url(), gateway.token(), Era::Modern).await;
+    let code = format!("x = '{}'\nlen(x)", "y".repeat(3_000_000));
+    let run = async |times: usize| {
+        for _ in 0..times {
+            let ran = agent
+                .call("run_code", json!({ "code": code, "timeout": 60 }))
+                .await
+                .ok();
+            assert_eq!(texts(&ran), ["3000000"]);
+        }
+    };
+    run(5).await;
+    let before = resident_bytes(gateway.pid());
+    run(30).await;
+    let after = resident_bytes(gateway.pid());
+    println!("{} MB before, {} MB after", before >> 20, after >> 20);
+    assert!(after < before + (30 << 20), "{} MB more", (after - before) >> 20);
 }

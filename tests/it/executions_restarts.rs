@@ -12,7 +12,8 @@ use crate::support::{
     notebook::notebook,
     proxy::Proxy,
     running::{Home, Running},
-    scene::{Tab, ended, id, person, shown, texts},
+    scene::{ended, id, person, shown, texts},
+    tab::Tab,
 };
 
 /// Tells how often it ran, and waits in the middle.
@@ -93,6 +94,12 @@ impl Stage {
         assert_eq!(texts(&result["cells"][1]), ["begin\nmiddle\n", "'end'"]);
         assert!(result["reason"].as_str().unwrap().contains("restarted"), "{result}");
         self.rests("begin\nmiddle\n'end'").await;
+        for cell in [0, 2] {
+            let looks_queued = |human: &Human| human.cell(cell)["execution_state"] == "running";
+            self.human
+                .wait_for("what never ran does not look queued", |human| !looks_queued(human))
+                .await;
+        }
         assert_eq!(ended(agent, waiting).await["status"], "cancelled");
         assert_eq!(self.folder.read("runs"), "once ", "nothing runs twice");
     }
@@ -248,10 +255,73 @@ async fn what_nobody_kept_for_the_next_gateway_is_lost() {
     let (_gateway, agent) = stage.gateway().await;
     let result = ended(&agent, &running).await;
     assert_eq!(result["status"], "lost", "{result}");
-    assert_eq!(texts(&result["cells"][1]), ["begin\n", "ExecutionLost"]);
+    let told = texts(&result["cells"][1]);
+    assert_eq!((told[0], told[2]), ("begin\n", "ExecutionLost"), "{result}");
+    assert!(told[1].contains("may be lost: the gateway was down"), "{result}");
     stage.rests("ExecutionLost").await;
     assert_eq!(ended(&agent, &waiting).await["status"], "cancelled");
     assert_eq!(stage.folder.read("runs"), "once ");
+}
+
+/// Says something while nobody listens, and goes on.
+const SAYS: &str = "import os, time\nprint('begin', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('unheard', flush=True)\ntime.sleep(0.2)\nopen('said', 'w').close()\nwhile not os.path.exists('more'): time.sleep(0.02)\nprint('after')";
+
+#[tokio::test]
+async fn output_that_was_lost_while_the_gateway_was_down_is_marked_and_the_agent_keeps_its_name() {
+    let stage = Stage::new().await;
+    let (gateway, agent) = stage.gateway().await;
+    stage.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), SAYS);
+    eventually("the gateway has the code", async || {
+        let read = agent.call("read_nb_cells", json!({ "path": stage.path })).await.ok();
+        (read["cells"][1]["source"] == SAYS).then_some(())
+    })
+    .await;
+    let run = json!({ "path": stage.path, "ranges": [{ "start": 1 }], "timeout": 0 });
+    let running = id(&agent.call("execute_nb_cells", run).await.ok());
+    stage
+        .human
+        .wait_for("it has begun", |human| shown(&human.cell(1)).contains("begin"))
+        .await;
+    let names = |human: &Human| -> std::collections::BTreeSet<String> {
+        let others = human.others();
+        let names = others.iter().filter_map(|other| other["user"]["display_name"].as_str());
+        // Without what it does.
+        names
+            .map(|name| name.split(" · ").next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    stage
+        .human
+        .wait_for("the agent is seen", |human| !names(human).is_empty())
+        .await;
+    let known_as = names(&stage.human);
+    let _tab = Tab::open(&stage.kernel().await).await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
+    stage.folder.write("go", "");
+    eventually("it was said", async || stage.folder.has("said").then_some(())).await;
+    let (_gateway, agent) = stage.gateway().await;
+    stage
+        .human
+        .wait_for("the cell says so", |human| {
+            shown(&human.cell(1)).contains("may be lost: the gateway was down")
+        })
+        .await;
+    stage.folder.write("more", "");
+    let result = ended(&agent, &running).await;
+    assert_eq!(result["status"], "completed", "{result}");
+    assert!(
+        result["reason"].as_str().unwrap().contains("the gateway was down"),
+        "{result}"
+    );
+    stage.rests("after").await;
+    let seen = shown(&stage.human.cell(1));
+    assert!(
+        seen.starts_with("begin\n[jupyter-mcp-gateway: output between "),
+        "{seen}"
+    );
+    assert!(seen.ends_with("after\n"), "{seen}");
+    assert_eq!(names(&stage.human), known_as, "not by an id");
 }
 
 #[tokio::test]

@@ -41,11 +41,11 @@ async fn listing_shows_what_the_document_promises() {
         assert_eq!(file["path"], folder.path("ü 漢🎉.md"));
         assert_eq!(
             file["url"],
-            format!("{base}edit/{}/%C3%BC%20%E6%BC%A2%F0%9F%8E%89.md", folder.name)
+            format!("{base}lab/tree/{}/%C3%BC%20%E6%BC%A2%F0%9F%8E%89.md", folder.name)
         );
         assert!(file["created"].is_string() && file["last_modified"].is_string());
-        assert_eq!(text[0]["url"], format!("{base}notebooks/{}/nb.ipynb", folder.name));
-        assert_eq!(text[1]["url"], format!("{base}tree/{}/sub", folder.name));
+        assert_eq!(text[0]["url"], format!("{base}lab/tree/{}/nb.ipynb", folder.name));
+        assert_eq!(text[1]["url"], format!("{base}lab/tree/{}/sub", folder.name));
     }
 }
 

@@ -206,7 +206,59 @@ async fn a_selection_narrows_what_is_offered() {
             .await
             .error();
         assert!(writing.contains("read-only"), "{writing}");
+        let elsewhere = selected
+            .call("delete_cell", json!({ "notebook_name": "n" }))
+            .await
+            .error();
+        assert!(
+            elsewhere.contains("read-only") && !elsewhere.contains("?toolsets"),
+            "{elsewhere}"
+        );
     }
+}
+
+#[tokio::test]
+async fn who_may_not_call_a_tool_is_told_that_and_nothing_of_headers() {
+    let config = format!(
+        "mcp.route_headers = true\n{}",
+        people(&person("only-reads", "permissions = [\"read\"]"))
+    );
+    let gateway = Gateway::configured(&config).await;
+    for (query, why) in [
+        ("", "`write`"),
+        ("?readonly=true", "read-only"),
+        ("?toolsets=url", "?toolsets=files"),
+    ] {
+        let agent = Agent::connect_to(&gateway.url(&format!("/mcp{query}")), "only-reads", Era::Modern).await;
+        let refused = agent.call("create_document", json!({ "path": "x.txt" })).await.error();
+        assert!(refused.contains(why), "{query}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_listed_is_not_advised() {
+    let gateway = Gateway::start().await;
+    for (toolsets, advice) in [("notebook,files", true), ("notebook", false)] {
+        let url = gateway.url(&format!("/mcp?toolsets={toolsets}"));
+        let agent = Agent::connect_to(&url, TOKEN, Era::Modern).await;
+        let missing = agent
+            .call("read_nb_cells", json!({ "path": "no-such.ipynb" }))
+            .await
+            .error();
+        assert_eq!(missing.contains("list_documents"), advice, "{missing}");
+        assert!(missing.contains("does not exist"), "{missing}");
+        let told = agent.request("server/discover", json!({})).await;
+        let told = told["result"]["instructions"].as_str().unwrap().to_owned();
+        assert!(!told.contains("list_servers"), "{told}");
+    }
+    let all = Agent::connect(&gateway, Era::Modern).await;
+    let told = all.request("server/discover", json!({})).await;
+    assert!(
+        told["result"]["instructions"]
+            .as_str()
+            .unwrap()
+            .contains("list_servers")
+    );
 }
 
 #[tokio::test]

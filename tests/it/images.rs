@@ -1,12 +1,16 @@
 //! Images in a notebook's outputs, as an agent sees them.
 
-use std::io::Cursor;
+use std::{
+    io::Cursor,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use futures::future::join_all;
 use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
 
-use crate::support::{Agent, Era, Gateway, lab};
+use crate::support::{Agent, Era, Gateway, eventually, gateway::lab_server, lab};
 
 /// A notebook whose one cell shows a plot of this size.
 fn notebook_with_plot(width: u32, height: u32) -> String {
@@ -44,6 +48,49 @@ async fn a_large_plot_is_scaled_and_comes_whole() {
     assert_eq!((image.width(), image.height()), (700, 350));
     assert_eq!(shown(&result)["image/png"], "[image 1 attached]");
     assert_eq!(shown(&result)["image/svg+xml"], "<svg/>", "a drawing is text");
+}
+
+/// The pictures of one tenant's notebooks do not hold up those of another's.
+#[tokio::test]
+async fn another_tenants_large_images_are_not_waited_for() {
+    let tenant = |name: &str| {
+        format!(
+            "[[tenants]]\nname = \"{name}\"\n[[auth.tokens]]\nname = \"{name}-agent\"\ntenant = \"{name}\"\ntoken = \"{name}-secret-token-0123456789\"\npermissions = [\"read\"]\n"
+        )
+    };
+    let config = format!("{}{}{}", lab_server("lab"), tenant("many"), tenant("other"));
+    let gateway = Gateway::configured(&config).await;
+    let agent = async |name: &str| {
+        let token = format!("{name}-secret-token-0123456789");
+        Agent::connect_to(&gateway.url("/mcp"), &token, Era::Modern).await
+    };
+    let (many, other) = (agent("many").await, agent("other").await);
+    let folder = lab().folder();
+    let large = notebook_with_plot(3000, 2000);
+    let paths: Vec<String> = (0..6).map(|n| folder.write(&format!("{n}.ipynb"), &large)).collect();
+    let small = folder.write("small.ipynb", &notebook_with_plot(1, 1));
+    let done = AtomicUsize::new(0);
+    let read = async |agent: &Agent, path: &str| {
+        let answer = agent.call("read_nb_cells", json!({ "path": path })).await;
+        done.fetch_add(1, Ordering::Relaxed);
+        answer.ok()
+    };
+    let others = async {
+        // Both rooms are open by then, so that only images are left to wait for.
+        read(&other, &small).await;
+        eventually("the first large one is there", async || {
+            (done.load(Ordering::Relaxed) >= 2).then_some(())
+        })
+        .await;
+        let shown = read(&other, &small).await;
+        assert_eq!(
+            shown["cells"][0]["outputs"][0]["data"]["image/png"],
+            "[image 1 attached]"
+        );
+        done.load(Ordering::Relaxed)
+    };
+    let (_, before) = tokio::join!(join_all(paths.iter().map(|path| read(&many, path))), others);
+    assert!(before < 8, "the small one came after all the large ones");
 }
 
 #[tokio::test]

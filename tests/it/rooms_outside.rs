@@ -440,7 +440,12 @@ async fn open_notebooks_go_with_their_directory() {
         let (_gateway, agent, folder) = directory_scene().await;
         let old = folder.path("old");
         match through_the_gateway {
-            true => drop(agent.call("delete_document", json!({ "path": old })).await.ok()),
+            true => drop(
+                agent
+                    .call("delete_document", json!({ "path": old, "recursive": true }))
+                    .await
+                    .ok(),
+            ),
             false => contents(Method::DELETE, &old, json!({})).await,
         }
         for name in ["old/a.ipynb", "old/below/b.ipynb"] {

@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually, lab,
+    Agent, Era, Gateway, Human, eventually,
+    gateway::{everything, server},
+    lab,
     lab::{Folder, saves_as_told},
     notebook::{cells_on_disk, notebook},
+    own_lab::OwnLab,
 };
 
 async fn scene() -> (Gateway, Agent, Folder, String) {
@@ -31,15 +34,21 @@ async fn an_agent_is_seen_by_its_name_from_its_first_edit_until_it_leaves() {
     let (_gateway, agent, _folder, path) = scene().await;
     let human = Human::join(&path).await;
     human.publish("Hanna", true);
-    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
     human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    human
+        .wait_for("what it does", |human| human.shown_as("ana") == "ana · editing")
+        .await;
     let states = human.others();
     let user = &states.iter().find(|state| state["user"]["name"] == "ana").unwrap()["user"];
-    assert_eq!(user["display_name"], "ana");
     for key in ["username", "initials", "color"] {
         assert!(user[key].as_str().is_some_and(|value| !value.is_empty()), "{user}");
     }
+    let avatar = user["avatar_url"].as_str().unwrap_or_default();
+    assert!(
+        avatar.starts_with("data:image/svg+xml"),
+        "an agent is told from a person: {user}"
+    );
     // Somebody who comes later is told too, because the agent greets newcomers.
     let late = Human::join(&path).await;
     late.publish("Late", true);
@@ -240,29 +249,55 @@ async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
 async fn an_agent_at_work_is_listed_as_online() {
     let (gateway, folder) = (Gateway::start().await, lab().folder());
     let path = folder.write("n.ipynb", &notebook(&["1"]));
-    let address = format!(
-        "ws://{}/api/collaboration/room/JupyterLab:globalAwareness?token={}",
-        lab().address(),
-        lab().token()
-    );
-    let (mut panel, _) = tokio_tungstenite::connect_async(address).await.expect("the room opens");
+    let panel = Panel::open(lab().address(), lab().token()).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
-    let modify = json!({ "path": path, "modifications": [{ "range": { "start": 0 }, "content": "2" }] });
-    agent.call("modify_nb_cells", modify).await.ok();
-    let listed = tokio::time::timeout(Duration::from_secs(20), async {
-        loop {
-            let frame = futures::StreamExt::next(&mut panel)
-                .await
-                .expect("more")
-                .expect("a frame");
-            let text = String::from_utf8_lossy(&frame.into_data()).into_owned();
-            if text.contains(&format!("notebook:{path}")) {
-                return text;
+    agent.call("modify_nb_cells", modify(&path, "2")).await.ok();
+    let listed = panel.lists(&path, Duration::from_secs(20)).await;
+    assert!(listed.contains(r#""display_name":"ana · editing""#), "{listed}");
+}
+
+#[tokio::test]
+async fn an_agent_is_listed_as_online_again_when_jupyter_comes_back_from_a_crash() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["1"]));
+    let gateway = Gateway::configured(&format!("{}{}", server("lab", &lab.url(), lab.token()), everything())).await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let panel = Panel::open(&lab.address(), lab.token()).await;
+    agent.call("modify_nb_cells", modify("n.ipynb", "2")).await.ok();
+    panel.lists("n.ipynb", Duration::from_secs(20)).await;
+    lab.kill();
+    agent.call("query_document_session", json!({ "path": "n.ipynb" })).await;
+    lab.restart().await;
+    let panel = Panel::open(&lab.address(), lab.token()).await;
+    // An edit tells that the document is there again; the list must be no later than that, give or take.
+    agent.call("modify_nb_cells", modify("n.ipynb", "3")).await.ok();
+    panel.lists("n.ipynb", Duration::from_secs(10)).await;
+}
+
+/// The list of who is online, as a browser gets it.
+struct Panel(tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>);
+
+impl Panel {
+    async fn open(address: &str, token: &str) -> Self {
+        let address = format!("ws://{address}/api/collaboration/room/JupyterLab:globalAwareness?token={token}");
+        let (socket, _) = tokio_tungstenite::connect_async(address).await.expect("the room opens");
+        Self(socket)
+    }
+
+    /// What is said by somebody who is in a notebook.
+    async fn lists(mut self, path: &str, patience: Duration) -> String {
+        let listed = tokio::time::timeout(patience, async {
+            loop {
+                let frame = futures::StreamExt::next(&mut self.0).await;
+                let frame = frame.expect("more").expect("a frame");
+                let text = String::from_utf8_lossy(&frame.into_data()).into_owned();
+                if text.contains(&format!("notebook:{path}")) {
+                    return text;
+                }
             }
-        }
-    });
-    let listed = listed.await.expect("the agent is listed");
-    assert!(listed.contains(r#""display_name":"ana""#), "{listed}");
+        });
+        listed.await.expect("the agent is listed")
+    }
 }
 
 #[tokio::test]
@@ -287,4 +322,84 @@ async fn the_cursor_of_an_agent_is_where_it_edited_last_also_at_the_end() {
     agent.call("modify_nb_cells", modify(1, "second and more")).await.ok();
     let end = cursor("a cursor at the end", middle).await;
     assert!(end["type"].is_object() && end["item"].is_null(), "{end}");
+}
+
+#[tokio::test]
+async fn an_agent_that_only_reads_is_seen_reading() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    human
+        .wait_for("the reader is here", |human| human.shown_as("ana") == "ana · reading")
+        .await;
+    let text = folder.write("notes.md", "one");
+    let other = Human::join(&text).await;
+    agent.call("get_document_content", json!({ "path": text })).await.ok();
+    other
+        .wait_for("in text too", |human| human.shown_as("ana") == "ana · reading")
+        .await;
+    human.leave().await;
+    other.leave().await;
+}
+
+/// Who is shown says something of saving too, which must not keep the server from it.
+#[tokio::test]
+async fn what_is_edited_after_reading_is_on_disk_as_soon() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let witness = Human::join(&path).await;
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    witness.wait_for("the reader is here", |human| human.sees("ana")).await;
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    let started = Instant::now();
+    eventually("it is saved", async || (on_disk(&folder)? == "edited").then_some(())).await;
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    witness.wait_for("the agent is here", |human| human.sees("ana")).await;
+    witness.leave().await;
+}
+
+/// Somebody else in the room who says nothing of themselves, as programs do.
+#[tokio::test]
+async fn a_reader_keeps_nobody_from_being_saved() {
+    let (_gateway, agent, folder, path) = scene().await;
+    let silent = Human::join(&path).await;
+    agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+    silent.wait_for("the reader is here", |human| human.sees("ana")).await;
+    let id = silent.cells()[0].id.clone();
+    silent.splice_cell(&id, 0, 4, "theirs");
+    eventually("it is saved", async || (on_disk(&folder)? == "theirs").then_some(())).await;
+    silent.leave().await;
+}
+
+#[tokio::test]
+async fn an_agent_leaves_when_it_did_nothing_for_as_long_as_configured() {
+    let gateway = Gateway::with("[sessions]\npresence_timeout = \"2s\"").await;
+    let folder = lab().folder();
+    let path = folder.write("a.ipynb", &notebook(&["zero"]));
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let human = Human::join(&path).await;
+    agent.call("modify_nb_cells", modify(&path, "edited")).await.ok();
+    human.wait_for("the agent is here", |human| human.sees("ana")).await;
+    human.wait_for("the agent is gone", |human| !human.sees("ana")).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_changed_is_selected_for_people() {
+    let (_gateway, agent, folder, _path) = scene().await;
+    let path = folder.write("s.ipynb", &notebook(&["alpha = 1\nbeta = 2\ngamma = 3"]));
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    let source = "alpha = 1\nbeta = 2222\ngamma = 3";
+    agent.call("modify_nb_cells", modify(&path, source)).await.ok();
+    human
+        .wait_for("the change is selected", |human| human.selected("ana") == ["222"])
+        .await;
+    let cells = json!([{ "content": "whole = 1\ncell = 2" }]);
+    let insert = json!({ "path": path, "position": 1, "cells": cells, "exec": true });
+    agent.call("insert_nb_cells", insert).await.ok();
+    human
+        .wait_for("what it wrote stays selected when it runs", |human| {
+            human.selected("ana") == ["whole = 1\ncell = 2"]
+        })
+        .await;
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashSet,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::support::{
     gateway::{everything, server},
     lab,
     lab::saves_as_told,
-    notebook::{CellView, cells_on_disk, notebook},
+    notebook::{CellView, cells_on_disk, notebook, sources_on_disk, without_ids},
     own_lab::OwnLab,
     proxy::Proxy,
 };
@@ -503,4 +503,102 @@ async fn cells_that_a_killed_jupyter_left_out_of_the_file_come_back() {
     lab.restart().await;
     let cells = converged(&agent, &lab, "n.ipynb", &expected[..1]).await;
     assert_eq!(cells.len(), 1, "{cells:?}");
+}
+
+/// Jupyter notes changes down one by one and can be killed when it has saved a file and not yet noted what is in it. Then it
+/// makes cells of its own for those that it finds in the file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cells_that_jupyter_saved_and_did_not_note_down_are_there_once() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    let (gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let runner = Agent::executing(&gateway, Era::Modern).await;
+    insert(&runner, "n.ipynb", "'a kernel runs'").await.ok();
+    let begun = SystemTime::now();
+    let plain = insert(&agent, "n.ipynb", "plain").await.ok();
+    let executed = insert(&agent, "n.ipynb", "'executed'").await.ok();
+    eventually("both are saved", async || {
+        (cells_on_disk(&lab.file("n.ipynb"))?.len() == 4).then_some(())
+    })
+    .await;
+    let run = json!({ "path": "n.ipynb", "ranges": [{ "cell_id": executed["cell_ids"][0] }] });
+    runner.call("execute_nb_cells", run).await.ok();
+    lab.kill();
+    lab.forget_since(begun);
+    lab.restart().await;
+    let expected = ["zero", "plain", "'executed'"].map(str::to_owned);
+    let cells = converged(&agent, &lab, "n.ipynb", &expected).await;
+    for (inserted, source) in [(&plain, "plain"), (&executed, "'executed'")] {
+        let cell = cells.iter().find(|cell| cell.source == source).expect("a cell");
+        assert_eq!(inserted["cell_ids"][0], cell.id.as_str(), "it keeps its id");
+    }
+}
+
+/// Jupyter takes a cell for two that it sees twice while it saves, and writes both, the second under another id. Killed then, it
+/// finds both in the file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cell_that_jupyter_wrote_twice_is_there_once() {
+    if !saves_as_told() {
+        // Before jupyter-collaboration 4 a restarted server makes another document of the file, which then counts.
+        return;
+    }
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &notebook(&["zero"]));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let inserted = insert(&agent, "n.ipynb", "once").await.ok();
+    converged(&agent, &lab, "n.ipynb", &["once".to_owned()]).await;
+    // Jupyter says that it has saved once it has, which the gateway must have heard to know how old the file is.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let file = lab.file("n.ipynb");
+    let before = std::fs::metadata(&file).unwrap().modified().unwrap();
+    lab.kill();
+    let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let mut copy = saved["cells"][0].clone();
+    copy["id"] = "0f8fad5b-d9cb-469f-a165-70867728950e".into();
+    saved["cells"].as_array_mut().unwrap().insert(1, copy);
+    lab.write("n.ipynb", &saved.to_string());
+    let handle = std::fs::File::options().write(true).open(&file).unwrap();
+    handle.set_modified(before).unwrap();
+    lab.restart().await;
+    let expected = ["once", "zero"].map(str::to_owned);
+    let cells = converged(&agent, &lab, "n.ipynb", &expected).await;
+    assert_eq!(cells.len(), 2, "{cells:?}");
+    assert_eq!(inserted["cell_ids"][0], cells[0].id.as_str(), "it keeps its id");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cells_of_an_older_format_keep_their_ids_when_jupyter_is_killed() {
+    let mut lab = OwnLab::start(&[]).await;
+    lab.write("n.ipynb", &without_ids(&notebook(&["zero", "one"]), 4));
+    let (_gateway, agent) = gateway_to(&lab.url(), lab.token()).await;
+    let mut count = 2;
+    for forgets in [false, true] {
+        insert(&agent, "n.ipynb", &format!("saved {forgets}")).await.ok();
+        count += 1;
+        eventually("it is saved", async || {
+            (sources_on_disk(&lab.file("n.ipynb"))?.len() == count).then_some(())
+        })
+        .await;
+        insert(&agent, "n.ipynb", &format!("unsaved {forgets}")).await.ok();
+        count += 1;
+        let before = read(&agent, "n.ipynb").await;
+        lab.kill();
+        if forgets {
+            lab.forget_documents();
+        }
+        lab.restart().await;
+        insert(&agent, "n.ipynb", &format!("after {forgets}")).await.ok();
+        count += 1;
+        let human = Human::join_at(&lab.url(), lab.token(), "n.ipynb").await;
+        let cells = eventually("the gateway, the person and the file agree", async || {
+            let cells = read(&agent, "n.ipynb").await;
+            let saved = sources_on_disk(&lab.file("n.ipynb"))?;
+            let is_saved = cells.iter().map(|cell| &cell.source).eq(&saved);
+            (is_saved && human.cells() == cells).then_some(cells)
+        })
+        .await;
+        human.leave().await;
+        assert_eq!(cells.len(), count, "{cells:#?}");
+        assert_eq!(cells[1..], before, "all are there once, under the ids they had");
+    }
 }

@@ -239,7 +239,7 @@ async fn executing_a_cell() {
     }
 }
 
-/// "3", `server.py`: the tools by group, and nothing else in this toolset.
+/// "3", `server.py`: the tools by group, and what they tell a model to call.
 #[tokio::test]
 async fn the_tools() {
     let scene = Scene::set(Era::Modern).await;
@@ -254,9 +254,11 @@ async fn the_tools() {
     ];
     let advanced = ["append_execute_code_cell", "execute_temporary_code"];
     let all = [&notebook[..], &cell, &advanced].concat();
-    assert_eq!(scene.agent.tools().await, all);
+    let following = ["get_execution", "cancel_execution"];
+    assert_eq!(scene.agent.tools().await, [&following[..], &all].concat());
     let readonly = agent(&scene.gateway, "&readonly=true", TOKEN, Era::Modern).await;
     let reading = [
+        "get_execution",
         "connect_notebook",
         "list_notebook",
         "read_notebook",

@@ -17,8 +17,11 @@ use crate::support::{
     notebook::notebook,
 };
 
-/// The tools of the document that are about notebooks and documents, in the order in which clients see them.
-const TOOLS: [&str; 14] = [
+/// The tools of the document that are about notebooks and documents, and what they tell a model to call, in the order in
+/// which clients see them.
+const TOOLS: [&str; 16] = [
+    "get_execution",
+    "cancel_execution",
     "list_documents",
     "list_notebooks",
     "get_notebook",
@@ -149,7 +152,7 @@ async fn the_vocabulary_is_offered_to_those_who_ask_for_it() {
         .iter()
         .filter(|name| default.iter().any(|tool| tool == *name))
         .collect();
-    assert_eq!(shared, [&"list_documents"]);
+    assert_eq!(shared, [&"get_execution", &"cancel_execution", &"list_documents"]);
     let all = Agent::connect_to(&gateway.url("/mcp?toolsets=all"), TOKEN, Era::Modern)
         .await
         .tools()
@@ -204,6 +207,7 @@ async fn permissions_hold_in_this_vocabulary_too() {
     says(&deleted, "not executed, since the permission `execute` is missing");
     let reader = Agent::connect_to(&gateway.url("/mcp?toolsets=collab&readonly=true"), TOKEN, Era::Legacy).await;
     let reading = [
+        "get_execution",
         "list_documents",
         "list_notebooks",
         "get_notebook",

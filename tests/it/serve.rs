@@ -134,6 +134,8 @@ impl SlowJupyter {
         let router = Router::new().fallback(async move || {
             to_tell.notify_one();
             to_wait.notified().await;
+            // What is asked besides is answered at once.
+            to_wait.notify_one();
             let notebook = json!({ "name": "slow.ipynb", "path": "slow.ipynb", "type": "notebook" });
             Json(json!({ "name": "", "path": "", "type": "directory", "content": [notebook] }))
         });
@@ -159,4 +161,120 @@ impl SlowJupyter {
         self.asked.notified().await;
         call
     }
+}
+
+/// A gateway that runs with a config file of its own.
+fn serve_config(home: &Home, tokens: &str) -> (std::path::PathBuf, std::process::Command) {
+    let file = home.path("gateway.toml");
+    fs::write(&file, config(tokens)).expect("a config");
+    let mut command = home.serve();
+    command.arg("--config").arg(&file);
+    (file, command)
+}
+
+fn config(tokens: &str) -> String {
+    let lab = crate::support::gateway::lab_server("lab");
+    format!("store.url = \"sqlite::memory:\"\n{lab}[[tenants]]\nname = \"t\"\n{tokens}")
+}
+
+fn token(name: &str) -> String {
+    format!("[[auth.tokens]]\nname = \"{name}\"\ntenant = \"t\"\ntoken = \"token-of-{name}\"\n")
+}
+
+async fn status_for(gateway: &Running, token: &str) -> u16 {
+    let request = reqwest::Client::new().post(gateway.url()).bearer_auth(token);
+    let request = request.header("content-type", "application/json");
+    let answer = request.body(crate::support::wire::initialize()).send().await;
+    answer.expect("an answer").status().as_u16()
+}
+
+#[tokio::test]
+async fn a_hangup_reads_tokens_again_whole_or_not_at_all() {
+    let home = Home::new();
+    let (file, command) = serve_config(&home, &token("ana"));
+    let gateway = Running::start(command).await;
+    assert_eq!(status_for(&gateway, "token-of-ana").await, 200);
+
+    fs::write(&file, config(&token("bob"))).expect("a config");
+    gateway.signal("-HUP");
+    eventually("the new token", async || {
+        (status_for(&gateway, "token-of-bob").await == 200).then_some(())
+    })
+    .await;
+    assert_eq!(status_for(&gateway, "token-of-ana").await, 401, "who is removed is out");
+
+    let others = [
+        "nonsense".to_owned(),
+        format!("http.max_body_bytes = 5000\n{}", config(&token("cleo"))),
+    ];
+    for (count, bad) in others.iter().enumerate() {
+        fs::write(&file, bad).expect("a config");
+        gateway.signal("-HUP");
+        let refusals = || gateway.log().matches("the config was not applied").count();
+        eventually("it is refused", async || (refusals() == count + 1).then_some(())).await;
+        assert_eq!(status_for(&gateway, "token-of-bob").await, 200);
+        assert_eq!(status_for(&gateway, "token-of-cleo").await, 401);
+    }
+    assert!(gateway.logged("needs a restart"));
+}
+
+#[tokio::test]
+async fn without_a_config_a_hangup_changes_nothing_and_the_token_is_kept() {
+    let home = Home::new();
+    let serve = |arguments: &[&str]| {
+        let mut command = home.serve();
+        command
+            .args(arguments)
+            .env("JUPYTERLAB_URL", lab().url())
+            .env("JUPYTERLAB_TOKEN", lab().token());
+        command
+    };
+    let first = Running::start(serve(&[])).await;
+    first.signal("-HUP");
+    eventually("it is heard", async || first.logged("SIGHUP").then_some(())).await;
+    assert_eq!(status_for(&first, first.token()).await, 200);
+    let second = Running::start(serve(&[])).await;
+    assert_eq!(second.token(), first.token(), "clients are configured once");
+    let third = Running::start(serve(&["--new-token"])).await;
+    assert_ne!(third.token(), first.token());
+    let fourth = Running::start(serve(&[])).await;
+    assert_eq!(fourth.token(), third.token());
+    assert_eq!(open_to_others(&home.path("cache/state")), Vec::<String>::new());
+}
+
+/// What somebody else may read in a folder, or of the folder.
+fn open_to_others(dir: &std::path::Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut open = Vec::new();
+    let mut paths = vec![dir.to_owned()];
+    while let Some(path) = paths.pop() {
+        let metadata = fs::symlink_metadata(&path).expect("it is there");
+        if metadata.permissions().mode() & 0o077 != 0 {
+            open.push(path.display().to_string());
+        }
+        if metadata.is_dir() {
+            paths.extend(
+                fs::read_dir(&path)
+                    .expect("a folder")
+                    .flatten()
+                    .map(|entry| entry.path()),
+            );
+        }
+    }
+    open
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_found_before_anything_is_started() {
+    let home = Home::new();
+    let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let mut command = home.serve_on(&address);
+    command.arg("--with-jupyter").arg(home.path("notebooks"));
+    let ended = ended(command.output().expect("the binary runs"));
+    assert_eq!(ended.code, Some(70), "{}", ended.stderr);
+    for words in [address.as_str(), "in use", "--listen"] {
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    assert_eq!(ended.stdout, "", "JupyterLab was not started for it");
 }

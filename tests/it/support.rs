@@ -1,7 +1,9 @@
 //! Plumbing: real JupyterLab servers, gateways in front of them, and agents that talk to those.
 
 pub mod agent;
+pub mod beside;
 pub mod command;
+pub mod deadline;
 pub mod gateway;
 pub mod human;
 pub mod jupyter;
@@ -13,10 +15,13 @@ pub mod process;
 pub mod proxy;
 pub mod running;
 pub mod scene;
+pub mod soak;
+pub mod tab;
 pub mod watcher;
 pub mod wire;
 
 pub use agent::{Agent, Era};
+pub use deadline::{PATIENCE, within};
 pub use gateway::{Gateway, TOKEN};
 pub use human::Human;
 pub use lab::lab;
@@ -26,6 +31,7 @@ use std::time::{Duration, Instant};
 
 /// Waits until a condition holds; panics with its name if it does not in time.
 pub async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
+    deadline::note_wait(what);
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = condition().await {

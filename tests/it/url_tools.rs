@@ -64,6 +64,28 @@ async fn every_shape_of_url_leads_to_the_notebook() {
 }
 
 #[tokio::test]
+async fn a_user_may_be_spelt_either_way() {
+    let bases = ["/user/ana@x/", "/user/bob%40y/"].map(|base| format!("https://hub.example.org{base}"));
+    let servers = [("ana", &bases[0]), ("bob", &bases[1])].map(|(name, url)| server(name, url, "t"));
+    let gateway = Gateway::configured(&format!("{}{}", servers.concat(), everything())).await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    for (user, server) in [
+        ("ana@x", "ana"),
+        ("ana%40x", "ana"),
+        ("bob@y", "bob"),
+        ("bob%40y", "bob"),
+    ] {
+        let url = format!("https://hub.example.org/user/{user}/lab/tree/a%20b.ipynb");
+        let found = agent.call("nb_path_from_url", json!({ "url": url })).await.ok();
+        assert_eq!(
+            (&found["server"], &found["notebook_path"]),
+            (&json!(server), &json!("a b.ipynb")),
+            "{url}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_one_of_our_notebooks_is_refused_with_a_reason() {
     let gateway = Gateway::configured(&two_servers()).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;

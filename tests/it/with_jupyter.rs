@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     process::Command,
     time::{Duration, Instant},
 };
@@ -59,6 +60,20 @@ async fn what_is_printed_works_and_the_network_is_not_needed() {
     let jupyter = jupyter(&gateway);
     assert!(!jupyter.url.contains("theirs"), "{}", jupyter.url);
     assert_eq!(jupyter.get("api/fileid/id?path=none").await.status(), 404);
+
+    for folder in ["cache/state", "cache/state/config", "cache/state/roots"] {
+        let mode = fs::metadata(home.path(folder)).expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{folder} is nobody else's business");
+    }
+    for root in fs::read_dir(home.path("cache/state/roots"))
+        .expect("a folder")
+        .flatten()
+    {
+        for database in ["ystore.db", "file_ids.db"] {
+            let file = fs::metadata(root.path().join(database)).expect("a database");
+            assert_eq!(file.permissions().mode() & 0o077, 0, "{database}");
+        }
+    }
 
     gateway.signal("-TERM");
     let ended = gateway.ended().await;

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use super::process::{LabError, LabOptions};
 use super::venv::Venv;
 use super::{STATE, fingerprint};
+use crate::app::private_files::{private_dir, private_file};
 
 const LAUNCHER: &str = include_str!("launch.py");
 
@@ -28,6 +29,9 @@ const FOREIGN_VARIABLES: [&str; 8] = [
     "PYTHONHOME",
 ];
 
+/// The documents' history and the files' ids.
+const DATABASES: [&str; 2] = ["ystore.db", "file_ids.db"];
+
 /// The directories of one server, all absolute and there.
 pub(super) struct Place {
     root: PathBuf,
@@ -43,13 +47,13 @@ impl Place {
     pub(super) fn prepare(venv: &Venv, options: &LabOptions) -> Result<Self, LabError> {
         let root = make_dir(&options.root_dir)?;
         let state = match &options.state_dir {
-            Some(dir) => make_dir(dir)?,
-            None => make_dir(&venv.cache_dir().join(STATE))?,
+            Some(dir) => make_private_dir(dir)?,
+            None => make_private_dir(&venv.cache_dir().join(STATE))?,
         };
         let name = fingerprint(&[root.as_os_str().as_bytes()]);
         Ok(Self {
-            config: make_dir(&state.join("config"))?,
-            work: make_dir(&state.join("roots").join(name))?,
+            config: make_private_dir(&state.join("config"))?,
+            work: make_databases(&state.join("roots").join(name))?,
             launcher: write_launcher(&state)?,
             root,
         })
@@ -84,8 +88,8 @@ impl Place {
         let mut arguments = vec![
             argument("--ServerApp.root_dir", &self.root),
             argument("--ServerApp.port", options.port.unwrap_or(0).to_string()),
-            argument("--SQLiteYStore.db_path", self.work.join("ystore.db")),
-            argument("--BaseFileIdManager.db_path", self.work.join("file_ids.db")),
+            argument("--SQLiteYStore.db_path", self.work.join(DATABASES[0])),
+            argument("--BaseFileIdManager.db_path", self.work.join(DATABASES[1])),
         ];
         if let Some(base_url) = &options.base_url {
             arguments.push(argument("--ServerApp.base_url", base_url));
@@ -112,6 +116,23 @@ fn make_dir(path: &Path) -> Result<PathBuf, LabError> {
     fs::create_dir_all(path)
         .and_then(|()| path.canonicalize())
         .map_err(LabError::io(path))
+}
+
+/// Everything in it is for its owner only: documents, settings, whatever Jupyter keeps.
+fn make_private_dir(path: &Path) -> Result<PathBuf, LabError> {
+    private_dir(path)
+        .and_then(|()| path.canonicalize())
+        .map_err(LabError::io(path))
+}
+
+/// Jupyter would make its databases so that everybody may read them.
+fn make_databases(dir: &Path) -> Result<PathBuf, LabError> {
+    let dir = make_private_dir(dir)?;
+    for name in DATABASES {
+        let file = dir.join(name);
+        private_file(&file).map_err(LabError::io(&file))?;
+    }
+    Ok(dir)
 }
 
 /// The name tells versions apart, and the renaming keeps a start at the same

@@ -20,6 +20,8 @@ import time
 # Now, because the environment may be deleted by the time it is needed.
 import psutil
 
+MAX_SOCKETS = 16384
+
 ORPHAN_GRACE = 4.0
 
 LAB_EXTENSIONS = os.path.join(sys.prefix, "share", "jupyter", "labextensions")
@@ -180,6 +182,9 @@ def main():
         # terminals would inherit the variable and have no business with it.
         server.identity_provider.token
         os.environ.pop("JUPYTER_TOKEN", None)
+        # ZeroMQ allows a process 1,023 sockets, which some hundred kernels use up.
+        with contextlib.suppress(Exception):
+            server.kernel_manager.context.max_sockets = MAX_SOCKETS
         watch.server = server
         server.start()
         status = 0

@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::{tools::ToolDefinition, types::Toolset};
+use crate::{
+    tools::ToolDefinition,
+    types::{Permission, Toolset},
+};
 
 const HEAD: &str = "# Tools
 
@@ -33,11 +36,17 @@ pub(super) fn page<'a>(tools: impl Iterator<Item = (Toolset, &'a ToolDefinition)
 }
 
 fn section(tool: &ToolDefinition) -> String {
+    let permissions: Vec<&str> = tool.permissions().map(Permission::as_str).collect();
+    let word = if permissions.len() == 1 {
+        "Permission"
+    } else {
+        "Permissions"
+    };
     let mut section = format!(
-        "\n### {}\n\n{} Permission: `{}`.",
+        "\n### {}\n\n{} {word}: {}.",
         tool.name,
         tool.description,
-        tool.permission.as_str()
+        quoted(&permissions)
     );
     if !tool.aliases.is_empty() {
         let _ = write!(section, " Older name: {}.", quoted(tool.aliases));

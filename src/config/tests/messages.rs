@@ -18,7 +18,8 @@ fn unknown_keys() {
         "[http]\nlisen = 1",
         &[
             "http.lisen: unknown key; allowed: listen, public_url, allowed_hosts, allowed_origins, \
-           max_body_bytes, max_header_bytes, max_json_depth, drain_timeout, metrics_listen; did you \
+           max_body_bytes, max_header_bytes, max_json_depth, max_connections, \
+             max_connections_per_address, drain_timeout, metrics_listen; did you \
            mean `listen`?",
         ],
     );

@@ -35,6 +35,8 @@ pub struct CellSnapshot {
     pub execution_count: Option<i64>,
     /// As nbformat has them.
     pub outputs: Vec<Value>,
+    /// How many characters it put out that are not among these.
+    pub missing: usize,
 }
 
 impl From<ExecutionRecord> for Snapshot {
@@ -49,6 +51,7 @@ impl From<ExecutionRecord> for Snapshot {
             status: cell.status,
             execution_count: cell.execution_count,
             outputs: outputs(position),
+            missing: cell.missing,
         });
         let asks = record.cells.iter().find_map(|cell| cell.asks.as_ref());
         let question = asks.map(|asks| Question {

@@ -182,3 +182,67 @@ fn what_an_earlier_process_wrote_comes_before_what_is_new() {
     let kinds: Vec<&Value> = mirror.0.iter().map(|output| &output["output_type"]).collect();
     assert_eq!(kinds, ["stream", "stream", "error"]);
 }
+
+#[test]
+fn a_question_and_its_answer_are_a_line_for_people() {
+    let (mut outputs, mut mirror) = (Outputs::new(10_000), Mirror::default());
+    let print = |outputs: &mut Outputs, text: &str| outputs.apply("stream", &json!({ "name": "stdout", "text": text }));
+    print(&mut outputs, "one\n");
+    assert!(outputs.ask("Who?"));
+    mirror.take(&mut outputs);
+    assert_eq!(
+        mirror.0[1],
+        json!({ "output_type": "stream", "name": "stdin", "text": "Who? " }),
+        "while it waits"
+    );
+    outputs.answer("Who?", Some("Ana"));
+    assert!(!outputs.ask(""), "nothing to be shown");
+    outputs.answer("", Some("Bo"));
+    print(&mut outputs, "two\n");
+    mirror.take(&mut outputs);
+    assert_eq!(mirror.0[1]["text"], "Who? Ana\nBo\n");
+    assert_eq!(mirror.0[2]["text"], "two\n");
+    let told = json!([{ "output_type": "stream", "name": "stdout", "text": "one\ntwo\n" }]);
+    assert_eq!(json!(outputs.to_json()), told, "whoever runs it knows the answers");
+    assert_eq!(json!(outputs.to_json_within(1000).0), told);
+}
+
+#[test]
+fn a_password_leaves_no_line() {
+    for before in ["", "printed\n"] {
+        let (mut outputs, mut mirror) = (Outputs::new(10_000), Mirror::default());
+        let print =
+            |outputs: &mut Outputs, text: &str| outputs.apply("stream", &json!({ "name": "stdout", "text": text }));
+        if !before.is_empty() {
+            print(&mut outputs, before);
+        }
+        outputs.ask("Key: ");
+        mirror.take(&mut outputs);
+        assert_eq!(mirror.0.last().unwrap()["text"], "Key: ");
+        outputs.answer("Key: ", None);
+        print(&mut outputs, "6\n");
+        mirror.take(&mut outputs);
+        assert_eq!(
+            json!(mirror.0),
+            json!([{ "output_type": "stream", "name": "stdout", "text": format!("{before}6\n") }])
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_is_told_from_an_error_that_code_raises() {
+    let raised = |traceback: &str| {
+        let mut outputs = Outputs::new(10_000);
+        outputs.apply(
+            "error",
+            &json!({ "ename": "KeyboardInterrupt", "evalue": "", "traceback": [traceback] }),
+        );
+        outputs.was_raised("KeyboardInterrupt")
+    };
+    assert!(raised(
+        "----> 1 \u{1b}[38;5;28;01mraise\u{1b}[39;00m \u{1b}[38;5;167;01mKeyboardInterrupt\u{1b}[39;00m"
+    ));
+    assert!(!raised(
+        "----> 1 \u{1b}[38;5;28;01mwhile\u{1b}[39;00m True: pass\n\nKeyboardInterrupt: "
+    ));
+}

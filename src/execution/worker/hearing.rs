@@ -1,10 +1,10 @@
 //! What the kernel says, and what it means for what runs there.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout};
 
-use super::{Ending, Worker};
+use super::{Ending, Worker, endings::interruption};
 use crate::{
     execution::{
         kernel::Kernel,
@@ -57,7 +57,7 @@ impl Worker {
     /// After a time in which the kernel was not heard: Jupyter keeps what it says only while nobody else hears it, so
     /// that there may be a gap where somebody does.
     pub(super) async fn doubt_outputs(&mut self) {
-        let (Some(active), Some(kernel)) = (&self.active, &self.kernel) else {
+        let (Some(_), Some(kernel)) = (&self.active, &self.kernel) else {
             return;
         };
         let asked = timeout(TELLS_WITHIN, self.server.kernel(kernel.link.kernel_id())).await;
@@ -67,7 +67,7 @@ impl Worker {
             .flatten()
             .and_then(|kernel| kernel.connections);
         if listeners.is_some_and(|listeners| listeners > 1) {
-            active.execution.may_miss_output();
+            self.mark_gap();
         }
     }
 
@@ -130,14 +130,18 @@ impl Worker {
             if active.run.busy && !was_busy {
                 active.is_taken_up();
             }
-            let is_unwanted = active.interrupted && active.run.begun && !had_begun;
-            let is_silent = active.interrupted && active.run.is_unanswered();
+            let is_interrupted = active.interrupted.is_some();
+            let is_unwanted = is_interrupted && active.run.begun && !had_begun;
+            let is_silent = is_interrupted && active.run.is_unanswered();
             match said {
                 Said::Output => fold(active, &mut self.kernel),
                 Said::Asks(question) => {
-                    active.execution.asks(active.step, question, &message.header);
-                    active.question = Some(message.header);
+                    active.ask(&question.prompt);
+                    let asked_at = SystemTime::now();
+                    active.execution.asks(active.step, question, &message.header, asked_at);
+                    active.set_question(message.header, asked_at);
                     self.shared.note(&active.execution);
+                    self.stay_present();
                 }
                 Said::Ended(outcome) => self.ended(outcome),
                 Said::Nothing => {}
@@ -180,12 +184,13 @@ impl Worker {
             match active.run.reply() {
                 Some(outcome) => {
                     // It was not seen to be done, so something of what it said was not heard.
-                    active.execution.may_miss_output();
                     self.active = Some(active);
+                    self.mark_gap();
                     self.ended(outcome);
                 }
-                None if active.interrupted && active.run.is_unanswered() => {
-                    self.end(active, Ending::cancelled("it was interrupted"));
+                None if active.interrupted.is_some() && active.run.is_unanswered() => {
+                    let reason = interruption(&active);
+                    self.end(active, Ending::cancelled(reason));
                 }
                 None => self.end(active, Ending::lost(doubt.to_owned())),
             }

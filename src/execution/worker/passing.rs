@@ -1,6 +1,10 @@
 //! What passes from one process of the gateway to the next: runs that this one leaves behind, or takes up.
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{
+    fmt::Display,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
@@ -9,6 +13,7 @@ use super::{Place, Worker};
 use crate::{
     execution::{
         ExecutionError,
+        actor::Reason,
         job::{Execution, Question},
         kernel::{Found, Kernel},
         piece::Piece,
@@ -33,7 +38,7 @@ impl Worker {
                 ExecutionStatus::Cancelled,
                 Some("the gateway was restarted before it was seen to run".to_owned()),
             );
-            self.shared.finish(&execution);
+            self.finish(&execution);
             return;
         };
         let piece = Piece::resume(Arc::clone(&execution), step, msg_id);
@@ -49,7 +54,11 @@ impl Worker {
             let room = match &path {
                 Some(path) => {
                     let lease = || pool.lease(&server, path, RoomKind::Notebook, &account);
-                    persist(until, lease, PoolError::may_pass).await.ok()
+                    match persist(until, lease, PoolError::may_pass).await {
+                        // What it puts out could be shown nowhere, now or after the next start.
+                        Err(error) if error.is_excess() => return Err(ExecutionError::Document(error)),
+                        lease => lease.ok(),
+                    }
                 }
                 None => None,
             };
@@ -85,6 +94,23 @@ impl Worker {
             .await;
     }
 
+    /// Notes that something which the run put out may not have been heard; where that is because the gateway was down,
+    /// its cell says so too.
+    pub(super) fn mark_gap(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        let execution = Arc::clone(&active.execution);
+        let Some(since) = execution.last_noted.filter(|_| active.resumed) else {
+            return execution.may_miss_output();
+        };
+        if std::mem::replace(&mut active.is_gap_marked, true) {
+            return;
+        }
+        let (since, until) = (clock(since), clock(SystemTime::now()));
+        let lost = format!("output between {since} and {until} UTC may be lost: the gateway was down");
+        active.say(&format!("[jupyter-mcp-gateway: {lost}]\n"));
+        execution.add_remark(lost);
+    }
+
     /// Puts the question again that an earlier process heard, now that the answer can be passed on.
     fn ask_again(&mut self) {
         let Some(active) = &mut self.active else { return };
@@ -96,13 +122,19 @@ impl Worker {
             password: open.password,
             number: 0,
         };
-        active.execution.asks(active.step, question, &open.header);
-        active.question = Some(open.header);
+        let asked_at = open.asked_at.unwrap_or_else(SystemTime::now);
+        active.execution.asks(active.step, question, &open.header, asked_at);
+        active.set_question(open.header, asked_at);
     }
 
     /// Closes what the worker had open. A kernel that served only the gateway is shut down, unless something runs in
     /// it that the next process is to take up.
     pub(super) async fn leave(mut self) {
+        // The next process begins nothing of what waits.
+        for execution in &self.queue {
+            self.unshow_queue(execution, true);
+            self.shared.note(execution);
+        }
         let Some(mut kernel) = self.kernel.take() else { return };
         kernel.link.close();
         // What the kernel said before it heard of the closing will not be said again.
@@ -118,11 +150,33 @@ impl Worker {
         }
         let ours = matches!(self.place, Place::Scratch { .. })
             || kernel.started && self.shared.settings.shutdown_started_kernels;
-        if ours {
+        if self.successor.is_some() {
+            // The worker of the notebook's new path has taken it over.
+        } else if ours {
+            let unused = Reason::new("your kernel was shut down because it was not used for a while");
+            self.shared.history.on_ended(kernel.link.kernel_id(), &unused);
             let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
             let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
+        } else if let Some(path) = self.path().filter(|_| kernel.started) {
+            // Somebody may have given the notebook another one.
+            let retired = async {
+                match self.server.session_of(&path).await {
+                    Ok(Some(session)) if session.kernel.id != kernel.link.kernel_id() => {
+                        self.server.retire_kernel(kernel.link.kernel_id(), &path).await;
+                    }
+                    _ => {}
+                }
+            };
+            let _ = timeout(SHUTS_DOWN_WITHIN, retired).await;
         }
     }
+}
+
+/// The time of day.
+fn clock(time: SystemTime) -> String {
+    let time = humantime::format_rfc3339_seconds(time).to_string();
+    let (_, clock) = time.split_once('T').unwrap_or_default();
+    clock.trim_end_matches('Z').to_owned()
 }
 
 /// Tries again what failed for a reason that may pass, until then.

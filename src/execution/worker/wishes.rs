@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::Worker;
 use crate::{
-    execution::{ExecutionError, job::Execution},
+    execution::{
+        ExecutionError,
+        actor::{Actor, Reason},
+        job::Execution,
+    },
     types::ExecutionStatus,
 };
 
@@ -12,7 +18,7 @@ impl Worker {
     pub(super) fn cancel(&mut self, execution: &Arc<Execution>) {
         match &mut self.active {
             Some(active) if Arc::ptr_eq(&active.execution, execution) => {
-                active.interrupted = true;
+                active.interrupted = Some(execution.owner.actor());
                 // Code may swallow the interrupt, or end just before it comes; what follows must not run all the same.
                 execution.is_unwanted_from_now_on();
                 // A kernel that is at something else would drop that, or ignore it, and begin with this all the same.
@@ -30,15 +36,38 @@ impl Worker {
         }
     }
 
+    /// When the code must have been answered what it asks, if it asks something.
+    pub(super) fn answer_by(&self) -> Option<Instant> {
+        let asked = self.active.as_ref()?.asked_at()?;
+        Some(asked + self.shared.settings.input_timeout)
+    }
+
+    /// Interrupts code whose question nobody has answered in time, and says so in its cell.
+    pub(super) fn give_question_up(&mut self) {
+        let Some(active) = &mut self.active else { return };
+        let patience = humantime::format_duration(self.shared.settings.input_timeout);
+        active.say(&format!(
+            "[nobody answered within {patience}, so the code was interrupted]\n"
+        ));
+        active.interrupted_because = Some(format!(
+            "nobody answered its question within {patience} (execution.input_timeout), so it was interrupted"
+        ));
+        active.question = None;
+        let execution = Arc::clone(&active.execution);
+        execution.goes_on();
+        self.cancel(&execution);
+    }
+
     /// Somebody interrupts whatever the kernel is at.
-    pub(super) fn was_interrupted(&mut self) {
+    pub(super) fn was_interrupted(&mut self, actor: Actor) {
+        self.last_interrupt = Some((Instant::now(), actor.clone()));
         if let Some(active) = &mut self.active {
-            active.interrupted = true;
+            active.interrupted = Some(actor);
         } else if self.is_kernel_awaited()
             && let Some(execution) = self.queue.front().cloned()
         {
-            let why = "the kernel was interrupted before it ran";
-            execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
+            let why = Reason::by(actor, "interrupted the kernel before it ran");
+            execution.end_rest(ExecutionStatus::Cancelled, Some(why.told_to(&execution.owner)));
             self.close_batch(&execution, true);
         }
     }
@@ -81,7 +110,11 @@ impl Worker {
         };
         kernel.link.reply_input(&question, value).await?;
         active.question = None;
+        if let Some(asked) = execution.question() {
+            active.answer(&asked, value);
+        }
         execution.goes_on();
+        self.stay_present();
         Ok(())
     }
 }

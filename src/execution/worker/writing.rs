@@ -55,16 +55,6 @@ impl Worker {
         }
     }
 
-    /// Shows people that whose cell runs is still there.
-    pub(super) fn stay_present(&mut self) {
-        self.shown_at = Instant::now();
-        let shown = self.active.as_ref().filter(|active| active.is_shown());
-        if let (Some(active), Some(room)) = (shown, self.room()) {
-            let owner = &active.execution.owner;
-            room.stays(&owner.principal, &owner.name);
-        }
-    }
-
     /// The end of a run is with the server, or was lost with its document and is written again.
     pub(super) async fn settled(&mut self, msg_id: &str, arrived: bool) {
         let Some(at) = self.recent.iter().position(|piece| piece.run.msg_id == msg_id) else {
@@ -74,7 +64,7 @@ impl Worker {
         let replaced = self.room().is_some_and(|room| self.recent[at].is_behind(&room));
         if arrived && !replaced {
             self.recent[at].settled = true;
-            return;
+            return self.forget_excess();
         }
         let reopened = self.reopened(at).await;
         let piece = &mut self.recent[at];

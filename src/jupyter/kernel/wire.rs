@@ -5,10 +5,11 @@ mod long_stream;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json, value::RawValue};
 
 pub(super) use self::long_stream::LongStream;
 use super::message::{Channel, Message, Outgoing};
+use crate::types::{MAX_NESTING, is_shallow_json};
 
 /// The name of the newer framing, as the opening handshake spells it.
 pub(super) const SUBPROTOCOL: &str = "v1.kernel.websocket.jupyter.org";
@@ -92,8 +93,42 @@ fn decode_v1(frame: &Bytes) -> Result<Message, WireError> {
         .ok()
         .and_then(Channel::parse)
         .ok_or(WireError::Channel)?;
-    let json = |index: usize| parse(&parts[index]);
-    Message::new(channel, json(1)?, &json(2)?, json(3)?, json(4)?, buffers).ok_or(WireError::Header)
+    let [_, header, parent, metadata, content] = &parts[..] else {
+        return Err(WireError::TooFewParts);
+    };
+    message(channel, [header, parent, metadata, content], buffers)
+}
+
+/// A message of its four JSON parts. Of one that is nested too deeply nothing is read; what it should have shown is
+/// told instead, since a message that does not come is waited for.
+fn message(channel: Channel, parts: [&[u8]; 4], buffers: Vec<Bytes>) -> Result<Message, WireError> {
+    let read = |json: &[u8]| match is_shallow_json(json) {
+        true => parse(json).map(Some),
+        false => Ok(None),
+    };
+    let [header, parent, metadata, content] = parts;
+    let header: Value = read(header)?.ok_or(WireError::Header)?;
+    let content = match read(content)? {
+        Some(content) => content,
+        None => left_out(&header),
+    };
+    let (parent, metadata) = (read(parent)?.unwrap_or_default(), read(metadata)?.unwrap_or_default());
+    Message::new(channel, header, &parent, metadata, content, buffers).ok_or(WireError::Header)
+}
+
+/// The content in the place of one that is nested too deeply. Requests end by what says that they ended, whatever else
+/// it says.
+fn left_out(header: &Value) -> Value {
+    let kind = header.get("msg_type").and_then(Value::as_str).unwrap_or_default();
+    tracing::warn!(kind, "a kernel sent a message that is nested too deeply");
+    let notice = format!("[left out: nested more than {MAX_NESTING} levels deep]");
+    match kind {
+        "display_data" | "update_display_data" | "execute_result" => {
+            json!({ "data": { "text/plain": notice }, "metadata": {}, "transient": {} })
+        }
+        "execute_reply" => json!({ "status": "ok" }),
+        _ => json!({}),
+    }
 }
 
 /// The channel, the four parts that every message has, and its buffers. The frame begins with the count of the offsets
@@ -157,30 +192,27 @@ fn decode_legacy_binary(frame: &Bytes) -> Result<Message, WireError> {
     decode_legacy(&part(0)?, buffers)
 }
 
+/// The parts are looked at before they are read.
 #[derive(Deserialize)]
 struct Legacy {
     channel: String,
-    header: Value,
-    #[serde(default)]
-    parent_header: Value,
-    #[serde(default)]
-    metadata: Value,
-    #[serde(default)]
-    content: Value,
+    header: Box<RawValue>,
+    parent_header: Option<Box<RawValue>>,
+    metadata: Option<Box<RawValue>>,
+    content: Option<Box<RawValue>>,
 }
 
 fn decode_legacy(json: &[u8], buffers: Vec<Bytes>) -> Result<Message, WireError> {
     let legacy: Legacy = parse(json)?;
     let channel = Channel::parse(&legacy.channel).ok_or(WireError::Channel)?;
-    Message::new(
-        channel,
-        legacy.header,
-        &legacy.parent_header,
-        legacy.metadata,
-        legacy.content,
-        buffers,
-    )
-    .ok_or(WireError::Header)
+    let parts = [
+        Some(&legacy.header),
+        legacy.parent_header.as_ref(),
+        legacy.metadata.as_ref(),
+        legacy.content.as_ref(),
+    ];
+    let json = parts.map(|part| part.map_or("null", |part| part.get()).as_bytes());
+    message(channel, json, buffers)
 }
 
 fn slice(frame: &Bytes, start: usize, end: usize) -> Result<Bytes, WireError> {

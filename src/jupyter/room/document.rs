@@ -2,15 +2,19 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod check;
+mod cursors;
 mod discarded;
 mod doubles;
 mod edits;
 mod observing;
 mod outputs;
+mod recognition;
 mod restoring;
+mod selection;
+mod whole;
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -21,26 +25,33 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use yrs::{
-    ArrayRef, Assoc, BranchID, Doc, GetString, IndexScope, IndexedSequence, MapRef, Observable, OffsetKind, Options,
-    ReadTxn, SharedRef, StateVector, Text, TextRef, Transact, TransactionMut, Update,
+    ArrayRef, Doc, GetString, Hook, MapRef, Observable, OffsetKind, Options, ReadTxn, StateVector, Text, TextRef,
+    Transact, TransactionMut, Update,
     block::ClientID,
     updates::{decoder::Decode, encoder::Encode},
 };
 
 pub(super) use discarded::Discarded;
 use observing::{CellEntry, Observed, Observer, Step};
-pub use outputs::{CellWrite, OutputsChange, OutputsWritten, RunEnd, StreamTail};
+pub use outputs::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
+pub(super) use recognition::Return;
+pub(super) use restoring::Held;
+use selection::Selection;
 
 use super::{
     Cell, EditError, RoomKind,
     acknowledgement::{Acknowledgements, Ticket},
+    awareness::Cursors,
     change_log::{Author, ChangeLog},
+    depths::Depths,
     edit::Edit,
     json::map_to_json,
-    notebook::{execution_count, file_cell, has_error, notebook_metadata, read_cell, set_metadata, source_of, text_of},
+    notebook::{execution_count, file_cell, has_error, notebook_metadata, read_cell, set_metadata, text_of},
     replay::Journal,
+    scan::{Excess, check_vector, scan},
     splice::{self, Splice},
 };
+use crate::jupyter::limits::MAX_FRAME_BYTES;
 
 const OBSERVER: &str = "gateway";
 /// As many ids are named to who asked for a cell that is not there.
@@ -52,6 +63,8 @@ pub(super) enum UpdateError {
     Unreadable(#[from] yrs::encoding::read::Error),
     #[error("an update does not fit the document: {0}")]
     Unfitting(#[from] yrs::error::UpdateError),
+    #[error(transparent)]
+    Excess(#[from] Excess),
 }
 
 pub(super) struct Document {
@@ -69,12 +82,20 @@ pub(super) struct Document {
     pub(super) journal: Journal,
     /// Cells that came although they were there, while that is looked after.
     doubled: Option<HashSet<Arc<str>>>,
+    /// Cells that others gave another id, with the one they had.
+    renamed: Vec<(Arc<str>, Hook<MapRef>)>,
     /// What it saw of the transaction that just ended is still to be noted.
     observer: Observer,
-    /// Where our last edit ended: the cell, if it is a notebook, and the offset in its text.
-    caret: Option<(Option<String>, u32)>,
+    /// How deep its blocks are, so that none comes to be deeper than can be handled.
+    depths: Depths,
+    /// How much it has grown at most since its size was last measured, that size included.
+    grown: usize,
+    /// What our last edit changed, or where a run of ours is.
+    selection: Option<Selection>,
     /// How often the server noted in the document that it wrote it to disk.
     saves: Arc<AtomicU64>,
+    /// How often it was noted whether the document differs from the file.
+    resets: Arc<AtomicU64>,
 }
 
 /// An edit that was applied here and must be sent.
@@ -82,8 +103,8 @@ pub(super) struct Applied {
     pub(super) update: Vec<u8>,
     pub(super) ticket: Ticket,
     pub(super) revision: String,
-    /// Where the edit ended, as JupyterLab shows cursors.
-    pub(super) cursors: Option<Value>,
+    /// What was changed, as JupyterLab shows selections.
+    pub(super) cursors: Option<Cursors>,
 }
 
 impl Document {
@@ -96,10 +117,14 @@ impl Document {
         let observer = Observer::default();
         observer.look_at(kind, &cells, &source);
         let saves = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&saves);
+        let resets = Arc::new(AtomicU64::new(0));
+        let (saved, reset) = (Arc::clone(&saves), Arc::clone(&resets));
         state.observe(OBSERVER, move |txn, event| {
-            if event.keys(txn).contains_key("hash") {
-                counter.fetch_add(1, Ordering::Relaxed);
+            let keys = event.keys(txn);
+            for (key, counter) in [("hash", &saved), ("dirty", &reset)] {
+                if keys.contains_key(key) {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
             }
         });
         Self {
@@ -115,14 +140,27 @@ impl Document {
             acknowledgements: Acknowledgements::default(),
             journal: Journal::default(),
             doubled: None,
+            renamed: Vec::new(),
             observer,
-            caret: None,
+            depths: Depths::default(),
+            grown: 0,
+            selection: None,
             saves,
+            resets,
         }
     }
 
     pub(super) fn saves(&self) -> u64 {
         self.saves.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Relaxed)
+    }
+
+    /// The hash of the file as the server last wrote it, if it did.
+    pub(super) fn file_hash(&self) -> String {
+        text_of(&self.state, &self.doc.transact(), "hash")
     }
 
     pub(super) fn kind(&self) -> RoomKind {
@@ -173,6 +211,24 @@ impl Document {
         }
     }
 
+    pub(super) fn is_notebook(&self) -> bool {
+        self.kind == RoomKind::Notebook
+    }
+
+    pub(super) fn log(&self) -> &ChangeLog {
+        &self.log
+    }
+
+    /// The ids of all cells, in order.
+    pub(super) fn ids(&self) -> Vec<&str> {
+        self.cell_ids().collect()
+    }
+
+    pub(super) fn cell(&self, id: &str) -> Option<Cell> {
+        let (_, cell) = self.cells(self.position_of(id)).pop()?;
+        Some(cell)
+    }
+
     fn cell_ids(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|entry| &*entry.id)
     }
@@ -218,6 +274,12 @@ impl Document {
         notebook_metadata(&self.meta, &self.doc.transact())
     }
 
+    /// Whether cells have ids in the file, which older formats do not know.
+    fn file_has_ids(&self) -> bool {
+        let meta = map_to_json(&self.meta, &self.doc.transact());
+        meta.get("nbformat_minor").and_then(Value::as_i64).unwrap_or(5) >= 5
+    }
+
     /// The whole notebook in the form of its file.
     pub(super) fn notebook(&self) -> Value {
         let txn = self.doc.transact();
@@ -235,15 +297,41 @@ impl Document {
         })
     }
 
-    /// Takes in what the server sent.
+    /// Takes in what the server sent of a document that we have just joined or come back to.
     pub(super) fn apply_remote(&mut self, update: &[u8]) -> Result<(), UpdateError> {
+        self.take_in(update, false)
+    }
+
+    /// Takes in what somebody has just done.
+    pub(super) fn apply_live(&mut self, update: &[u8]) -> Result<(), UpdateError> {
+        self.take_in(update, true)
+    }
+
+    /// Nothing is decoded that was not looked through before.
+    fn take_in(&mut self, update: &[u8], is_live: bool) -> Result<(), UpdateError> {
+        self.depths.admit(scan(update)?)?;
+        self.grow(update.len())?;
         let update = Update::decode_v1(update)?;
         self.acknowledgements.received(&update);
+        let author = author_of(&update);
         let mut txn = self.doc.transact_mut_with("remote");
         let applied = txn.apply_update(update);
         drop(txn);
-        self.note_changes(&Author::Others);
+        self.note_changes(&author, is_live);
         Ok(applied?)
+    }
+
+    /// Refuses to grow beyond what can be held. Much of what comes replaces something, so that the size is measured
+    /// before it is found to be too large.
+    fn grow(&mut self, bytes: usize) -> Result<(), Excess> {
+        self.grown = self.grown.saturating_add(bytes);
+        if self.grown > MAX_FRAME_BYTES {
+            self.grown = self.diff(&StateVector::default()).len().saturating_add(bytes);
+        }
+        match self.grown > MAX_FRAME_BYTES {
+            true => Err(Excess::Size),
+            false => Ok(()),
+        }
     }
 
     /// Names the kernel that the notebook is written for.
@@ -261,13 +349,19 @@ impl Document {
         let update = txn.encode_update_v1();
         let (insertions, deletions) = (txn.insert_set().clone(), txn.delete_set().clone());
         drop(txn);
-        self.note_changes(author);
+        self.note_changes(author, false);
+        self.grown += update.len();
+        // Others put theirs beside and into our blocks. Our own are never too deep.
+        let _ = scan(&update).and_then(|blocks| self.depths.admit(blocks));
         let ticket = self.acknowledgements.expect(insertions, deletions);
+        let cursors = self.cursors();
+        // What the next edit does not touch is not its author's.
+        self.selection = None;
         Applied {
             update,
             ticket,
             revision: self.revision(),
-            cursors: self.cursors(),
+            cursors,
         }
     }
 
@@ -281,10 +375,12 @@ impl Document {
     }
 
     fn splice_text(&mut self, txn: &mut TransactionMut<'_>, old: &str, splices: &[Splice]) {
-        let Some(end) = splice::end_of(splices) else { return };
+        if splices.is_empty() {
+            return;
+        }
         let source = self.source.clone();
         apply_splices(&source, txn, splices);
-        self.caret = Some((None, end));
+        self.selection = Some(Selection::of_edit(None, splice::spans(splices)));
         self.journal.text_changed(old, &source.get_string(txn));
     }
 
@@ -319,38 +415,11 @@ impl Document {
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
         change(self, &mut txn);
-        self.finish(txn, &Author::Others)
-    }
-
-    /// A cursor where our last edit ended. It sticks to the text, so it moves with what others type.
-    fn cursors(&self) -> Option<Value> {
-        let (cell, offset) = self.caret.as_ref()?;
-        let txn = self.doc.transact();
-        let text = match cell {
-            Some(cell) => source_of(&self.map(&txn, cell)?, &txn)?,
-            None => self.source.clone(),
-        };
-        let id = |id: &yrs::block::ID| json!({ "client": id.client.get(), "clock": id.clock });
-        // JupyterLab reads all four members, so those that say nothing must be there too.
-        let of_item = |item| json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 });
-        let of_branch = |branch| json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 });
-        let of_root = |name: &str| json!({ "type": null, "tname": name, "item": null, "assoc": 0 });
-        let at = text.sticky_index(&txn, (*offset).min(text.len(&txn)), Assoc::After);
-        let position = match at.as_ref().map(yrs::StickyIndex::scope) {
-            Some(IndexScope::Relative(item)) => of_item(item),
-            Some(IndexScope::Nested(branch)) => of_branch(branch),
-            Some(IndexScope::Root(name)) => of_root(name),
-            // Nothing stands after the end of a text that it could stick to; the text itself means its end.
-            None => match text.hook().id() {
-                BranchID::Nested(branch) => of_branch(branch),
-                BranchID::Root(name) => of_root(name),
-            },
-        };
-        Some(json!([{ "anchor": position, "head": position, "primary": true, "empty": true }]))
+        self.finish(txn, &Author::Unknown)
     }
 
     /// Brings the order of cells and the log up to what the observer saw.
-    fn note_changes(&mut self, author: &Author) {
+    fn note_changes(&mut self, author: &Author, is_typing: bool) {
         let observed = self.observer.take();
         if observed.is_empty() {
             return;
@@ -360,23 +429,40 @@ impl Document {
         for change in observed {
             match change {
                 Observed::Structure(steps) => {
-                    self.reorder(steps, author);
-                    self.log.whole_changed(author);
+                    self.reorder(steps, author, is_typing);
+                    self.log.whole_changed(author, is_typing);
                 }
-                Observed::Cell(id) => self.log.cell_changed(&id, author),
-                Observed::CellAt(index, part) => {
+                Observed::Identified(index, id) => self.rename(index, id, author),
+                Observed::Source(id) => self.log.cell_changed(&id, author, is_typing),
+                Observed::PartAt(index, id, part, is_changed) => {
                     if let Some(entry) = self.order.get(index) {
-                        self.log.cell_changed(&entry.id, author);
-                        self.observer.belongs_to(part, &entry.id);
+                        self.observer.belongs_to(id, part, &entry.id);
+                        if is_changed {
+                            self.log.cell_changed(&entry.id, author, is_typing);
+                        }
                     }
                 }
-                Observed::Text => self.log.whole_changed(author),
+                Observed::Rest => {}
+                Observed::Text => self.log.whole_changed(author, is_typing),
             }
         }
     }
 
-    fn reorder(&mut self, steps: Vec<Step>, author: &Author) {
+    fn rename(&mut self, index: usize, id: Arc<str>, author: &Author) {
+        let Some(entry) = self.order.get_mut(index).filter(|entry| entry.id != id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut entry.id, Arc::clone(&id));
+        if let Some(hook) = entry.hook.clone().filter(|_| !author.is_local()) {
+            self.renamed.push((Arc::clone(&old), hook));
+        }
+        self.log.cell_removed(&old);
+        self.log.cell_changed(&id, author, false);
+    }
+
+    fn reorder(&mut self, steps: Vec<Step>, author: &Author, is_typing: bool) {
         let mut at = 0;
+        let mut removed = HashMap::new();
         let mut added = Vec::new();
         let kept = |step: &Step| match step {
             Step::Keep(count) => Some(*count),
@@ -389,8 +475,10 @@ impl Document {
                 Step::Remove(count) => {
                     let end = (at + count).min(self.order.len());
                     for entry in self.order.drain(at.min(end)..end) {
-                        self.log.cell_removed(&entry.id);
-                        if *author == Author::Others {
+                        if let Some(history) = self.log.cell_removed(&entry.id) {
+                            removed.insert(Arc::clone(&entry.id), history);
+                        }
+                        if !author.is_local() {
                             self.journal.forget(&entry.id);
                         }
                     }
@@ -411,8 +499,21 @@ impl Document {
         }
         // Noted last, since a cell may be replaced by one with the same id.
         for id in added {
-            self.log.cell_changed(&id, author);
+            if let Some(history) = removed.remove(&id) {
+                self.log.cell_replaced(&id, history);
+            }
+            self.log.cell_changed(&id, author, is_typing);
         }
+    }
+}
+
+/// Who made an update, if it is one client that adds something. Who only takes something away is not told.
+fn author_of(update: &Update) -> Author {
+    let insertions = update.insertions(true);
+    let mut clients = insertions.client_ids().map(|client| client.get());
+    match (clients.next(), clients.next()) {
+        (Some(client), None) => Author::Client(client),
+        _ => Author::Unknown,
     }
 }
 
@@ -427,6 +528,7 @@ pub(super) fn encode_vector(vector: &StateVector) -> Vec<u8> {
 }
 
 pub(super) fn decode_vector(bytes: &[u8]) -> Result<StateVector, UpdateError> {
+    check_vector(bytes).map_err(Excess::from)?;
     Ok(StateVector::decode_v1(bytes)?)
 }
 

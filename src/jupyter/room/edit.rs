@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use super::{refusal::Refused, splice::Splice};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellKind {
     Code,
@@ -37,6 +39,8 @@ pub struct NewCell {
     pub execution_count: Option<i64>,
     /// Images and the like that its text refers to; code has none.
     pub attachments: Option<Value>,
+    /// Whether JupyterLab may run what its outputs bring along. Those that it has already must come from a run.
+    pub trusted: bool,
 }
 
 impl NewCell {
@@ -49,19 +53,8 @@ impl NewCell {
             outputs: Vec::new(),
             execution_count: None,
             attachments: None,
+            trusted: true,
         }
-    }
-}
-
-impl NewCell {
-    pub(super) fn differs_only_in_source(&self, cell: &super::Cell) -> bool {
-        let count = self.execution_count.map_or(Value::Null, Value::from);
-        self.id == cell.id
-            && self.kind.as_str() == cell.cell_type
-            && self.metadata == cell.metadata
-            && self.outputs == cell.outputs
-            && self.attachments == cell.attachments
-            && (self.kind != CellKind::Code || count == cell.execution_count)
     }
 }
 
@@ -95,6 +88,10 @@ pub enum Edit {
     DeleteCells {
         cells: Vec<String>,
     },
+    /// A cell that is empty, unless it is not so any more.
+    DeleteBlank {
+        cell: String,
+    },
     /// Makes this the whole notebook, touching only what differs.
     SetNotebook {
         metadata: Value,
@@ -113,6 +110,20 @@ pub enum Edit {
     SetText {
         text: String,
     },
+    /// Changes parts of a cell, or of a text document, from the end to the beginning.
+    Splice {
+        cell: Option<String>,
+        splices: Vec<Splice>,
+    },
+}
+
+/// What an edit is to respect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EditOptions<'a> {
+    /// Others must not have changed what it is about since.
+    pub if_revision: Option<&'a str>,
+    /// It is done although somebody's typing goes with it.
+    pub force: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,9 +143,11 @@ pub enum EditError {
     )]
     Overlap { first: usize, second: usize },
     #[error(
-        "somebody else changed it since you read it: {what}; read it again and repeat the edit on what stands there now"
+        "nothing was changed: since you read it, {what}; read it again and repeat the edit on what stands there now"
     )]
     Stale { what: String },
+    #[error(transparent)]
+    Refused(Box<Refused>),
     #[error("`if_revision` {given:?} is not a revision of this document as it is open now; read it again for one")]
     UnknownRevision { given: String },
     #[error("this is not a {wanted}; use the tools for the other kind of document")]

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, error::CapacityError, protocol::CloseFrame};
 
-use super::RoomError;
+use super::{RoomError, document::UpdateError, scan::Excess};
 use crate::{
     jupyter::{JupyterError, JupyterServer},
     types::DocPath,
@@ -22,7 +22,35 @@ const UNSPEAKABLE: u16 = 1002;
 pub(super) enum End {
     Cut(String),
     Malformed(String),
-    Closed { code: u16, reason: String },
+    /// The document breaks a limit.
+    Excess(String),
+    Closed {
+        code: u16,
+        reason: String,
+    },
+}
+
+impl From<UpdateError> for End {
+    fn from(error: UpdateError) -> Self {
+        match error {
+            UpdateError::Excess(Excess::Malformed(_)) | UpdateError::Unreadable(_) | UpdateError::Unfitting(_) => {
+                Self::Malformed(error.to_string())
+            }
+            UpdateError::Excess(excess) => Self::Excess(excess.to_string()),
+        }
+    }
+}
+
+impl From<tungstenite::Error> for End {
+    fn from(error: tungstenite::Error) -> Self {
+        match error {
+            // It would come again.
+            tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. }) => {
+                Self::Excess(Excess::Size.to_string())
+            }
+            error => Self::Cut(error.to_string()),
+        }
+    }
 }
 
 /// The JSON that newer servers put into the reason of a closure.
@@ -46,7 +74,7 @@ impl End {
     pub(super) fn can_be_mended(&self) -> bool {
         match self {
             Self::Cut(_) => true,
-            Self::Malformed(_) => false,
+            Self::Malformed(_) | Self::Excess(_) => false,
             Self::Closed { code, reason } => match code {
                 1003 => serde_json::from_str::<CloseReason>(reason)
                     .map_or(true, |said| said.reason != "initialization_error"),
@@ -80,6 +108,11 @@ impl End {
             },
             Self::Cut(why) => server.unreachable(why).into(),
             Self::Malformed(why) => RoomError::Refused {
+                server: name,
+                path,
+                why,
+            },
+            Self::Excess(why) => RoomError::Excess {
                 server: name,
                 path,
                 why,

@@ -9,10 +9,14 @@ use serde_json::Value;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    Cell, CellWrite, Edit, EditError, OutputsWritten, RoomError, RoomKind, RoomStatus,
+    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Merged, OutputsWritten, QueuedCell, RoomError, RoomKind,
+    RoomStatus,
     acknowledgement::{Lost, Ticket},
+    awareness::{Cursors, Visit},
+    change_log::Author,
     document::{Applied, Document},
     lobby,
+    refusal::names,
     state::{Origin, Shared, State},
     task,
 };
@@ -32,6 +36,8 @@ pub struct Edited {
     pub revision: String,
     /// Whether the server has confirmed to have it.
     pub acknowledged: bool,
+    /// What of it was merged with the work of others.
+    pub merged: Vec<Merged>,
 }
 
 /// What became of something that a run wrote.
@@ -96,9 +102,15 @@ impl CellOrder for Document {
 pub struct Room(pub(super) Arc<Shared>);
 
 impl Room {
-    /// Opens a document and returns when it is complete in memory.
-    pub async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
-        task::open(server, path, kind).await
+    /// Opens a document and returns when it is complete in memory. Agents are shown there for `presence` after the last
+    /// time they did something.
+    pub async fn open(
+        server: Arc<JupyterServer>,
+        path: &DocPath,
+        kind: RoomKind,
+        presence: Duration,
+    ) -> Result<Self, RoomError> {
+        task::open(server, path, kind, presence).await
     }
 
     pub fn info(&self) -> RoomInfo {
@@ -214,11 +226,6 @@ impl Room {
         self.0.read().document.is_code(cell)
     }
 
-    /// Refuses cells that somebody other than `author` changed since a revision.
-    pub fn check_unchanged(&self, author: &Arc<str>, cells: &[String], revision: &str) -> Result<(), EditError> {
-        self.0.read().document.check_unchanged(author, cells, revision)
-    }
-
     /// Names the kernel that the notebook is written for, as nbformat does.
     pub fn set_kernelspec(&self, author: &Arc<str>, spec: &Value) -> Result<(), RoomError> {
         let mut state = self.0.write();
@@ -243,38 +250,55 @@ impl Room {
         }
     }
 
-    /// The first position that means another cell than at a revision, because others inserted or removed some.
-    pub fn moved_by_others(&self, revision: &str, author: &Arc<str>) -> Result<Option<usize>, EditError> {
-        self.0.read().document.moved_by_others(revision, author)
+    /// The first position that means another cell than at a revision, because others inserted or removed some, and the
+    /// names of those.
+    pub fn moved_by_others(&self, revision: &str, author: &Arc<str>) -> Result<Option<(usize, String)>, EditError> {
+        let state = self.0.read();
+        let moved = state
+            .document
+            .moved_by_others(revision, &Author::Local(Arc::clone(author)))?;
+        Ok(moved.map(|(first, by)| {
+            let by: Vec<String> = by.iter().map(|other| state.names.of(other)).collect();
+            (first, names(&by))
+        }))
     }
 
-    /// Applies edits in one transaction and waits until the server has them.
+    /// Applies edits in one transaction, merged with what others did since the author looked, and waits until the server
+    /// has them.
     pub async fn edit(
         &self,
         author: &Arc<str>,
         name: &str,
         edits: &[Edit],
-        if_revision: Option<&str>,
+        options: EditOptions<'_>,
     ) -> Result<Edited, RoomError> {
         self.is_located().await;
         self.connected().await?;
-        let (ticket, revision) = {
+        let (ticket, revision, merged) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
-            let mut applied = state.document.apply_local(author, edits, if_revision)?;
-            self.show(&mut state, author, name, applied.cursors.take());
-            self.dispatch(&mut state, applied, Origin::Caller)
+            state.names.record(Author::Local(Arc::clone(author)), name);
+            let plan = self
+                .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
+                .inspect_err(|error| self.record_refused(&state, author, error))?;
+            let mut applied = state.document.apply_local(author, &plan.edits)?;
+            self.record_known(&state, author, plan.known);
+            self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
+            let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
+            (ticket, revision, plan.merged)
         };
         match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
             Ok(Ok(Ok(()))) => Ok(Edited {
                 revision,
                 acknowledged: true,
+                merged,
             }),
             Ok(Ok(Err(Lost))) => Err(self.lost()),
             Ok(Err(_)) | Err(_) => Ok(Edited {
                 revision,
                 acknowledged: false,
+                merged,
             }),
         }
     }
@@ -293,7 +317,12 @@ impl Room {
             return Ok(None);
         };
         let cursors = applied.cursors.take().filter(|_| write.begin);
-        self.show(&mut state, author, name, cursors);
+        // A run that is over before anybody could notice is not worth a word.
+        let activity = match write.end {
+            Some(_) => state.awareness.activity_after_run(author),
+            None => Activity::Running,
+        };
+        self.show(&mut state, author, name, activity, cursors);
         let origin = match write.begin && write.end.is_some() {
             true => Origin::WholeRun,
             false => Origin::Run,
@@ -311,15 +340,53 @@ impl Room {
         self.0.read().is_in_line()
     }
 
-    /// Shows that an agent is still at work, although it writes nothing.
-    pub fn stays(&self, author: &Arc<str>, name: &str) {
-        self.show(&mut self.0.write(), author, name, None);
+    /// Shows code cells as queued; those that it marked, with their counts.
+    pub fn mark_queued(&self, author: &Arc<str>, cells: &[String]) -> Result<Vec<QueuedCell>, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let Some((applied, marked)) = state.document.mark_queued(author, cells) else {
+            return Ok(Vec::new());
+        };
+        self.dispatch(&mut state, applied, Origin::Run);
+        Ok(marked)
+    }
+
+    /// Shows cells that were queued and will not run as they were before.
+    pub fn unmark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        if let Some(applied) = state.document.unmark_queued(author, cells) {
+            self.dispatch(&mut state, applied, Origin::Run);
+        }
+        Ok(())
+    }
+
+    /// Shows what an agent does here, although it writes nothing.
+    pub fn shows(&self, author: &Arc<str>, name: &str, activity: Activity) {
+        if self.0.read().awareness.is_shown(author, activity) {
+            return;
+        }
+        self.show(&mut self.0.write(), author, name, activity, None);
+        self.0.bell.notify_one();
+    }
+
+    /// Shows that what an agent executed here has ended.
+    pub fn rests(&self, author: &Arc<str>) {
+        self.0.write().awareness.rest(author);
+        lobby::rest(&self.0.server, author);
+        self.0.bell.notify_one();
     }
 
     /// Shows an agent to the people in the room, and in the list of who is online.
-    fn show(&self, state: &mut State, author: &Arc<str>, name: &str, cursors: Option<Value>) {
-        state.awareness.show(author, name, cursors);
-        lobby::enter(&self.0.server, author, name, &state.path);
+    fn show(&self, state: &mut State, author: &Arc<str>, name: &str, activity: Activity, cursors: Option<Cursors>) {
+        let visit = Visit {
+            id: author,
+            name,
+            activity,
+            stays: self.0.presence,
+        };
+        state.awareness.show(&visit, cursors);
+        lobby::enter(&self.0.server, &visit, &state.path);
     }
 
     /// Removes the outputs of all cells; how many had any.
@@ -327,7 +394,7 @@ impl Room {
         let mut state = self.0.write();
         self.accepts(&state)?;
         let (applied, cleared) = state.document.clear_outputs(author);
-        self.show(&mut state, author, name, None);
+        self.show(&mut state, author, name, Activity::Editing, None);
         self.dispatch(&mut state, applied, Origin::Caller);
         Ok(cleared.len())
     }

@@ -17,29 +17,40 @@ pub(super) fn hear(shared: &Shared, frame: &[u8], saving: &mut Saving) -> Result
     let mut state = shared.write();
     match message {
         Message::SyncStep1(vector) => {
-            let vector = decode_vector(&vector).map_err(|error| End::Malformed(error.to_string()))?;
+            let vector = decode_vector(&vector)?;
             state.document.acknowledgements.server_has(&vector);
             let answer = Message::SyncStep2(state.document.diff(&vector));
             state.send(&answer);
         }
         Message::SyncStep2(update) | Message::Update(update) => {
-            let saves = state.document.saves();
-            state
-                .document
-                .apply_remote(&update)
-                .map_err(|error| End::Malformed(error.to_string()))?;
+            let (saves, resets) = (state.document.saves(), state.document.resets());
+            let before = state
+                .awareness
+                .may_keep_from_saving()
+                .then(|| state.document.revision());
+            state.document.apply_live(&update)?;
             if state.document.saves() > saves {
                 saving.noted(&mut state);
                 state.awareness.saved();
             }
+            if state.document.saves() > saves || state.document.resets() > resets {
+                state.note_file();
+            }
+            if before.is_some_and(|before| before != state.document.revision()) {
+                // The server may have left out to save it on account of our agents.
+                state.is_to_be_saved();
+            }
             state.note_discarded();
             state.remove_doubles();
+            state.restore_ids();
             follow_rename(&mut state);
         }
         Message::Awareness(entries) => {
+            let clients: Vec<u64> = entries.iter().map(|entry| entry.client).collect();
             if state.awareness.received(entries) {
                 state.awareness.repeat_all();
             }
+            state.note_names(&clients);
         }
         Message::Jupyter(text) => {
             if let Ok(JupyterMessage::Save { response_to, status }) = serde_json::from_str(&text) {

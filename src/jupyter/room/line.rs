@@ -88,6 +88,9 @@ impl Line {
                 why: "it is a directory; list_documents shows what is in it".to_owned(),
             });
         }
+        if let Ok(file) = &file {
+            file.require_size(server.name())?;
+        }
         let session = session?;
         let written = file.as_ref().ok().and_then(crate::jupyter::Document::written);
         let (writable, created) = file.map_or((true, None), |file| (file.writable, file.created));
@@ -127,7 +130,6 @@ impl Line {
             server_vector: None,
             updates: Vec::new(),
         };
-        let malformed = |error: &dyn std::error::Error| End::Malformed(error.to_string());
         let mut synced = false;
         // A server that loads piece by piece sends cells all the time. When none came for a moment, pings
         // that come back without any tell a notebook that is complete from a server that is busy.
@@ -136,12 +138,12 @@ impl Line {
         loop {
             match self.hear_until(until).await? {
                 Heard::Message(Message::SyncStep1(vector)) => {
-                    let vector = decode_vector(&vector).map_err(|error| malformed(&error))?;
+                    let vector = decode_vector(&vector)?;
                     document.acknowledgements.server_has(&vector);
                     received.server_vector = Some(vector);
                 }
                 Heard::Message(Message::SyncStep2(update)) => {
-                    guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
+                    guarded(|| Ok(document.apply_remote(&update)?))?;
                     received.updates.push(update);
                     // Jupyter gives every notebook a cell, so one without is probably being loaded.
                     let is_empty = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
@@ -153,7 +155,7 @@ impl Line {
                 }
                 Heard::Message(Message::Update(update)) => {
                     let before = document.cell_count();
-                    guarded(|| document.apply_remote(&update).map_err(|error| malformed(&error)))?;
+                    guarded(|| Ok(document.apply_remote(&update)?))?;
                     received.updates.push(update);
                     if synced && document.cell_count() > before {
                         server.was_seen_loading();
@@ -190,7 +192,7 @@ impl Line {
                 Ok(Some(Ok(Frame::Pong(_)))) => return Ok(Heard::Pong),
                 Ok(Some(Ok(Frame::Close(close)))) => return Err(End::closed(close)),
                 Ok(Some(Ok(_))) => {}
-                Ok(Some(Err(error))) => return Err(End::Cut(error.to_string())),
+                Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(None) => return Err(End::Cut("the server hung up".to_owned())),
                 Err(_) => return Ok(Heard::Nothing),
             }
@@ -250,12 +252,24 @@ impl Line {
         Ok(())
     }
 
+    /// Asks the server to write the document now, for somebody who waits for that.
+    pub(super) async fn save_now(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
+        let request = saving.request_now(&shared.read());
+        match request {
+            Some(request) => {
+                self.send_frames(vec![request]).await?;
+                self.ping(saving.ping().to_vec()).await
+            }
+            None => Ok(()),
+        }
+    }
+
     async fn hear_one(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), End> {
         match self.socket.next().await {
             Some(Ok(Frame::Binary(bytes))) => guarded(|| hear(shared, &bytes, saving))?,
             Some(Ok(Frame::Pong(ping))) => saving.ponged(&mut shared.write(), &ping),
             Some(Ok(Frame::Close(close))) => return Err(End::closed(close)),
-            Some(Err(error)) => return Err(End::Cut(error.to_string())),
+            Some(Err(error)) => return Err(error.into()),
             None => return Err(End::Cut("the server hung up".to_owned())),
             Some(Ok(_)) => {}
         }

@@ -10,21 +10,30 @@ use futures::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::Notify,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 use tokio_tungstenite::tungstenite::Message as Frame;
 
-use super::{RoomKind, awareness::Awareness, wire::Message};
+use super::{
+    RoomKind,
+    awareness::{Awareness, Visit},
+    wire::{AwarenessEntry, Message},
+};
 use crate::{
     jupyter::{JupyterServer, socket::Socket},
     types::DocPath,
 };
 
 const ADDRESS: &str = "api/collaboration/room/JupyterLab:globalAwareness";
-/// How often presences are looked after.
-const TICK: Duration = Duration::from_secs(3);
-/// A server that cannot be reached is left alone for so long.
+/// No agent says more often what it does.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How often presences are looked after: what was not said for the interval's sake is said with the next.
+const TICK: Duration = INTERVAL;
+/// A server that has no such room is left alone for so long.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// How soon the room is joined again after a cut; twice as long after every failure.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 
 #[derive(Default)]
 pub(in crate::jupyter) struct Lobby {
@@ -48,7 +57,7 @@ impl Lobby {
 }
 
 /// Says that an agent works in a document.
-pub(super) fn enter(server: &Arc<JupyterServer>, id: &Arc<str>, name: &str, path: &DocPath) {
+pub(super) fn enter(server: &Arc<JupyterServer>, visit: &Visit<'_>, path: &DocPath) {
     let current = match RoomKind::of(path) {
         RoomKind::Notebook => format!("notebook:{path}"),
         RoomKind::Text => format!("editor:{path}"),
@@ -61,7 +70,7 @@ pub(super) fn enter(server: &Arc<JupyterServer>, id: &Arc<str>, name: &str, path
     if state.failed.is_some_and(|failed| failed.elapsed() < TRY_AGAIN_AFTER) {
         return;
     }
-    if !state.awareness.say(id, name, members) {
+    if !state.awareness.say(visit, members) {
         return;
     }
     if std::mem::replace(&mut state.is_kept, true) {
@@ -71,35 +80,61 @@ pub(super) fn enter(server: &Arc<JupyterServer>, id: &Arc<str>, name: &str, path
     }
 }
 
-/// Stays in the room until nobody is left to be shown there, or it cannot be reached.
+/// Says that what an agent executed has ended.
+pub(super) fn rest(server: &JupyterServer, id: &Arc<str>) {
+    server.lobby.lock().awareness.rest(id);
+    server.lobby.bell.notify_one();
+}
+
+/// Stays in the room until nobody is left to be shown there, and comes back when the line is cut.
 async fn keep(server: Arc<JupyterServer>) {
-    let stayed = match server.socket(ADDRESS, "the list of who is online").await {
-        Ok(socket) => stay(&server.lobby, socket).await,
-        Err(error) => {
-            tracing::debug!(%error, "agents cannot be listed as online");
-            None
+    let (mut backoff, mut was_joined) = (FIRST_BACKOFF, false);
+    loop {
+        match server.socket(ADDRESS, "the list of who is online").await {
+            Ok(socket) => {
+                (backoff, was_joined) = (FIRST_BACKOFF, true);
+                stay(&server.lobby, socket).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "agents cannot be listed as online");
+                if !was_joined {
+                    server.lobby.lock().give_up();
+                    return;
+                }
+            }
         }
-    };
-    let mut state = server.lobby.lock();
-    if stayed.is_none() {
-        state.failed = Some(Instant::now());
-        state.awareness = Awareness::default();
-    }
-    // Somebody may have come while the door was being closed.
-    state.is_kept = !state.awareness.is_empty();
-    if state.is_kept {
-        state.awareness.repeat_all();
-        tokio::spawn(again(Arc::clone(&server)));
+        if !server.lobby.lock().goes_on() {
+            return;
+        }
+        sleep(backoff).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
     }
 }
 
-/// A task of its own, since a future cannot contain itself.
-fn again(server: Arc<JupyterServer>) -> futures::future::BoxFuture<'static, ()> {
-    Box::pin(keep(server))
+impl State {
+    /// Shows nobody for a while.
+    fn give_up(&mut self) {
+        self.failed = Some(Instant::now());
+        self.awareness = Awareness::default();
+        self.is_kept = false;
+    }
+
+    /// What is to be said now; agents that have left say so once.
+    fn due(&mut self) -> Vec<AwarenessEntry> {
+        self.awareness.due_with(&[], INTERVAL)
+    }
+
+    /// Whether somebody is to be shown in the room when it is joined again, and whoever that is says so then.
+    fn goes_on(&mut self) -> bool {
+        self.due();
+        self.awareness.repeat_all_now();
+        self.is_kept = !self.awareness.is_empty();
+        self.is_kept
+    }
 }
 
-/// Returns when nobody is there any more; nothing if the line was cut.
-async fn stay(lobby: &Lobby, mut socket: Socket) -> Option<()> {
+/// Returns when nobody is there any more, or when the line is cut.
+async fn stay(lobby: &Lobby, mut socket: Socket) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -108,24 +143,23 @@ async fn stay(lobby: &Lobby, mut socket: Socket) -> Option<()> {
             () = lobby.bell.notified() => {}
             // What others say there is not needed.
             frame = socket.next() => match frame {
-                Some(Ok(Frame::Close(_)) | Err(_)) | None => return None,
+                Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => continue,
             },
         }
         let (due, is_empty) = {
             let mut state = lobby.lock();
-            (
-                state.awareness.due_with(&[], Duration::ZERO),
-                state.awareness.is_empty(),
-            )
+            (state.due(), state.awareness.is_empty())
         };
         if !due.is_empty() {
             let frame = Frame::Binary(Message::Awareness(due).encode().into());
-            socket.send(frame).await.ok()?;
+            if socket.send(frame).await.is_err() {
+                return;
+            }
         }
         if is_empty {
             let _ = socket.close(None).await;
-            return Some(());
+            return;
         }
     }
 }

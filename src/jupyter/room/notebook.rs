@@ -123,7 +123,10 @@ pub(super) fn prelim(cell: &NewCell) -> MapPrelim {
         ("id".to_owned(), In::from(cell.id.as_str())),
         ("cell_type".to_owned(), In::from(cell.kind.as_str())),
         ("source".to_owned(), In::from(TextPrelim::new(cell.source.as_str()))),
-        ("metadata".to_owned(), metadata_prelim(&cell.metadata, is_code)),
+        (
+            "metadata".to_owned(),
+            metadata_prelim(&cell.metadata, is_code && cell.trusted),
+        ),
     ];
     if is_code {
         let outputs: ArrayPrelim = cell.outputs.iter().map(output_prelim).collect();

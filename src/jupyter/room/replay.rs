@@ -2,7 +2,7 @@
 //! server has rebuilt, wherever they still make sense.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     sync::Arc,
 };
@@ -79,6 +79,8 @@ pub(super) struct Journal {
     next: u64,
     /// Who does what is noted next.
     author: Option<Arc<str>>,
+    /// The latest edit of each author that is not saved yet, also if it is too large to be remembered.
+    unsaved: HashMap<Arc<str>, u64>,
 }
 
 /// How the unsaved edits fared in the new document.
@@ -134,7 +136,12 @@ impl Journal {
         self.next
     }
 
+    pub(super) fn has_unsaved_of(&self, author: &str) -> bool {
+        self.unsaved.contains_key(author)
+    }
+
     pub(super) fn saved_up_to(&mut self, mark: u64) {
+        self.unsaved.retain(|_, number| *number >= mark);
         while self.entries.front().is_some_and(|entry| entry.number < mark) {
             if let Some(entry) = self.entries.pop_front() {
                 self.bytes -= entry.done.size();
@@ -195,6 +202,9 @@ impl Journal {
     }
 
     fn push(&mut self, done: Done) {
+        if let Some(author) = &self.author {
+            self.unsaved.insert(Arc::clone(author), self.next);
+        }
         self.bytes += done.size();
         self.entries.push_back(Entry {
             number: self.next,

@@ -6,7 +6,8 @@
 //! that began after the request.
 //!
 //! Where the server saves by itself, a change puts an end to a save under way, which is then not noted; so there a
-//! note that comes after a change is of a save that has it, whoever asked for that save.
+//! note that comes after a change is of a save that has it, whoever asked for that save. A save that is just about to end
+//! is noted all the same; of a text the hash tells that from the others.
 //!
 //! Where people save by hand, a note says that a change is on disk if the change was made long before it.
 //!
@@ -16,6 +17,9 @@
 use std::time::{Duration, Instant};
 
 use super::{
+    RoomKind,
+    disk::sha256,
+    document::Document,
     state::State,
     wire::{SaveStatus, save_request},
 };
@@ -54,10 +58,25 @@ impl Saving {
         }
         // Requests overtake edits on the server, so only what it has already is covered.
         let covered = known_to_server(state).unwrap_or(0);
+        Some(self.ask(covered))
+    }
+
+    fn ask(&mut self, covered: u64) -> Vec<u8> {
         self.last_request += 1;
         self.asked = Some((self.last_request, covered));
         self.asked_at = Some(Instant::now());
-        Some(save_request(self.last_request))
+        save_request(self.last_request)
+    }
+
+    /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
+    pub(super) fn request_now(&mut self, state: &State) -> Option<Vec<u8>> {
+        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
+        if self.asked.is_some() && !is_forgotten || !state.unsaved {
+            return None;
+        }
+        // One that does not cover what was edited last would only be in the way of the one that does.
+        let covered = known_to_server(state)?;
+        Some(self.ask(covered))
     }
 
     /// Whether the server may be asked again, considering what it costs it.
@@ -99,7 +118,7 @@ impl Saving {
 
     /// The server has noted in the document that it was saved.
     pub(super) fn noted(&mut self, state: &mut State) {
-        let known = known_to_server(state);
+        let known = known_to_server(state).filter(|_| is_text_of_file(&state.document));
         self.noted = known.or(self.noted);
         match known.filter(|_| state.is_entrusted() || state.is_saved_by_hand()) {
             Some(mark) => believe(state, mark),
@@ -124,6 +143,7 @@ impl Saving {
 fn believe(state: &mut State, mark: u64) {
     state.document.journal.saved_up_to(mark);
     state.unsaved = state.document.journal.mark() > mark;
+    state.note_file();
 }
 
 /// The end of the journal, if the server has all of it.
@@ -132,13 +152,19 @@ fn known_to_server(state: &State) -> Option<u64> {
     document.acknowledgements.is_settled().then(|| document.journal.mark())
 }
 
+/// Whether the noted hash is that of the text as it is now. Of a notebook that cannot be told.
+fn is_text_of_file(document: &Document) -> bool {
+    let hash = document.file_hash();
+    document.kind() != RoomKind::Text || hash.is_empty() || hash == sha256(&document.text())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
 
     use super::*;
     use crate::{
-        jupyter::room::{Edit, RoomKind, document::Document, state::Origin, wire::AwarenessEntry},
+        jupyter::room::{Activity, Edit, awareness::Visit, state::Origin, wire::AwarenessEntry},
         types::DocPath,
     };
 
@@ -154,7 +180,7 @@ mod tests {
     /// Edits, and has the server confirm it if it `arrives`.
     fn edit(state: &mut State, text: &str, arrives: bool) {
         let edits = [Edit::SetText { text: text.to_owned() }];
-        let applied = state.document.apply_local(&"ana".into(), &edits, None).expect("valid");
+        let applied = state.document.apply_local(&"ana".into(), &edits).expect("valid");
         state.unsaved = true;
         if arrives {
             state.document.apply_remote(&applied.update).expect("an echo");
@@ -181,13 +207,19 @@ mod tests {
         let (mut saving, mut state) = (Saving::default(), state());
         let change = |state: &mut State, text: &str| {
             let edits = [Edit::SetText { text: text.to_owned() }];
-            let applied = state.document.apply_local(&"ana".into(), &edits, None).expect("valid");
+            let applied = state.document.apply_local(&"ana".into(), &edits).expect("valid");
             state.changed(applied.update.clone(), Origin::Caller);
             applied.update
         };
         let early = change(&mut state, "a");
         state.document.apply_remote(&early).expect("an echo");
-        state.awareness.show(&"ana".into(), "ana", None);
+        let visit = Visit {
+            id: &"ana".into(),
+            name: "ana",
+            activity: Activity::Editing,
+            stays: Duration::from_secs(60),
+        };
+        state.awareness.show(&visit, None);
         assert!(!state.awareness.due().is_empty(), "from now on the server saves");
         saving.noted(&mut state);
         assert!(state.unsaved, "before, it need not have");

@@ -9,7 +9,7 @@ use std::{
 use similar::{DiffTag, TextDiff};
 
 /// Longer texts are compared by their ends only.
-const MAX_COMPARED: usize = 256 * 1024;
+pub(super) const MAX_COMPARED: usize = 256 * 1024;
 /// What is found until then is right too, only not as small; nobody else gets at the document meanwhile.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Between two changes of a line, fewer characters than this are not worth keeping.
@@ -17,10 +17,10 @@ const MIN_KEPT: usize = 4;
 
 /// Replace `delete` units at `at` by `insert`. Units are UTF-16 code units, as the shared text counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Splice {
-    pub(super) at: u32,
-    pub(super) delete: u32,
-    pub(super) insert: String,
+pub struct Splice {
+    pub at: u32,
+    pub delete: u32,
+    pub insert: String,
 }
 
 /// Bytes of the old text, and those of the new one that stand in their place.
@@ -62,12 +62,18 @@ pub(super) fn between(old: &str, new: &str) -> Vec<Splice> {
     splices
 }
 
-/// Where the last of the inserted text ends once all splices are done.
-pub(super) fn end_of(splices: &[Splice]) -> Option<u32> {
-    let (last, others) = splices.split_first()?;
-    let inserted: u32 = others.iter().map(|splice| utf16_len(&splice.insert)).sum();
-    let deleted: u32 = others.iter().map(|splice| splice.delete).sum();
-    Some((last.at + utf16_len(&last.insert) + inserted).saturating_sub(deleted))
+/// Where the inserted texts stand once all splices are done, from the beginning to the end; a place where something was
+/// only taken away is empty.
+pub(super) fn spans(splices: &[Splice]) -> Vec<Range<u32>> {
+    let (mut inserted, mut deleted) = (0_u32, 0_u32);
+    let span = |splice: &Splice| {
+        let start = (splice.at + inserted).saturating_sub(deleted);
+        let length = utf16_len(&splice.insert);
+        inserted += length;
+        deleted += splice.delete;
+        start..start + length
+    };
+    splices.iter().rev().map(span).collect()
 }
 
 /// The changes within a change: by lines, and by words in the lines that differ.
@@ -164,7 +170,7 @@ pub(super) fn utf16_len(text: &str) -> u32 {
     u32::try_from(text.chars().map(char::len_utf16).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
-fn common_prefix(a: &str, b: &str) -> usize {
+pub(super) fn common_prefix(a: &str, b: &str) -> usize {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     (0..=same)
         .rev()
@@ -172,7 +178,7 @@ fn common_prefix(a: &str, b: &str) -> usize {
         .unwrap_or(0)
 }
 
-fn common_suffix(a: &str, b: &str) -> usize {
+pub(super) fn common_suffix(a: &str, b: &str) -> usize {
     let same = a.bytes().rev().zip(b.bytes().rev()).take_while(|(a, b)| a == b).count();
     let fits = |length: &usize| a.is_char_boundary(a.len() - length) && b.is_char_boundary(b.len() - length);
     (0..=same).rev().find(fits).unwrap_or(0)
@@ -214,7 +220,7 @@ mod tests {
         let (old, new) = ("🎉 = 1\ny = two\nz = 3\n", "🎉 = 10\ny = two\nz = 30\n");
         let splices = between(old, new);
         assert_eq!(splices, [splice(20, 0, "0"), splice(6, 0, "0")], "the last one first");
-        assert_eq!(end_of(&splices), Some(22));
+        assert_eq!(spans(&splices), [6..7, 21..22]);
         let splices = between("plot(data, color='red', width=3)", "plot(table, color='red', width=4)");
         assert_eq!(splices, [splice(30, 1, "4"), splice(5, 4, "table")]);
     }
@@ -239,7 +245,9 @@ mod tests {
         fn splices_turn_old_into_new(old in "[ab é漢🎉👩‍💻\u{301}\n]{0,60}", new in "[ab é漢🎉👩‍💻\u{301}\n]{0,60}") {
             let splices = between(&old, &new);
             prop_assert_eq!(splices.is_empty(), old == new);
-            prop_assert_eq!(end_of(&splices).is_none_or(|end| end <= utf16_len(&new)), true);
+            let units: Vec<u16> = new.encode_utf16().collect();
+            let inserted = spans(&splices).into_iter().map(|span| String::from_utf16(&units[span.start as usize..span.end as usize]).unwrap());
+            prop_assert_eq!(inserted.collect::<Vec<_>>(), splices.iter().rev().map(|splice| splice.insert.clone()).collect::<Vec<_>>());
             prop_assert_eq!(apply(&old, &splices), new);
         }
 

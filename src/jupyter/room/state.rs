@@ -1,7 +1,7 @@
 //! What a room consists of: the document, who is in it, and what waits to be sent.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
 
@@ -14,7 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     RoomKind, RoomStatus,
     awareness::Awareness,
+    disk::FileSeen,
     document::{Discarded, Document, merge},
+    people::Names,
+    readings::Readings,
     whereabouts::Whereabouts,
     wire::Message,
 };
@@ -47,13 +50,21 @@ pub(super) struct Shared {
     pub(super) bell: Notify,
     /// Rung when the room must be joined anew.
     pub(super) moved: Notify,
+    /// Rung when somebody needs on disk what is in the document.
+    pub(super) save: Notify,
+    pub(super) file: Mutex<FileSeen>,
     pub(super) closing: CancellationToken,
+    /// How long agents are shown after the last time they did something here.
+    pub(super) presence: Duration,
     pub(super) whereabouts: Mutex<Whereabouts>,
+    /// Locked after the state, where both are.
+    pub(super) readings: Arc<Mutex<Readings>>,
 }
 
 pub(super) struct State {
     pub(super) document: Document,
     pub(super) awareness: Awareness,
+    pub(super) names: Names,
     pub(super) path: DocPath,
     /// The path that the document itself named last.
     pub(super) said_path: Option<String>,
@@ -77,6 +88,8 @@ pub(super) struct State {
     pause: Option<Instant>,
     /// When Jupyter said that it makes the document the same as the file.
     overwritten: Option<Instant>,
+    /// Counts what was learned of the file: that it was written, or taken over.
+    pub(super) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
 }
@@ -106,6 +119,10 @@ impl Shared {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn readings(&self) -> MutexGuard<'_, Readings> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn path(&self) -> String {
         self.read().path.to_string()
     }
@@ -117,6 +134,7 @@ impl State {
             said_path: document.path(),
             document,
             awareness: Awareness::default(),
+            names: Names::default(),
             path,
             file_id,
             server_session,
@@ -130,6 +148,7 @@ impl State {
             writable: true,
             pause: None,
             overwritten: None,
+            file_news: watch::Sender::new(0),
             discarded: Vec::new(),
         }
     }
@@ -138,6 +157,17 @@ impl State {
     pub(super) fn is_overwritten(&mut self) {
         self.overwritten = Some(Instant::now());
         self.note_discarded();
+        self.note_file();
+    }
+
+    /// Whether Jupyter has said so since then.
+    pub(super) fn was_overwritten_since(&self, since: Instant) -> bool {
+        self.overwritten.is_some_and(|at| at >= since)
+    }
+
+    /// Tells those who wait that something was learned of the file.
+    pub(super) fn note_file(&self) {
+        self.file_news.send_modify(|count| *count += 1);
     }
 
     /// Looks for edits that are gone with an overwriting that may still be under way.
@@ -170,6 +200,14 @@ impl State {
     pub(super) fn remove_doubles(&mut self) {
         if let Some(applied) = self.document.remove_doubles() {
             tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
+            self.changed(applied.update, Origin::Caller);
+        }
+    }
+
+    /// Gives cells back the ids that Jupyter took from them.
+    pub(super) fn restore_ids(&mut self) {
+        if let Some(applied) = self.document.restore_ids() {
+            tracing::info!(path = %self.path, "Jupyter gave a cell another id; it keeps the one it had");
             self.changed(applied.update, Origin::Caller);
         }
     }
@@ -305,8 +343,13 @@ impl State {
         }
         let mut changes = std::mem::take(&mut self.changes);
         self.outbox_bytes -= changes.iter().map(|change| change.update.len()).sum::<usize>();
+        let withdrawn = match changes.is_empty() {
+            true => Vec::new(),
+            false => self.awareness.withdraw(),
+        };
+        let farewell = (!withdrawn.is_empty()).then(|| Message::Awareness(withdrawn).encode());
         let alike = changes.chunk_by_mut(|one, next| [one.origin, next.origin] == [Origin::WholeRun; 2]);
-        alike.flat_map(frames).collect()
+        farewell.into_iter().chain(alike.flat_map(frames)).collect()
     }
 
     /// Everything, where no turn is waited for.
@@ -377,7 +420,7 @@ mod tests {
         let (ana, cell) = ("ana".into(), NewCell::new(CellKind::Code, "1"));
         let id = cell.id.clone();
         let insert = [Edit::AppendCells { cells: vec![cell] }];
-        let applied = state.document.apply_local(&ana, &insert, None).expect("valid");
+        let applied = state.document.apply_local(&ana, &insert).expect("valid");
         state.changed(applied.update, Origin::Caller);
         for count in 1..=3 {
             let output = json!({ "output_type": "stream", "name": "stdout", "text": count.to_string() });

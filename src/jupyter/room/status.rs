@@ -36,17 +36,36 @@ pub enum RoomError {
     WriteProtected { server: String, path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
+    #[error(
+        "{path:?} on Jupyter server `{server}` breaks a limit of the gateway, so that it was closed here: {why}; remove that in JupyterLab, or replace the whole content of the file"
+    )]
+    Excess { server: String, path: String, why: String },
     #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
     Busy { server: String, path: String },
 }
 
 impl RoomError {
+    /// Whether the document breaks a limit, so that opening it again is of no use until somebody has changed it.
+    pub fn is_excess(&self) -> bool {
+        matches!(
+            self,
+            Self::Excess { .. }
+                | Self::Jupyter(
+                    JupyterError::LargeDocument { .. } | JupyterError::TooDeep { .. } | JupyterError::TooLarge { .. }
+                )
+        )
+    }
+
     /// Whether the same may succeed in a moment.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Jupyter(error) => error.may_pass(),
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Busy { .. } => true,
-            Self::Edit(_) | Self::Lost { .. } | Self::WriteProtected { .. } | Self::Refused { .. } => false,
+            Self::Edit(_)
+            | Self::Lost { .. }
+            | Self::WriteProtected { .. }
+            | Self::Refused { .. }
+            | Self::Excess { .. } => false,
         }
     }
 }
@@ -56,12 +75,11 @@ impl ClientError for RoomError {
         match self {
             Self::Jupyter(error) => error.kind(),
             Self::WriteProtected { .. } => ErrorKind::Forbidden,
-            Self::Edit(EditError::Stale { .. } | EditError::UnknownRevision { .. }) | Self::Lost { .. } => {
-                ErrorKind::Conflict
-            }
+            Self::Edit(EditError::Stale { .. } | EditError::Refused(_) | EditError::UnknownRevision { .. })
+            | Self::Lost { .. } => ErrorKind::Conflict,
             Self::Edit(_) => ErrorKind::InvalidArgument,
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
-            Self::Busy { .. } => ErrorKind::Limit,
+            Self::Busy { .. } | Self::Excess { .. } => ErrorKind::Limit,
         }
     }
 }

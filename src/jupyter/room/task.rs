@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Room, RoomError, RoomKind, RoomStatus,
-    document::Document,
+    disk::FileSeen,
+    document::{Document, Held, Return},
     end::{End, GONE, guarded},
     hearing::hear,
     line::{Line, SILENCE},
@@ -36,7 +37,12 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 
 /// Joins a document's room, waits until it is complete, and starts the task that keeps it.
-pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomKind) -> Result<Room, RoomError> {
+pub(super) async fn open(
+    server: Arc<JupyterServer>,
+    path: &DocPath,
+    kind: RoomKind,
+    presence: Duration,
+) -> Result<Room, RoomError> {
     let mut line = Line::join(&server, path, kind).await?;
     let mut document = Document::new(kind);
     let received = line.first_sync(&server, &mut document).await;
@@ -48,6 +54,7 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         line.session.session_id.clone(),
     );
     state.writable = line.writable;
+    let readings = server.read_documents.of(&kind.room_id(&state.file_id));
     let shared = Arc::new(Shared {
         server,
         kind,
@@ -57,8 +64,12 @@ pub(super) async fn open(server: Arc<JupyterServer>, path: &DocPath, kind: RoomK
         status: watch::Sender::new(RoomStatus::Connected),
         bell: Notify::new(),
         moved: Notify::new(),
+        save: Notify::new(),
+        file: Mutex::new(FileSeen::new(line.written)),
         closing: CancellationToken::new(),
+        presence,
         whereabouts: Mutex::default(),
+        readings,
     });
     tokio::spawn(keep(Arc::clone(&shared), line));
     Ok(Room(shared))
@@ -108,6 +119,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
             }
             () = shared.moved.notified() => return End::Cut("its directory was renamed".to_owned()),
             () = shared.bell.notified() => Ok(()),
+            () = shared.save.notified() => line.save_now(shared, &mut saving).await,
             () = turn.changes() => Ok(()),
             () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => line.send_waiting(shared).await,
             _ = ticks.tick() => {
@@ -135,7 +147,7 @@ async fn serve(shared: &Shared, line: &mut Line) -> End {
                     }
                     Some(Ok(Frame::Close(close))) => return End::closed(close),
                     Some(Ok(_)) => Ok(()),
-                    Some(Err(error)) => return End::Cut(error.to_string()),
+                    Some(Err(error)) => return error.into(),
                     None => return End::Cut("the server hung up".to_owned()),
                 }
             }
@@ -177,7 +189,9 @@ async fn come_back(shared: &Shared, last_heard: SystemTime) -> Result<Line, Room
 fn worth_retrying(error: &RoomError) -> bool {
     !matches!(
         error,
-        RoomError::Refused { .. } | RoomError::Jupyter(JupyterError::NotFound { .. })
+        RoomError::Refused { .. }
+            | RoomError::Excess { .. }
+            | RoomError::Jupyter(JupyterError::NotFound { .. } | JupyterError::LargeDocument { .. })
     )
 }
 
@@ -205,30 +219,35 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
             let is_outdated = line.written.is_some_and(|written| written <= last_heard)
                 // Somebody who typed while the server was away and came back before us must not lose that.
                 && !state.document.is_behind(&scratch.state_vector());
-            let held = (restarted && is_outdated).then(|| state.document.held());
+            let held = restarted.then(|| state.document.held());
             let unsaved = if restarted && !is_outdated {
                 std::mem::take(&mut state.document.journal)
             } else {
                 Journal::default()
             };
             for update in &received.updates {
-                state
-                    .document
-                    .apply_remote(update)
-                    .map_err(|error| to_error(End::Malformed(error.to_string())))?;
+                // What people typed while the line was down, unless it is what a restarted server made of its document.
+                let take = if restarted {
+                    Document::apply_remote
+                } else {
+                    Document::apply_live
+                };
+                guarded(|| Ok(take(&mut state.document, update)?)).map_err(to_error)?;
             }
             // They go out with the answer below.
             if let Some(held) = held {
                 state.incarnation += 1;
-                let changes = state.document.bring_back(&held);
-                if changes > 0 {
+                let came = if is_outdated { Return::Outdated } else { Return::Newer };
+                if state.document.recognise(&held, came).is_some() {
                     state.is_to_be_saved();
+                    tracing::info!(path = %state.path, "Jupyter was restarted; cells that it made anew were recognised");
                 }
-                tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
-            } else if restarted {
-                state.incarnation += 1;
-                let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
-                tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+                if is_outdated {
+                    bring_back(&mut state, &held);
+                } else {
+                    let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
+                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+                }
             }
         } else {
             adopt(&mut state, scratch);
@@ -237,23 +256,37 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
             state.document.look_for_doubles();
         }
         state.server_session.clone_from(&line.session.session_id);
+        // Before the answer, so that the server never has a cell twice: it would give one of them another id.
+        state.remove_doubles();
         if let Some(vector) = received.server_vector {
             let answer = Message::SyncStep2(state.document.diff(&vector));
             state.send(&answer);
         }
-        state.remove_doubles();
         state.take_all()
     };
     line.send_frames(frames).await.map_err(to_error)?;
     Ok(line)
 }
 
+/// Brings back what a restarted server has lost.
+fn bring_back(state: &mut State, held: &Held) {
+    let changes = state.document.bring_back(held);
+    if changes > 0 {
+        state.is_to_be_saved();
+    }
+    tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
+}
+
 fn adopt(state: &mut State, new: Document) {
     state.incarnation += 1;
+    let held = state.document.held().of_another_document();
     let mut old = std::mem::replace(&mut state.document, new);
     std::mem::swap(&mut state.document.changed, &mut old.changed);
     state.document.changed.send_replace(SystemTime::now());
     let waiting = old.acknowledgements.take_waiting();
+    if let Some(recognised) = state.document.recognise(&held, Return::Newer) {
+        state.send_change(recognised.update, Origin::Caller);
+    }
     let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
     let Outcome { repeated, conflicting } = outcome;
     tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");

@@ -5,6 +5,8 @@
 
 use serde::Deserialize;
 
+use super::reader::{Malformed, Reader};
+
 const SYNC: u8 = 0;
 const AWARENESS: u8 = 1;
 const RAW: u8 = 2;
@@ -52,10 +54,6 @@ pub(crate) enum SaveStatus {
     Failed,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a malformed frame: {0}")]
-pub(crate) struct Malformed(&'static str);
-
 impl Message {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -84,7 +82,7 @@ impl Message {
 
     /// Reads a frame; `None` is a kind of message that this client does not know and may ignore.
     pub(crate) fn decode(frame: &[u8]) -> Result<Option<Self>, Malformed> {
-        let mut reader = Reader(frame);
+        let mut reader = Reader::new(frame);
         let message = match reader.byte()? {
             SYNC => match (reader.number()?, reader.buffer()?.to_vec()) {
                 (0, vector) => Self::SyncStep1(vector),
@@ -92,7 +90,7 @@ impl Message {
                 (2, update) => Self::Update(update),
                 _ => return Ok(None),
             },
-            AWARENESS => Self::Awareness(Reader(reader.buffer()?).entries()?),
+            AWARENESS => Self::Awareness(entries(Reader::new(reader.buffer()?))?),
             RAW => Self::Jupyter(reader.text()?),
             _ => return Ok(None),
         };
@@ -132,53 +130,18 @@ fn low_bits(number: u64) -> u8 {
     u8::try_from(number & 0x7f).unwrap_or_default()
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (first, rest) = self.0.split_first().ok_or(Malformed("it ends too early"))?;
-        self.0 = rest;
-        Ok(*first)
+/// The presences in an awareness message.
+fn entries(mut reader: Reader<'_>) -> Result<Vec<AwarenessEntry>, Malformed> {
+    let count = reader.number()?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        entries.push(AwarenessEntry {
+            client: reader.number()?,
+            clock: reader.number()?,
+            state: reader.text()?,
+        });
     }
-
-    fn number(&mut self) -> Result<u64, Malformed> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(Malformed("a number is too long"))
-    }
-
-    fn buffer(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = usize::try_from(self.number()?).map_err(|_| Malformed("a length is too large"))?;
-        let (buffer, rest) = self
-            .0
-            .split_at_checked(length)
-            .ok_or(Malformed("a length exceeds the frame"))?;
-        self.0 = rest;
-        Ok(buffer)
-    }
-
-    fn text(&mut self) -> Result<String, Malformed> {
-        String::from_utf8(self.buffer()?.to_vec()).map_err(|_| Malformed("a text is not UTF-8"))
-    }
-
-    fn entries(&mut self) -> Result<Vec<AwarenessEntry>, Malformed> {
-        let count = self.number()?;
-        let mut entries = Vec::new();
-        for _ in 0..count {
-            entries.push(AwarenessEntry {
-                client: self.number()?,
-                clock: self.number()?,
-                state: self.text()?,
-            });
-        }
-        Ok(entries)
-    }
+    Ok(entries)
 }
 
 #[cfg(test)]

@@ -20,6 +20,10 @@ impl Direct for GatewayHandler {
         !repeats && found.is_ok_and(|definition| definition.needs_no_client(params.arguments.as_ref()))
     }
 
+    fn has_route_headers(&self) -> bool {
+        self.catalogue.has_route_headers()
+    }
+
     fn only_reads(&self, tool: &str) -> bool {
         self.catalogue.definition(tool).is_some_and(ToolDefinition::only_reads)
     }

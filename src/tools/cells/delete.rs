@@ -16,6 +16,7 @@ use crate::{
         Call, ToolError,
         execution::{RunOptions, RunResult, Taken, resumed},
     },
+    types::counted,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,6 +25,9 @@ pub(super) struct Arguments {
     path: String,
     ranges: Vec<Range>,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -41,12 +45,13 @@ pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
     };
     let by_position = arguments.ranges.iter().any(Range::is_by_position);
     let choose = |room: &Room| room.ids(|order| positions(order, &arguments.ranges, "ranges"));
     let change = delete_cells(&call, at, by_position, choose).await?;
     Ok(Deleted {
-        message: format!("Successfully deleted {} cells", change.cell_ids.len()),
+        message: format!("Successfully deleted {}", counted(change.cell_ids.len(), "cell")),
         deleted_cells: change.cell_ids.len(),
         cell_ids: change.cell_ids,
         edited: change.edited,
@@ -86,6 +91,8 @@ pub(in crate::tools) async fn execute_and_delete(
         Some(taken) => (Some(taken), None),
         None => {
             let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
+            // Refused before anything runs.
+            room.check_deletable(&call.principal().id, &cells, at.options())?;
             let taken = match cells.iter().any(|cell| room.is_code(cell)) {
                 true => {
                     let wanted = RunCells {

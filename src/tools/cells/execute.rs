@@ -21,7 +21,7 @@ use crate::{
         execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, Taken, resumed},
         output::Ran,
     },
-    types::Permission,
+    types::{Permission, counted},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -58,7 +58,11 @@ pub(in crate::tools) struct Run {
     pub(in crate::tools) status: &'static str,
     pub(in crate::tools) execution_results: Vec<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::tools) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::tools) input_request: Option<Asked>,
+    /// For get_execution: only what comes after this answer
+    pub(in crate::tools) since: String,
 }
 
 impl Run {
@@ -87,8 +91,8 @@ impl Run {
     pub(in crate::tools) fn after(&self, done: &str) -> String {
         match self.progress() {
             Progress::Done => format!("{done} and executed cells"),
-            Progress::Begun => format!("{done} and began to execute cells"),
-            Progress::NotBegun => format!("{done} and was to execute cells"),
+            Progress::Begun if !self.is_open() => format!("{done} and began to execute cells"),
+            Progress::Begun | Progress::NotBegun => done.to_owned(),
         }
     }
 
@@ -126,6 +130,7 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: false,
     };
     let by_position = arguments.ranges.iter().any(Range::is_by_position);
     let result = execute(
@@ -140,9 +145,9 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     let executed_ranges = arguments.ranges.len();
     Ok(ran(result, |run, message| Executed {
         message: message(&match run.progress() {
-            Progress::Done => format!("Successfully executed {executed_ranges} cell ranges"),
-            Progress::Begun => format!("Began to execute {executed_ranges} cell ranges"),
-            Progress::NotBegun => format!("Was to execute {executed_ranges} cell ranges"),
+            Progress::Done => format!("Successfully executed {}", counted(executed_ranges, "cell range")),
+            Progress::Begun if !run.is_open() => format!("Began to execute {}", counted(executed_ranges, "cell range")),
+            Progress::Begun | Progress::NotBegun => String::new(),
         }),
         executed_ranges,
         executed_cells: run.executed_cells(),
@@ -230,18 +235,16 @@ pub(in crate::tools) async fn edit_cells(
     let (server, _, room) = notebook(call, at.server, at.path).await?;
     let (cell_ids, edits) = make(&room)?;
     check_positions(&room, by_position, &cell_ids, at.if_revision, call.principal())?;
-    let principal = call.principal();
-    let edited = room
-        .edit(&principal.id, &principal.name, &edits, at.if_revision)
-        .await?;
+    let edited = call.edit(&room, &edits, at.options()).await?;
     let change = Change::new(&room, cell_ids, edited);
     Ok((server, room, change))
 }
 
 /// Changes a notebook and runs what was changed, if that is wanted. A call that repeats an earlier one
-/// changes nothing again.
+/// changes nothing again. Without `at` it is left to `changes` to refuse what could not be run.
 pub(in crate::tools) async fn change_and_run<T>(
     call: &Call,
+    at: Option<Notebook<'_>>,
     exec: Exec,
     options: RunOptions,
     done: &str,
@@ -252,9 +255,10 @@ pub(in crate::tools) async fn change_and_run<T>(
         Some(taken) => (taken, None),
         None => {
             let wanted = exec == Exec::Wanted;
-            if wanted {
+            if let Some(at) = at.filter(|_| wanted) {
                 // Refused before anything is changed, so that whoever tries again does not change it twice.
-                call.engine().has_room(&call.claim())?;
+                let (server, path) = (call.server(at.server)?, call.file(at.path)?);
+                call.engine().has_room(&call.claim(), server, &path)?;
             }
             let (server, room, change) = changes.await?;
             let wanted = RunCells {
@@ -319,7 +323,9 @@ pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn 
         execution_id: result.execution_id.clone(),
         status: result.status.as_str(),
         execution_results: result.results.clone(),
+        reason: result.reason.clone(),
         input_request,
+        since: result.since.clone(),
     };
     let value = answer(run, &|done| result.message(done));
     Ran {
@@ -341,12 +347,14 @@ mod tests {
                 execution_id: "e".to_owned(),
                 status,
                 execution_results: Vec::new(),
+                reason: None,
                 input_request: None,
+                since: String::new(),
             };
             run.after("Inserted")
         };
         for status in ["failed", "cancelled", "queued"] {
-            assert_eq!(did(status), "Inserted and was to execute cells");
+            assert_eq!(did(status), "Inserted");
         }
     }
 }

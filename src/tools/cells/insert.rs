@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Notebook,
+    blank::replacing_blank,
     execute::{Change, Edited, Run, change_and_run, edit_cells},
     wants_exec,
 };
@@ -15,6 +16,7 @@ use crate::{
         execution::{Disconnect, RunOptions},
         output::Ran,
     },
+    types::counted,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,7 +78,7 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
         arguments.max_cell_output_size,
     )?;
     let cells = new_cells(&arguments.cells)?;
-    let done = format!("Successfully inserted {} cells", cells.len());
+    let done = format!("Successfully inserted {}", counted(cells.len(), "cell"));
     let answer = |(message, change, run): (String, Option<Change>, Option<Run>)| {
         let position = change.as_ref().and_then(|change| *change.positions.first()?);
         let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
@@ -94,12 +96,14 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: false,
     };
     let changes = edit_cells(&call, at, false, |room| {
         let cell_ids = cells.iter().map(|cell| cell.id.clone()).collect();
-        Ok((cell_ids, vec![edit(room, arguments.position, cells)?]))
+        let edits = vec![edit(room, arguments.position, cells)?];
+        Ok((cell_ids, replacing_blank(&call, room, edits)))
     });
-    change_and_run(&call, wanted, options, &done, changes, answer).await
+    change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
 fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {

@@ -18,6 +18,7 @@ use crate::{
         execution::{Disconnect, RunOptions},
         output::Ran,
     },
+    types::counted,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,6 +28,9 @@ pub(super) struct Arguments {
     modifications: Vec<Modification>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
     /// Seconds to wait
@@ -65,7 +69,7 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         arguments.max_cell_output_size,
     )?;
     let modified_ranges = arguments.modifications.len();
-    let done = format!("Successfully modified {modified_ranges} cell ranges");
+    let done = format!("Successfully modified {}", counted(modified_ranges, "cell range"));
     let answer = |(message, change, run): (String, Option<Change>, Option<Run>)| {
         let (cell_ids, edited) = change.map_or_else(Default::default, |change| (change.cell_ids, Some(change.edited)));
         Modified {
@@ -82,11 +86,12 @@ pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
     };
     let mut ranges = arguments.modifications.iter().map(|modification| &modification.range);
     let by_position = ranges.any(Range::is_by_position);
     let changes = edit_cells(&call, at, by_position, |room| edits(room, &arguments.modifications));
-    change_and_run(&call, wanted, options, &done, changes, answer).await
+    change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
 /// One edit for each cell that is meant, all chosen at the same moment.

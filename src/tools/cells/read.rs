@@ -10,7 +10,11 @@ use super::{
 };
 use crate::{
     jupyter::room::Looked,
-    tools::{Call, ToolError, output::Illustrated},
+    tools::{
+        Call, ToolError,
+        output::Illustrated,
+        people::{PersonHere, people},
+    },
 };
 
 const DEFAULT_MAX_CELL_DATA: usize = 2048;
@@ -36,6 +40,7 @@ pub(super) struct Cells {
     cell_count: usize,
     truncated: bool,
     max_cell_data: usize,
+    people: Vec<PersonHere>,
 }
 
 pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Illustrated<Cells>, ToolError> {
@@ -49,7 +54,12 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
         Some(ranges) if !ranges.is_empty() => positions(order, ranges, "ranges"),
         _ => Ok((0..order.count()).collect()),
     })?;
-    let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.images()).await?;
+    let hint = |size: usize| format!("max_cell_data={size} shows all");
+    let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.illustrator(), hint).await?;
+    match arguments.ranges.is_none_or(|ranges| ranges.is_empty()) {
+        true => call.shows_all(&room, &revision, &cells),
+        false => call.shows(&room, &revision, &cells),
+    }
     let value = Cells {
         path: path.to_string(),
         revision,
@@ -57,6 +67,7 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
         cells,
         cell_count,
         max_cell_data,
+        people: people(&room),
     };
     Ok(Illustrated { value, images })
 }

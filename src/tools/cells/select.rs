@@ -7,6 +7,7 @@ use crate::{
     auth::Principal,
     jupyter::room::{CellOrder, EditError, Room},
     tools::ToolError,
+    types::counted,
 };
 
 // A range of positions, or one cell by its id. Not a doc comment, which would be repeated in every schema.
@@ -49,7 +50,7 @@ pub(in crate::tools) fn check_positions(
     let Some(revision) = revision.filter(|_| by_position) else {
         return Ok(());
     };
-    let Some(first) = room.moved_by_others(revision, &principal.id)? else {
+    let Some((first, by)) = room.moved_by_others(revision, &principal.id)? else {
         return Ok(());
     };
     let moved = cells
@@ -60,7 +61,7 @@ pub(in crate::tools) fn check_positions(
         return Ok(());
     }
     let what = format!(
-        "cells were inserted or removed, so that positions from {first} on mean others now; addressed were {}",
+        "cells were inserted or removed by {by}, so that positions from {first} on mean others now; addressed were {}",
         moved.join(", ")
     );
     Err(EditError::Stale { what }.into())
@@ -101,7 +102,8 @@ impl Range {
             (None, None, Some(id)) => match cells.position_of(id) {
                 Some(position) => Ok(position..position + 1),
                 None => Err(format!(
-                    "no cell {id:?}; the notebook has {count} cells ({}), read it again for their ids",
+                    "no cell {id:?}; the notebook has {} ({}), read it again for their ids",
+                    counted(count, "cell"),
                     cells.some_ids()
                 )),
             },

@@ -6,7 +6,11 @@ use serde_json::Value;
 
 use crate::{
     jupyter::{Content, RunningKernel, room::RoomKind},
-    tools::{Call, ToolError, notebook::require_notebook_name},
+    tools::{
+        Call, ToolError,
+        notebook::require_notebook_name,
+        people::{PersonHere, people},
+    },
     types::DocPath,
 };
 
@@ -26,6 +30,7 @@ pub(super) struct Stat {
     kernel: Option<Kernel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
+    people: Vec<PersonHere>,
 }
 
 #[derive(Clone, Serialize, JsonSchema)]
@@ -66,6 +71,7 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
         last_modified,
         kernel: kernel.map(Kernel::from),
         revision,
+        people: open.as_ref().map_or_else(Vec::new, |room| people(room)),
     })
 }
 

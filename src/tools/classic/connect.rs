@@ -225,7 +225,7 @@ impl Layers {
             notebook_name: name.to_owned(),
             server: Server {
                 name: server.name().to_owned(),
-                url: server.base_url().to_owned(),
+                url: server.public_base_url().to_owned(),
             },
             kernel: None,
             kernel_error: None,

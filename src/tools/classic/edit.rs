@@ -12,7 +12,7 @@ use super::{
     target::{CellIndex, Notebook},
 };
 use crate::{
-    jupyter::room::{CellKind, Edit, NewCell, Room},
+    jupyter::room::{CellKind, Edit, EditOptions, NewCell, Room},
     tools::{
         Call, ToolError,
         cells::{Edited, check_positions},
@@ -107,7 +107,11 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
     let cell_id = cell.id.clone();
     let anchor = arguments.cell_index.in_room(&room)?;
     let edit = insertion(&room, &anchor, arguments.location, cell)?;
-    let edited = apply(&call, &room, &anchor, edit, arguments.if_revision.as_deref()).await?;
+    let options = EditOptions {
+        if_revision: arguments.if_revision.as_deref(),
+        force: false,
+    };
+    let edited = apply(&call, &room, &anchor, edit, options).await?;
     let cell_index = room.position_of(&cell_id);
     let table = CellTable::around(&room, cell_index.unwrap_or_default())?;
     let text = format!("Insert successful!\nSurrounding cells information:\n{table}");
@@ -143,6 +147,9 @@ pub(super) struct DeleteArguments {
     notebook_name: String,
     cell_index: CellIndex,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -162,14 +169,11 @@ pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Resul
     let edit = Edit::DeleteCells {
         cells: vec![cell_id.clone()],
     };
-    let edited = apply(
-        &call,
-        &room,
-        &arguments.cell_index,
-        edit,
-        arguments.if_revision.as_deref(),
-    )
-    .await?;
+    let options = EditOptions {
+        if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
+    };
+    let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
     let table = CellTable::around(&room, position)?;
     let text = format!(
         "Delete successful!\nDeleted cell content:\n{deleted_content}\nSurrounding cells information:\n{table}"
@@ -192,6 +196,9 @@ pub(super) struct OverwriteArguments {
     cell_index: CellIndex,
     cell_content: String,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -213,15 +220,12 @@ pub(super) async fn overwrite_cell(
         cell: cell_id.clone(),
         source: arguments.cell_content.clone(),
     };
-    let edited = apply(
-        &call,
-        &room,
-        &arguments.cell_index,
-        edit,
-        arguments.if_revision.as_deref(),
-    )
-    .await?;
-    let diff = diff(before, arguments.cell_content);
+    let options = EditOptions {
+        if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
+    };
+    let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
+    let diff = diff(before, room.source_of(&cell_id).unwrap_or(arguments.cell_content));
     Ok(WithBlocks {
         blocks: blocks([format!("Overwrite successful!\n\n```diff\n{diff}\n```")]),
         value: Overwritten {
@@ -238,13 +242,18 @@ async fn apply(
     room: &Room,
     index: &CellIndex,
     edit: Edit,
-    if_revision: Option<&str>,
+    options: EditOptions<'_>,
 ) -> Result<crate::jupyter::room::Edited, ToolError> {
-    let principal = call.principal();
     // The end of a notebook has no cell, and is where it is.
     let addressed: Vec<String> = index.id(room).into_iter().collect();
-    check_positions(room, index.range().is_by_position(), &addressed, if_revision, principal)?;
-    Ok(room.edit(&principal.id, &principal.name, &[edit], if_revision).await?)
+    check_positions(
+        room,
+        index.range().is_by_position(),
+        &addressed,
+        options.if_revision,
+        call.principal(),
+    )?;
+    call.edit(room, &[edit], options).await
 }
 
 /// The lines that differ, with three around them.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     execution::Execution,
-    jupyter::room::Edit,
+    jupyter::room::{Edit, EditOptions},
     tools::{
         Call, ToolError,
         cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, ran, run_cells},
@@ -124,13 +124,13 @@ pub(super) async fn append_execute_code_cell(
     call.principal().require(Permission::Write)?;
     let options = options(&call, arguments.timeout)?;
     let changes = async {
-        let Notebook { server, room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
+        let Notebook { server, path, room } = Notebook::find(&call, &arguments.notebook_name).await?;
+        call.engine().has_room(&call.claim(), &server, &path)?;
         let kind = arguments.cell_type.unwrap_or(CellType::Code);
         let cell = kind.new_cell(arguments.cell_content);
         let cell_id = cell.id.clone();
         let edit = Edit::AppendCells { cells: vec![cell] };
-        let principal = call.principal();
-        let edited = room.edit(&principal.id, &principal.name, &[edit], None).await?;
+        let edited = call.edit(&room, &[edit], EditOptions::default()).await?;
         let change = Change::new(&room, vec![cell_id], edited);
         Ok((server, room, change))
     };
@@ -147,6 +147,7 @@ pub(super) async fn append_execute_code_cell(
     };
     let ran = change_and_run(
         &call,
+        None,
         Exec::Wanted,
         options,
         "Successfully appended 1 cell",
@@ -195,12 +196,12 @@ fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
         texts.extend(run.results().iter().flat_map(|result| &result.outputs).map(output_text));
         texts.extend(ran.open.as_ref().map(|open| match &open.question {
             Some(question) => format!(
-                "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...), which can be called although it is not listed here]",
+                "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...)]",
                 question.prompt,
                 run.execution_id()
             ),
             None => format!(
-                "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution waits for its end and cancel_execution ends it; both can be called although they are not listed here]",
+                "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution waits for its end and cancel_execution ends it]",
                 run.execution_id(),
                 ran.value.cell_index.map_or("", |_| "read_cell shows what it puts into the notebook, "),
             ),

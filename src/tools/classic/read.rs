@@ -11,11 +11,12 @@ use super::{
     target::{CellIndex, Notebook},
 };
 use crate::{
-    jupyter::room::{Cell, Looked},
+    jupyter::room::{Cell, Looked, Shown},
     tools::{
         Call, ToolError,
         cells::{Limit, ShownCell, show_all},
         output::WithBlocks,
+        people::{PersonHere, people, people_line},
     },
 };
 
@@ -60,6 +61,7 @@ pub(super) struct Sources {
     cell_count: usize,
     revision: String,
     cells: Vec<Source>,
+    people: Vec<PersonHere>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -93,6 +95,12 @@ pub(super) async fn read_notebook(
     for (index, cell) in &cells {
         text.push_str(&told(*index, cell));
     }
+    let shown = cells.iter().map(|(_, cell)| Shown {
+        cell: &cell.id,
+        source: Some(&cell.source),
+    });
+    notebook.room.record_shown(&call.principal().id, &revision, shown);
+    let people = people(&notebook.room);
     let source = |(index, cell): (usize, Cell)| Source {
         index,
         id: cell.id,
@@ -100,11 +108,12 @@ pub(super) async fn read_notebook(
         source: cell.source,
     };
     Ok(WithBlocks {
-        blocks: blocks([text]),
+        blocks: blocks([text].into_iter().chain(people_line(&people))),
         value: Sources {
             cell_count,
             revision,
             cells: cells.into_iter().map(source).collect(),
+            people,
         },
     })
 }
@@ -141,6 +150,7 @@ pub(super) struct ReadCell {
     cell: Option<ShownCell>,
     cell_count: usize,
     revision: String,
+    people: Vec<PersonHere>,
 }
 
 pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<WithBlocks<ReadCell>, ToolError> {
@@ -157,7 +167,9 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
             cell.outputs.clear();
         }
     }
-    let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.images()).await?;
+    let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.illustrator(), |_| String::new()).await?;
+    call.shows(&notebook.room, &revision, &shown);
+    let people = people(&notebook.room);
     let cell = shown.into_iter().next();
     let mut texts = Vec::new();
     if let Some(cell) = &cell {
@@ -173,12 +185,14 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
         }
         texts.extend(cell.outputs.iter().map(output_text));
     }
+    texts.extend(people_line(&people));
     Ok(WithBlocks {
         blocks: blocks(texts).into_iter().chain(images).collect(),
         value: ReadCell {
             cell,
             cell_count,
             revision,
+            people,
         },
     })
 }

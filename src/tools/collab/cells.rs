@@ -8,9 +8,13 @@ use crate::{
     jupyter::room::{CellKind, Edit, NewCell},
     tools::{
         Call, ToolError,
-        cells::{self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, wants_exec},
+        cells::{
+            self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
+            wants_exec,
+        },
         output::Ran,
     },
+    types::counted,
 };
 
 /// What every tool that changes cells answers.
@@ -75,6 +79,9 @@ pub(super) struct UpdateArguments {
     timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -103,6 +110,7 @@ pub(super) async fn batch_update_notebook_cells(
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
     };
     let changes = edit_cells(&call, at, selection.is_by_position(), |room| {
         let ids = selection.ids(room)?;
@@ -111,8 +119,8 @@ pub(super) async fn batch_update_notebook_cells(
         Ok((ids, edits))
     });
     let answer = |(done, change, run): (String, Option<Change>, Option<Run>)| Changed::new(&done, change, run);
-    let done = format!("Updated {} cells in notebook", selection.count());
-    change_and_run(&call, wanted, options, &done, changes, answer).await
+    let done = format!("Updated {} in notebook", counted(selection.count(), "cell"));
+    change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
 /// What a cell becomes: of this kind, with this content, where they are given.
@@ -143,9 +151,9 @@ fn parse_updates(updates: &[Update]) -> Result<Vec<Wanted<'_>>, ToolError> {
 fn update_edits(ids: &[String], updates: &[Wanted<'_>]) -> Result<Vec<Edit>, ToolError> {
     if updates.len() != 1 && updates.len() != ids.len() {
         let why = format!(
-            "{} updates for {} cells; give one for each cell, or one for all",
-            updates.len(),
-            ids.len()
+            "{} for {}; give one for each cell, or one for all",
+            counted(updates.len(), "update"),
+            counted(ids.len(), "cell")
         );
         return Err(ToolError::argument("updates", why));
     }
@@ -199,16 +207,17 @@ pub(super) async fn batch_insert_notebook_cells(
     let wanted = wants_exec(&call, arguments.exec)?;
     let cells = new_cells(&arguments.cells)?;
     let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
-    let done = format!("Inserted {} cells into notebook", ids.len());
+    let done = format!("Inserted {} into notebook", counted(ids.len(), "cell"));
     let edits = insert_edits(cells, arguments.start_position, arguments.positions.as_deref())?;
     let at = Notebook {
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: false,
     };
-    let changes = edit_cells(&call, at, false, |_| Ok((ids, edits)));
+    let changes = edit_cells(&call, at, false, |room| Ok((ids, replacing_blank(&call, room, edits))));
     let answer = |(done, change, run): (String, Option<Change>, Option<Run>)| Changed::new(&done, change, run);
-    change_and_run(&call, wanted, options, &done, changes, answer).await
+    change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
 fn new_cells(cells: &[CellToInsert]) -> Result<Vec<NewCell>, ToolError> {
@@ -236,9 +245,9 @@ fn insert_edits(
         (start, None) => Ok(vec![insert("start_position", start.unwrap_or(-1), cells)?]),
         (None, Some(positions)) if positions.len() != cells.len() => {
             let why = format!(
-                "{} positions for {} cells; give one for each",
-                positions.len(),
-                cells.len()
+                "{} for {}; give one for each",
+                counted(positions.len(), "position"),
+                counted(cells.len(), "cell")
             );
             Err(ToolError::argument("positions", why))
         }

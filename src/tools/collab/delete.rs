@@ -11,6 +11,7 @@ use crate::{
         cells::{Exec, Notebook, delete_cells, execute_and_delete, ran, wants_exec},
         output::Ran,
     },
+    types::counted,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,6 +29,9 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     /// Refuse if others changed them since
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -43,6 +47,7 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
     };
     let by_position = selection.is_by_position();
     let choose = |room: &Room| selection.ids(room);
@@ -52,11 +57,11 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
     };
     let done = match &change {
         Some(change) if exec == Exec::Forbidden => format!(
-            "Deleted {} cells from notebook, {}",
-            change.cell_ids.len(),
+            "Deleted {} from notebook, {}",
+            counted(change.cell_ids.len(), "cell"),
             Exec::FORBIDDEN
         ),
-        Some(change) => format!("Deleted {} cells from notebook", change.cell_ids.len()),
+        Some(change) => format!("Deleted {} from notebook", counted(change.cell_ids.len(), "cell")),
         None if result.as_ref().is_some_and(|result| !result.status.is_finished()) => {
             "Nothing was deleted yet, since cells are executed before; delete them with exec=false".to_owned()
         }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    jupyter::room::Edit,
+    jupyter::room::{Edit, EditOptions},
     tools::{Call, ToolError, document::edit},
 };
 
@@ -14,6 +14,9 @@ pub(super) struct Arguments<T> {
     path: String,
     operations: Vec<T>,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -121,9 +124,12 @@ async fn change<T>(
     let edits: Vec<Edit> = operations
         .map(|(index, operation)| splice(index, operation))
         .collect::<Result<_, _>>()?;
-    let if_revision = arguments.if_revision.as_deref();
+    let options = EditOptions {
+        if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
+    };
     let server = arguments.server.as_deref();
-    let edited = edit(&call, server, &arguments.path, &edits, if_revision).await?;
+    let edited = edit(&call, server, &arguments.path, &edits, options).await?;
     Ok(Changed {
         description: super::edited(&format!("{did} {} {what}", edits.len()), "create_document_session"),
         path: call.file(&arguments.path)?.to_string(),

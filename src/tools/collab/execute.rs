@@ -4,11 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{run_options, select::Selection};
-use crate::tools::{
-    Call, ToolError,
-    cells::{Notebook, Range, Run, execute, ran},
-    execution::{Asked, CellResult},
-    output::Ran,
+use crate::{
+    tools::{
+        Call, ToolError,
+        cells::{Notebook, Range, Run, execute, ran},
+        execution::{Asked, CellResult},
+        output::Ran,
+    },
+    types::counted,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,6 +49,7 @@ pub(super) struct ExecutedCell {
     result: Option<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_request: Option<Asked>,
+    since: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -61,6 +65,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: false,
     };
     let result = execute(&call, at, run_options(&call, arguments.timeout)?, true, false, |room| {
         let cell = Range::cell(arguments.cell_id.clone());
@@ -94,6 +99,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
             execution_id: run.execution_id,
             result,
             input_request: run.input_request,
+            since: run.since,
         }
     }))
 }
@@ -106,6 +112,7 @@ pub(super) async fn batch_execute_notebook_cells(
         server: arguments.server.as_deref(),
         path: &arguments.path,
         if_revision: arguments.if_revision.as_deref(),
+        force: false,
     };
     let selection = Selection::new(
         arguments.start_index,
@@ -117,7 +124,10 @@ pub(super) async fn batch_execute_notebook_cells(
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
     Ok(ran(result, |run, message| {
         let executed_cells = run.executed_cells();
-        let mut description = executed(&message(&format!("Executed {executed_cells} cells in notebook")));
+        let mut description = executed(&message(&format!(
+            "Executed {} in notebook",
+            counted(executed_cells, "cell")
+        )));
         description += super::follow_up(Some(&run));
         if run.results().iter().any(CellResult::is_truncated) {
             description += " Outputs that were cut or left out are marked; get_notebook reads them from the notebook.";

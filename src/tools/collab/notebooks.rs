@@ -45,10 +45,11 @@ pub(super) async fn list_notebooks(call: Call, arguments: Arguments) -> Result<N
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let walk = Walk::beginning_with(&call, arguments.path_prefix.as_deref())?;
     let mut found = walk.find(&call, &server, is_notebook).await?;
-    let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "notebooks");
+    let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "notebook");
+    let links = server.links().await;
     let entry = |document: Document| Entry {
         collaborative: is_open(&call, &server, &document),
-        notebook: notebook_entry(&server, document),
+        notebook: notebook_entry(&links, document),
     };
     Ok(Notebooks {
         description,

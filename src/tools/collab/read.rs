@@ -13,9 +13,11 @@ use crate::{
     tools::{
         Call, ToolError,
         cells::{Limit, ShownCell, notebook, show_all, text_length},
-        document::{DocumentContent, content, text_room},
+        document::{self, DocumentContent},
         output::Illustrated,
+        people::{PersonHere, people},
     },
+    types::counted,
 };
 
 // Readings that tell of the collaboration remind of how to take part in it.
@@ -51,6 +53,7 @@ pub(super) struct Notebook {
     content_length: usize,
     truncated: bool,
     revision: String,
+    people: Vec<PersonHere>,
     #[serde(skip_serializing_if = "Option::is_none")]
     collaboration_state: Option<CollaborationState>,
 }
@@ -71,16 +74,21 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
         cell_count,
     } = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
     let content_length = text_length(&cells);
-    let (cells, images) = show_all(cells, Limit::All(max), call.images()).await?;
+    let hint = |_: usize| format!("max_content_length={content_length} shows all");
+    let (cells, images) = show_all(cells, Limit::All(max), call.illustrator(), hint).await?;
+    match cells.len() == cell_count {
+        true => call.shows_all(&room, &revision, &cells),
+        false => call.shows(&room, &revision, &cells),
+    }
     let metadata = room.metadata();
     let metadata = fits(&metadata, max, content_length).then_some(metadata);
     let lacks_metadata = metadata.is_none() || cells.iter().any(ShownCell::lacks_metadata);
     let truncated = lacks_metadata || cells.len() < cell_count || cells.iter().any(ShownCell::is_truncated);
     let is_shared = arguments.include_collaboration_state.unwrap_or(true);
     let exceeds = content_length > max;
-    let mut description = describe("Notebook", content_length, exceeds.then_some(max));
+    let mut description = describe("Notebook", content_length, "character", exceeds.then_some(max));
     if exceeds || cells.len() < cell_count {
-        let shown = format!(" It shows {} of {cell_count} cells.", cells.len());
+        let shown = format!(" It shows {} of {}.", cells.len(), counted(cell_count, "cell"));
         description += &shown;
     }
     if lacks_metadata {
@@ -102,6 +110,7 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
         content_length,
         truncated,
         revision,
+        people: people(&room),
         collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
     };
     Ok(Illustrated { value, images })
@@ -128,11 +137,19 @@ pub(super) struct Document {
 }
 
 pub(super) async fn get_document(call: Call, arguments: Arguments) -> Result<Document, ToolError> {
-    let (server, path, room) = text_room(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
-    let content = content(&room, max);
-    let is_shared = arguments.include_collaboration_state.unwrap_or(true);
-    let mut description = describe("Document", content.content_length, content.truncated.then_some(max));
+    let path = call.file(&arguments.path)?;
+    let (room, content) = document::read(&call, arguments.server.as_deref(), &arguments.path, max).await?;
+    let is_shared = room.is_some() && arguments.include_collaboration_state.unwrap_or(true);
+    let unit = content
+        .content_unit
+        .map_or("character", |unit| unit.trim_end_matches('s'));
+    let mut description = describe(
+        "Document",
+        content.content_length,
+        unit,
+        content.truncated.then_some(max),
+    );
     if is_shared {
         description += DOCUMENT_REMINDER;
     }
@@ -142,15 +159,18 @@ pub(super) async fn get_document(call: Call, arguments: Arguments) -> Result<Doc
         kind: "document",
         file_type: file_type(&path, None)?,
         content,
-        collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
+        collaboration_state: room
+            .filter(|_| is_shared)
+            .map(|(server, room)| CollaborationState::of(&call, &server, &path, &room)),
     })
 }
 
-fn describe(what: &str, length: usize, exceeded: Option<usize>) -> String {
+fn describe(what: &str, length: usize, unit: &str, exceeded: Option<usize>) -> String {
+    let length = counted(length, unit);
     match exceeded {
         Some(limit) => format!(
-            "{what} content is {length} characters (exceeds limit of {limit}). Content has been truncated; a larger max_content_length shows more."
+            "{what} content is {length} (exceeds limit of {limit}). Content has been truncated; a larger max_content_length shows more."
         ),
-        None => format!("{what} content is {length} characters."),
+        None => format!("{what} content is {length}."),
     }
 }

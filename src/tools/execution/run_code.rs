@@ -41,6 +41,8 @@ pub(super) struct CodeRun {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_request: Option<Asked>,
+    /// For get_execution: only what comes after this answer
+    since: String,
 }
 
 pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<CodeRun>, ToolError> {
@@ -71,6 +73,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
             original_size,
             reason: result.reason,
             input_request,
+            since: result.since,
         },
         images: result.images,
         is_failure,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     Taken,
+    since::{CHANGED, Cursor},
     wait::{Disconnect, patience, wait},
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
         Block, Call, OpenExecution, ToolError,
         cells::{ShownOutputs, show_outputs},
     },
-    types::{DocPath, ExecutionStatus, truncate},
+    types::{DocPath, ExecutionStatus, counted, truncate},
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -63,6 +64,7 @@ pub(in crate::tools) struct RunResult {
     pub(in crate::tools) results: Vec<CellResult>,
     pub(in crate::tools) images: Vec<Block>,
     pub(in crate::tools) question: Option<Question>,
+    pub(in crate::tools) since: String,
 }
 
 /// One cell's part of an execution.
@@ -75,6 +77,7 @@ pub(in crate::tools) struct CellResult {
     execution_count: Option<i64>,
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: bool,
+    /// Characters that were put out, images left aside.
     original_size: usize,
 }
 
@@ -112,35 +115,14 @@ impl From<Question> for Asked {
     }
 }
 
-/// A cell of an execution in a list, which tells what there is and not what came out.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(super) struct ListedCell {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    cell_id: String,
-    index: usize,
-    status: &'static str,
-    execution_count: Option<i64>,
-}
-
-impl From<CellSnapshot> for ListedCell {
-    fn from(cell: CellSnapshot) -> Self {
-        Self {
-            cell_id: cell.cell_id,
-            index: cell.index,
-            status: cell.status.as_str(),
-            execution_count: cell.execution_count,
-        }
-    }
-}
-
 /// An execution by itself.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ShownExecution<Cell = CellResult> {
+pub(super) struct ShownExecution {
     execution_id: String,
     path: Option<String>,
     server: String,
     status: &'static str,
-    cells: Vec<Cell>,
+    cells: Vec<CellResult>,
     started_at: Option<String>,
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,33 +131,27 @@ pub(super) struct ShownExecution<Cell = CellResult> {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_request: Option<Asked>,
+    /// For get_execution: only what comes after this answer
+    since: String,
+    /// Why outputs are shown that an earlier answer had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 impl ShownExecution {
+    /// An execution with its outputs, or those that came after an earlier answer.
     pub(super) async fn new(
         call: &Call,
         mut snapshot: Snapshot,
         max_output: usize,
+        since: Option<Cursor>,
     ) -> Result<(Self, Vec<Block>), ToolError> {
         place(call, &mut snapshot);
-        let cells = std::mem::take(&mut snapshot.cells);
+        let mut cells = std::mem::take(&mut snapshot.cells);
+        let end = Cursor::of(&cells);
+        let is_same = since.is_none_or(|since| since.skip_told(&mut cells));
         let (cells, images) = results(call, cells, max_output, usize::MAX).await?;
-        Ok((Self::with_cells(snapshot, cells), images))
-    }
-}
-
-impl ShownExecution<ListedCell> {
-    /// As one of many.
-    pub(super) fn listed(call: &Call, mut snapshot: Snapshot) -> Self {
-        place(call, &mut snapshot);
-        let cells = std::mem::take(&mut snapshot.cells);
-        Self::with_cells(snapshot, cells.into_iter().map(ListedCell::from).collect())
-    }
-}
-
-impl<Cell> ShownExecution<Cell> {
-    fn with_cells(snapshot: Snapshot, cells: Vec<Cell>) -> Self {
-        Self {
+        let shown = Self {
             execution_id: snapshot.execution_id,
             path: snapshot.path,
             server: snapshot.server,
@@ -186,7 +162,10 @@ impl<Cell> ShownExecution<Cell> {
             kernel_id: snapshot.kernel_id,
             reason: snapshot.reason,
             input_request: snapshot.question.map(Asked::from),
-        }
+            since: end.to_string(),
+            note: (!is_same).then_some(CHANGED),
+        };
+        Ok((shown, images))
     }
 }
 
@@ -198,11 +177,13 @@ impl RunResult {
                 if !call.is_only_looking() {
                     wait(call, &execution, options.patience, options.disconnect).await;
                 }
-                execution.snapshot()
+                call.tell_notices_of(&execution);
+                call.engine().snapshot(&call.owner(), &execution)
             }
             Taken::Ended(snapshot) => *snapshot,
         };
         place(call, &mut snapshot);
+        let since = Cursor::of(&snapshot.cells).to_string();
         let (results, images) = results(call, snapshot.cells, options.max_output, options.max_total).await?;
         Ok(Self {
             execution_id: snapshot.execution_id,
@@ -211,6 +192,7 @@ impl RunResult {
             results,
             images,
             question: snapshot.question,
+            since,
         })
     }
 
@@ -235,32 +217,61 @@ impl RunResult {
         })
     }
 
-    /// A sentence on how it went, after what the call did besides.
+    /// A sentence on how it went, after what was done so far, if anything was.
     pub(in crate::tools) fn message(&self, done: &str) -> String {
         let known = self.reason.as_deref().map(|reason| truncate(reason, MAX_REASON).text);
         let reason = known.as_deref().unwrap_or("no reason is known");
         let all = self.results.len();
         let ran = self.results.iter().filter(|cell| cell.has_begun()).count();
-        let told = match self.status {
+        let how = match self.status {
             ExecutionStatus::Completed if ran < all => {
-                return format!("{done}; {ran} of {all} cells ran: {reason}");
+                return format!("{done}; {ran} of {} ran: {reason}", counted(all, "cell"));
             }
             ExecutionStatus::Completed => {
                 return known.map_or_else(|| done.to_owned(), |reason| format!("{done}; {reason}"));
             }
-            ExecutionStatus::Queued | ExecutionStatus::Running => {
-                format!("{done}; still {}, follow it with get_execution", self.status.as_str())
+            ExecutionStatus::Queued => {
+                let behind = known.map(|why| format!(": {why}")).unwrap_or_default();
+                return continued(done, &format!("queued{behind}; get_execution follows it"));
             }
-            ExecutionStatus::InputRequired => format!("{done}; the code asks for input"),
-            ExecutionStatus::Failed => format!("{done}, but it failed: {reason}"),
-            ExecutionStatus::Cancelled => format!("{done}, but it was cancelled: {reason}"),
-            ExecutionStatus::Lost => format!("{done}, but how it ended is not known: {reason}"),
+            ExecutionStatus::Running => {
+                let why = known.map(|why| format!("; {why}")).unwrap_or_default();
+                return continued(done, &format!("{}{why}", self.progress()));
+            }
+            ExecutionStatus::InputRequired => return continued(done, "the code asks for input"),
+            ExecutionStatus::Failed => format!("failed: {reason}"),
+            ExecutionStatus::Cancelled => format!("was cancelled: {reason}"),
+            ExecutionStatus::Lost => format!("ended in a way that is not known: {reason}"),
         };
-        match self.status.is_finished() && ran < all && all > 1 {
+        let told = match (done, ran) {
+            ("", _) => format!("The execution {how}"),
+            (done, 0) => format!("{done}, but the execution {how}"),
+            (done, _) => format!("{done}, but it {how}"),
+        };
+        match ran < all && all > 1 {
             true => format!("{told}; {ran} of {all} cells ran"),
             false => told,
         }
     }
+
+    fn progress(&self) -> String {
+        let all = self.results.len();
+        let is_done = |cell: &&CellResult| !matches!(cell.status, "queued" | "running" | "input_required");
+        match self.results.iter().filter(is_done).count() {
+            _ if all == 1 => "running; get_execution follows it".to_owned(),
+            ended => format!("running; {ended} of {all} cells done; get_execution follows it"),
+        }
+    }
+}
+
+/// A sentence that goes on after what was done, or begins by itself.
+fn continued(done: &str, sentence: &str) -> String {
+    if !done.is_empty() {
+        return format!("{done}; {sentence}");
+    }
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(rest).collect()
 }
 
 pub(super) fn is_failure(status: ExecutionStatus) -> bool {
@@ -286,15 +297,16 @@ async fn results(
 ) -> Result<(Vec<CellResult>, Vec<Block>), ToolError> {
     let mut cells = cells;
     let outputs = cells.iter_mut().map(|cell| std::mem::take(&mut cell.outputs)).collect();
-    let (shown, images) = show_outputs(outputs, max_output, max_total, call.images()).await?;
+    let hint = |size: usize| format!("get_execution(execution_id, max_cell_output_size={size}) shows all");
+    let (shown, images) = show_outputs(outputs, max_output, max_total, call.illustrator(), hint).await?;
     let result = |(cell, shown): (CellSnapshot, ShownOutputs)| CellResult {
         cell_id: cell.cell_id,
         index: cell.index,
         status: cell.status.as_str(),
         execution_count: cell.execution_count,
+        truncated: shown.is_truncated() || cell.missing > 0,
+        original_size: shown.original_size + cell.missing,
         outputs: shown.outputs,
-        truncated: shown.truncated,
-        original_size: shown.original_size,
     };
     Ok((cells.into_iter().zip(shown).map(result).collect(), images))
 }

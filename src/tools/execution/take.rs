@@ -15,8 +15,21 @@ pub(in crate::tools) enum Taken {
 }
 
 impl Taken {
-    /// An execution of the caller's by its id.
+    /// An execution of the caller's by its id, in a notebook that the caller may read.
     pub(super) async fn find(call: &Call, id: &str) -> Result<Self, ToolError> {
+        let taken = Self::find_anywhere(call, id).await?;
+        let path = match &taken {
+            Self::Live(execution) => execution.path().map(|path| path.to_string()),
+            Self::Ended(snapshot) => snapshot.path.clone(),
+        };
+        match is_readable(call, path.as_deref()) {
+            true => Ok(taken),
+            false => Err(ToolError::MovedAway { id: id.to_owned() }),
+        }
+    }
+
+    /// The same wherever its notebook is now: its owner may always end it.
+    pub(super) async fn find_anywhere(call: &Call, id: &str) -> Result<Self, ToolError> {
         let (owner, engine) = (call.owner(), call.engine());
         if let Some(execution) = engine.live(&owner, id) {
             return Ok(Self::Live(execution));
@@ -32,12 +45,17 @@ impl Taken {
         Ok(Self::Ended(Box::new(snapshot)))
     }
 
-    fn snapshot(self) -> Snapshot {
+    pub(super) fn snapshot(self, call: &Call) -> Snapshot {
         match self {
-            Self::Live(execution) => execution.snapshot(),
+            Self::Live(execution) => call.engine().snapshot(&call.owner(), &execution),
             Self::Ended(snapshot) => *snapshot,
         }
     }
+}
+
+/// Whether what ran there may be shown: people may have moved the notebook out of the caller's paths.
+pub(super) fn is_readable(call: &Call, path: Option<&str>) -> bool {
+    path.is_none_or(|path| call.sees(path, false))
 }
 
 /// The execution that a call takes up instead of doing anything, if it is a repetition of an earlier one.
@@ -55,7 +73,7 @@ pub(in crate::tools) async fn resumed(call: &Call) -> Result<Option<Taken>, Tool
 
 /// An execution as it is now.
 pub async fn find_execution(call: &Call, id: &str) -> Result<Snapshot, ToolError> {
-    Ok(Taken::find(call, id).await?.snapshot())
+    Ok(Taken::find(call, id).await?.snapshot(call))
 }
 
 /// Answers what an execution asks.
@@ -72,11 +90,11 @@ pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(),
 /// Asks for an execution to end. Returns its status, which may lag behind.
 pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, ToolError> {
     call.principal().require(Permission::Execute)?;
-    let taken = Taken::find(call, id).await?;
+    let taken = Taken::find_anywhere(call, id).await?;
     if let Taken::Live(execution) = &taken {
         call.engine().cancel(execution).await;
     }
-    Ok(taken.snapshot().status)
+    Ok(taken.snapshot(call).status)
 }
 
 async fn reply(call: &Call, execution: &Arc<Execution>, input: &Input) -> Result<(), ToolError> {

@@ -6,13 +6,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Taken, answer_execution, find_execution,
-    shown::{DEFAULT_MAX_OUTPUT, ListedCell, ShownExecution, is_failure},
+    Taken, answer_execution,
+    listed::ListedExecution,
+    shown::{DEFAULT_MAX_OUTPUT, ShownExecution, is_failure},
+    since::Cursor,
+    take::is_readable,
     wait::{Disconnect, patience, wait},
 };
 use crate::{
     execution::Snapshot as ExecutionSnapshot,
-    tools::{Call, Input, ToolError, output::Ran},
+    tools::{
+        Block, Call, Input, ToolError,
+        advice::advise,
+        output::{Ran, WithBlocks},
+    },
     types::ExecutionStatus,
 };
 
@@ -29,6 +36,8 @@ pub(super) struct GetArguments {
     wait: Option<f64>,
     /// Answers its input request
     input: Option<String>,
+    /// `since` of an earlier answer: only what came after it
+    since: Option<String>,
     #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
 }
@@ -52,7 +61,7 @@ pub(super) struct CancelArguments {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Executions {
-    executions: Vec<ShownExecution<ListedCell>>,
+    executions: Vec<ListedExecution>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -64,6 +73,13 @@ pub(super) struct Cancelled {
 
 pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result<Ran<ShownExecution>, ToolError> {
     let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
+    let since: Option<Cursor> = match &arguments.since {
+        Some(since) => {
+            let why = "it is not from an answer about this execution; leave it out to see all outputs";
+            Some(since.parse().map_err(|()| ToolError::argument("since", why))?)
+        }
+        None => None,
+    };
     let id = arguments.execution_id.as_str();
     if let Some(input) = arguments.input {
         let answer = Input::Answer {
@@ -77,13 +93,18 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
             if !waits.is_zero() {
                 wait(&call, &execution, waits, Disconnect::Continue).await;
             }
-            execution.snapshot()
+            call.tell_notices_of(&execution);
+            call.engine().snapshot(&call.owner(), &execution)
         }
         Taken::Ended(snapshot) => *snapshot,
     };
+    // It may have been moved while it was waited for.
+    if !is_readable(&call, snapshot.path.as_deref()) {
+        return Err(ToolError::MovedAway { id: id.to_owned() });
+    }
     let is_failure = is_failure(snapshot.status);
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
-    let (value, images) = ShownExecution::new(&call, snapshot, max_output).await?;
+    let (value, images) = ShownExecution::new(&call, snapshot, max_output, since).await?;
     Ok(Ran {
         value,
         images,
@@ -93,7 +114,7 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
     })
 }
 
-pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<Executions, ToolError> {
+pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<WithBlocks<Executions>, ToolError> {
     let status: Option<ExecutionStatus> = match &arguments.status {
         Some(name) => Some(
             name.parse()
@@ -115,27 +136,35 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         .engine()
         .list(&call.owner(), server, path.as_ref(), status, limit)
         .await?;
-    let listed = found
+    let readable = found
         .into_iter()
-        .map(|snapshot| ShownExecution::listed(&call, snapshot));
-    Ok(Executions {
-        executions: listed.collect(),
+        .filter(|snapshot| is_readable(&call, snapshot.path.as_deref()));
+    let executions: Vec<ListedExecution> = readable.map(ListedExecution::from).collect();
+    let lines: Vec<String> = executions.iter().map(ToString::to_string).collect();
+    let text = match lines.is_empty() {
+        true => "No executions.".to_owned(),
+        false => lines.join("\n"),
+    };
+    Ok(WithBlocks {
+        value: Executions { executions },
+        blocks: vec![Block::Text(text)],
     })
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {
     let id = arguments.execution_id.as_str();
     super::cancel_execution(&call, id).await?;
-    if let Taken::Live(execution) = Taken::find(&call, id).await? {
+    if let Taken::Live(execution) = Taken::find_anywhere(&call, id).await? {
         execution.ended(CANCEL_PATIENCE).await;
     }
-    let ExecutionSnapshot { status, cells, .. } = find_execution(&call, id).await?;
+    let ExecutionSnapshot { status, cells, .. } = Taken::find_anywhere(&call, id).await?.snapshot(&call);
     let has_begun = cells.iter().any(|cell| cell.execution_count.is_some());
     let message = match status {
         ExecutionStatus::Cancelled => "The execution was cancelled".to_owned(),
         ended if ended.is_finished() => format!("The execution had ended already: {}", ended.as_str()),
         _ if has_begun => {
-            "The kernel was interrupted but the code goes on; restart_nb_kernel ends it by force".to_owned()
+            let message = "The kernel was interrupted but the code goes on; restart_nb_kernel ends it by force";
+            advise(&call, message)
         }
         _ => "The kernel is busy with something else or out of reach; the execution ends as soon as it comes to it"
             .to_owned(),

@@ -12,8 +12,10 @@ use crate::{
         Call, ToolError,
         notebook::{empty_notebook, require_notebook_name},
     },
-    types::DocPath,
+    types::{DocPath, MAX_NESTING, is_shallow_json},
 };
+
+use super::untrusted::{LeftOut, disarm};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -48,14 +50,14 @@ pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     let kind = arguments.kind.unwrap_or_else(|| kind_of(&path));
-    let document = new_document(server, &path, kind, arguments.content).await?;
+    let (document, left_out) = new_document(server, &path, kind, arguments.content).await?;
     server.create(&path, document).await?;
     let named = serde_json::to_value(kind)
         .ok()
         .and_then(|kind| kind.as_str().map(str::to_owned))
         .unwrap_or_default();
     Ok(Created {
-        message: format!("Successfully created {named} at '{path}'"),
+        message: format!("Successfully created {named} at '{path}'{}", left_out.sentence()),
         path: path.to_string(),
         kind,
     })
@@ -75,14 +77,15 @@ async fn new_document(
     path: &DocPath,
     kind: NewKind,
     content: Option<String>,
-) -> Result<NewDocument, ToolError> {
-    match (kind, content) {
+) -> Result<(NewDocument, LeftOut), ToolError> {
+    let document = match (kind, content) {
         (NewKind::Notebook, content) => {
             require_notebook_name("path", path)?;
-            Ok(NewDocument::Notebook(match content {
+            let (notebook, left_out) = match content {
                 Some(content) => parse_notebook(&content)?,
-                None => empty_notebook(server, None).await?,
-            }))
+                None => (empty_notebook(server, None).await?, LeftOut::default()),
+            };
+            return Ok((NewDocument::Notebook(notebook), left_out));
         }
         (NewKind::File | NewKind::Markdown, content) => {
             if path.is_notebook() {
@@ -91,19 +94,20 @@ async fn new_document(
                     "a path that ends with .ipynb must be a notebook; use type=\"notebook\"",
                 ));
             }
-            Ok(NewDocument::Text(content.unwrap_or_default()))
+            NewDocument::Text(content.unwrap_or_default())
         }
-        (NewKind::Directory, None) => Ok(NewDocument::Directory),
-        (NewKind::Directory, Some(_)) => Err(ToolError::argument(
-            "content",
-            "a directory has no content; leave it out",
-        )),
-    }
+        (NewKind::Directory, None) => NewDocument::Directory,
+        (NewKind::Directory, Some(_)) => {
+            let why = "a directory has no content; leave it out";
+            return Err(ToolError::argument("content", why));
+        }
+    };
+    Ok((document, LeftOut::default()))
 }
 
 /// Reads the content of a notebook. The server stores whatever it gets, so what is no notebook
-/// must be refused here or nobody could open the file.
-pub(super) fn parse_notebook(content: &str) -> Result<Value, ToolError> {
+/// must be refused here or nobody could open the file. What would run where it is shown is left out.
+pub(super) fn parse_notebook(content: &str) -> Result<(Value, LeftOut), ToolError> {
     let invalid = |why: &str| {
         ToolError::argument(
             "content",
@@ -112,7 +116,10 @@ pub(super) fn parse_notebook(content: &str) -> Result<Value, ToolError> {
             ),
         )
     };
-    let notebook: Value = serde_json::from_str(content).map_err(|error| invalid(&error.to_string()))?;
+    if !is_shallow_json(content.as_bytes()) {
+        return Err(invalid(&format!("it is nested more than {MAX_NESTING} levels deep")));
+    }
+    let mut notebook: Value = serde_json::from_str(content).map_err(|error| invalid(&error.to_string()))?;
     let cells = notebook
         .get("cells")
         .and_then(Value::as_array)
@@ -133,7 +140,8 @@ pub(super) fn parse_notebook(content: &str) -> Result<Value, ToolError> {
             return Err(invalid(&format!("cells[{index}]: another cell has the same `id`")));
         }
     }
-    Ok(notebook)
+    let left_out = disarm(&mut notebook);
+    Ok((notebook, left_out))
 }
 
 fn check_cell(cell: &Value) -> Result<(), &'static str> {

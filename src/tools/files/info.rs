@@ -4,17 +4,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::document_url;
 use crate::{
-    jupyter::{Content, Document, DocumentKind, JupyterServer, NewDocument, room::RoomKind},
+    jupyter::{Content, Document, DocumentKind, JupyterServer, Links, NewDocument, room::RoomKind},
     tools::{
         Block, Call, ToolError,
+        document::{BYTES, Beginning},
         output::{WithBlocks, json_text},
     },
     types::{DocPath, truncate},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
+/// A file of more bytes is read in part, if no more of it is wanted.
+const LONG: u64 = 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,8 +47,11 @@ struct Info {
 
 #[derive(Serialize, JsonSchema)]
 struct ContentInfo {
+    /// Characters, if `content_unit` says nothing else
     content_length: usize,
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_unit: Option<&'static str>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -68,7 +73,7 @@ pub(super) async fn get_document_info(
     if !arguments.include_content.unwrap_or(false) {
         let document = server.document(&path).await?;
         require_kind(&call, &path, &document)?;
-        let info = info(server, &document);
+        let info = info(&server.links().await, &document);
         let blocks = vec![Block::Text(json_text(&info))];
         return Ok(WithBlocks {
             value: InfoWithContent {
@@ -79,18 +84,26 @@ pub(super) async fn get_document_info(
             blocks,
         });
     }
-    let (document, content) = match call.pool().lease_open(server.name(), &path, RoomKind::of(&path)) {
-        Some(room) => (server.document(&path).await?, Some(room.content())),
-        None => (server.document_with_content(&path).await?, None),
-    };
+    let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
+    let open = call.pool().lease_open(server.name(), &path, RoomKind::of(&path));
+    let mut document = server.document(&path).await?;
     require_kind(&call, &path, &document)?;
-    let info = info(server, &document);
-    let content = match content {
-        Some(NewDocument::Notebook(notebook)) => Content::Notebook(notebook),
-        Some(NewDocument::Text(text)) => Content::Text(text),
-        Some(NewDocument::Base64(_) | NewDocument::Directory) | None => document.into_content(),
+    let content = match open.map(|room| room.content()) {
+        Some(NewDocument::Notebook(notebook)) => Some(Content::Notebook(notebook)),
+        Some(NewDocument::Text(text)) => Some(Content::Text(text)),
+        Some(NewDocument::Base64(_) | NewDocument::Directory) | None => None,
     };
-    let (content, content_info) = shown(&call, content, arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT));
+    let (content, content_info) = match content {
+        Some(content) => shown(&call, content, max),
+        None if is_better_read_in_part(&document, max) => shown_in_part(server, &path, &mut document, max).await?,
+        None => {
+            let whole = server.document_with_content(&path).await?;
+            document.format.clone_from(&whole.format);
+            document.mimetype.clone_from(&whole.mimetype);
+            shown(&call, whole.into_content(), max)
+        }
+    };
+    let info = info(&server.links().await, &document);
     let blocks = vec![
         Block::Text(json_text(&info)),
         Block::Text(json_text(&content_info)),
@@ -114,7 +127,7 @@ fn require_kind(call: &Call, path: &DocPath, document: &Document) -> Result<(), 
     }
 }
 
-fn info(server: &JupyterServer, document: &Document) -> Info {
+fn info(links: &Links, document: &Document) -> Info {
     Info {
         name: document.name.clone(),
         path: document.path.clone(),
@@ -130,7 +143,7 @@ fn info(server: &JupyterServer, document: &Document) -> Info {
         size: document.size,
         writable: document.writable,
         mimetype: document.mimetype.clone().or_else(|| own_mimetype(document)),
-        url: document_url(server, document),
+        url: links.to(document),
     }
 }
 
@@ -152,6 +165,35 @@ fn default_format(document: &Document) -> &'static str {
     }
 }
 
+/// Whether so little is wanted of a file that it is not worth having Jupyter read all of it, or it must not.
+fn is_better_read_in_part(document: &Document, max: usize) -> bool {
+    let is_long = document.size.is_some_and(|size| size > LONG.max(max as u64));
+    document.is_large() || document.kind == DocumentKind::File && is_long
+}
+
+async fn shown_in_part(
+    server: &JupyterServer,
+    path: &DocPath,
+    document: &mut Document,
+    max: usize,
+) -> Result<(String, ContentInfo), ToolError> {
+    let size = usize::try_from(document.size.unwrap_or_default()).unwrap_or(usize::MAX);
+    let beginning = Beginning::read(server, path, max).await?;
+    let (format, content_length, content_unit) = match &beginning.text {
+        Some(_) => ("text", size, Some(BYTES)),
+        None => ("base64", size.div_ceil(3).saturating_mul(4), None),
+    };
+    if document.kind == DocumentKind::File {
+        document.format = Some(format.to_owned());
+    }
+    let content_info = ContentInfo {
+        content_length,
+        truncated: true,
+        content_unit,
+    };
+    Ok((beginning.text.unwrap_or_default(), content_info))
+}
+
 fn shown(call: &Call, content: Content, max: usize) -> (String, ContentInfo) {
     let text = match content {
         Content::Text(text) => text,
@@ -169,6 +211,7 @@ fn shown(call: &Call, content: Content, max: usize) -> (String, ContentInfo) {
                 ContentInfo {
                     content_length: base64.len(),
                     truncated: true,
+                    content_unit: None,
                 },
             );
         }
@@ -180,6 +223,7 @@ fn shown(call: &Call, content: Content, max: usize) -> (String, ContentInfo) {
         ContentInfo {
             content_length: cut.full_length,
             truncated: cut.truncated,
+            content_unit: None,
         },
     )
 }

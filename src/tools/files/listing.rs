@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Walk, document_url};
+use super::{Walk, file_type::has_type};
 use crate::{
-    jupyter::{Document, DocumentKind, JupyterServer, room::RoomKind},
+    jupyter::{Document, DocumentKind, JupyterServer, Links, room::RoomKind},
     tools::{
         Block, Call, ToolError,
         output::{WithBlocks, json_text},
@@ -18,8 +18,9 @@ use crate::{
 pub(super) struct Arguments {
     /// Directory (default: root)
     path: Option<String>,
+    /// What paths contain, or a glob such as *.csv
     path_filter: Option<String>,
-    /// e.g. markdown
+    /// file, text, image, markdown, notebook, directory, or an ending such as csv
     file_type: Option<String>,
     #[schemars(extend("default" = 50))]
     max_results: Option<usize>,
@@ -33,6 +34,9 @@ pub(super) struct Listing {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     documents: Vec<Entry>,
+    /// Directories that were not read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -53,28 +57,39 @@ struct Entry {
 
 pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<WithBlocks<Listing>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
-    let filters = (&arguments.path_filter, &arguments.file_type, arguments.max_results);
     // Who speaks only the vocabulary of the filters means a whole tree, also without any.
     let means_tree = arguments.path.is_none() && call.offers(Toolset::Collab) && !call.offers(Toolset::Files);
-    if means_tree || !matches!(filters, (None, None, None)) {
+    if means_tree || arguments.path_filter.is_some() || arguments.file_type.is_some() {
         return list_tree(&call, server, &arguments).await;
     }
+    list_directory(&call, server, &arguments).await
+}
+
+/// All that is in one directory.
+async fn list_directory(
+    call: &Call,
+    server: &JupyterServer,
+    arguments: &Arguments,
+) -> Result<WithBlocks<Listing>, ToolError> {
     let directory = call.directory(arguments.path.as_deref())?;
-    let entries = server.list_directory(&directory).await?;
-    let mut documents: Vec<Entry> = entries
-        .into_iter()
-        .filter(|document| call.sees(&document.path, document.kind == DocumentKind::Directory))
-        .map(|document| entry(server, document))
-        .collect();
-    documents.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut entries = server.list_directory(&directory).await?;
+    entries.retain(|document| call.sees(&document.path, document.kind == DocumentKind::Directory));
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let (all, max_results) = (entries.len(), arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS));
+    entries.truncate(max_results);
+    let links = server.links().await;
+    let documents: Vec<Entry> = entries.into_iter().map(|document| entry(&links, document)).collect();
+    let description = (all > documents.len())
+        .then(|| format!("Found {all} documents (showing first {max_results} results); max_results={all} shows all"));
     // The text is a bare array, as the tool has always answered; structured content must be an object.
-    let text = json_text(&documents);
+    let texts = [Some(json_text(&documents)), description.clone()];
     Ok(WithBlocks {
         value: Listing {
-            description: None,
+            description,
             documents,
+            skipped: Vec::new(),
         },
-        blocks: vec![Block::Text(text)],
+        blocks: texts.into_iter().flatten().map(Block::Text).collect(),
     })
 }
 
@@ -86,23 +101,25 @@ async fn list_tree(
 ) -> Result<WithBlocks<Listing>, ToolError> {
     let walk = match (&arguments.path, &arguments.path_filter) {
         (Some(_), Some(_)) => {
-            let why = "give either `path`, a directory, or `path_filter`, what paths begin with";
+            let why = "give either `path`, a directory, or `path_filter`, what paths contain";
             return Err(ToolError::argument("path_filter", why));
         }
         (Some(directory), None) => Walk::below(call.directory(Some(directory))?),
-        (None, filter) => Walk::beginning_with(call, filter.as_deref())?,
+        (None, filter) => Walk::filtered(call, filter.as_deref())?,
     };
     let file_type = arguments.file_type.as_deref().unwrap_or("file");
     let picks = |document: &Document| has_type(document, file_type);
     let mut found = walk.find(call, server, picks).await?;
-    let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "documents");
+    let description = found.cut(arguments.max_results.unwrap_or(DEFAULT_MAX_RESULTS), "document");
+    let links = server.links().await;
     let documents = found.documents.into_iter().map(|document| Entry {
         collaborative: Some(is_open(call, server, &document)),
-        ..entry(server, document)
+        ..entry(&links, document)
     });
     let value = Listing {
         description: Some(description),
         documents: documents.collect(),
+        skipped: found.skipped,
     };
     let blocks = vec![Block::Text(json_text(&value))];
     Ok(WithBlocks { value, blocks })
@@ -114,39 +131,9 @@ pub(in crate::tools) fn is_open(call: &Call, server: &JupyterServer, document: &
         .is_ok_and(|path| call.pool().find(server.name(), &path, RoomKind::of(&path)).is_some())
 }
 
-/// Whether a document is of a type: a file of any kind, text, markdown, or what its name ends with; or what is no file.
-fn has_type(document: &Document, wanted: &str) -> bool {
-    let is_markdown = || {
-        ["md", "markdown"]
-            .iter()
-            .any(|ending| has_extension(&document.name, ending))
-    };
-    let is_text = || {
-        document
-            .mimetype
-            .as_deref()
-            .is_some_and(|mime| mime.starts_with("text/"))
-    };
-    let is_file = document.kind == DocumentKind::File;
-    match wanted {
-        "notebook" | "ipynb" | ".ipynb" => document.kind == DocumentKind::Notebook,
-        "directory" => document.kind == DocumentKind::Directory,
-        _ if !is_file => false,
-        "file" => true,
-        "text" => is_text() || is_markdown(),
-        "markdown" => is_markdown(),
-        extension => has_extension(&document.name, extension.trim_start_matches('.')),
-    }
-}
-
-fn has_extension(name: &str, extension: &str) -> bool {
-    name.rsplit_once('.')
-        .is_some_and(|(_, ending)| ending.eq_ignore_ascii_case(extension))
-}
-
-fn entry(server: &JupyterServer, document: Document) -> Entry {
+fn entry(links: &Links, document: Document) -> Entry {
     Entry {
-        url: document_url(server, &document),
+        url: links.to(&document),
         name: document.name,
         path: document.path,
         kind: document.kind,

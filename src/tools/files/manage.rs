@@ -1,48 +1,23 @@
-//! Deleting, renaming, copying and overwriting documents.
+//! Renaming, copying and overwriting documents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::create::parse_notebook;
+use super::{create::parse_notebook, untrusted::LeftOut};
 use crate::{
     jupyter::{
         DocumentKind, JupyterError, JupyterServer, NewDocument,
-        room::{CellKind, Edit, NewCell, RoomError, RoomKind},
+        room::{CellKind, Edit, EditOptions, NewCell, RoomError, RoomKind},
     },
     pool::PoolError,
     tools::{Call, ToolError, cells::Edited},
     types::DocPath,
 };
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DeleteArguments {
-    path: String,
-    server: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Deleted {
-    message: String,
-    path: String,
-}
-
-pub(super) async fn delete_document(call: Call, arguments: DeleteArguments) -> Result<Deleted, ToolError> {
-    let server = call.server(arguments.server.as_deref())?;
-    let path = call.file(&arguments.path)?;
-    require_contents(&call, server, &path, &[&path]).await?;
-    server.delete(&path).await?;
-    call.pool().deleted(server.name(), &path).await;
-    Ok(Deleted {
-        message: format!("Successfully deleted document at '{path}'"),
-        path: path.to_string(),
-    })
-}
-
 /// What is in a directory goes where it goes, so that all of it must be allowed, here and there. Jupyter is asked
 /// what it is only where the rules leave a doubt.
-async fn require_contents(
+pub(super) async fn require_contents(
     call: &Call,
     server: &JupyterServer,
     path: &DocPath,
@@ -136,6 +111,9 @@ pub(super) struct OverwriteArguments {
     /// Text or nbformat JSON
     content: String,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
     server: Option<String>,
 }
 
@@ -153,8 +131,13 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     let path = call.file(&arguments.path)?;
     let content_length = arguments.content.chars().count();
     let kind = server.document(&path).await?.kind;
+    let mut left_out = LeftOut::default();
     let edit = match kind {
-        DocumentKind::Notebook => set_notebook(&parse_notebook(&arguments.content)?),
+        DocumentKind::Notebook => {
+            let notebook;
+            (notebook, left_out) = parse_notebook(&arguments.content)?;
+            set_notebook(&notebook)
+        }
         DocumentKind::File => Edit::SetText {
             text: arguments.content.clone(),
         },
@@ -172,17 +155,21 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     };
     let edited = match call.room(server, &path, room_kind).await {
         Ok(room) => {
-            let (principal, if_revision) = (call.principal(), arguments.if_revision.as_deref());
-            let edited = room.edit(&principal.id, &principal.name, &[edit], if_revision).await?;
-            Some(Edited::from(edited))
+            let options = EditOptions {
+                if_revision: arguments.if_revision.as_deref(),
+                force: arguments.force,
+            };
+            Some(Edited::from(call.edit(&room, &[edit], options).await?))
         }
         // Nobody can be typing where there are no live documents, nor in a file that cannot be opened as one, so the
         // file itself is replaced.
         Err(ToolError::Pool(PoolError::Room(
-            RoomError::Jupyter(JupyterError::NoCollaboration { .. }) | RoomError::Refused { .. },
+            RoomError::Jupyter(JupyterError::NoCollaboration { .. } | JupyterError::LargeDocument { .. })
+            | RoomError::Refused { .. }
+            | RoomError::Excess { .. },
         ))) if arguments.if_revision.is_none() => {
             let document = match kind {
-                DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?),
+                DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?.0),
                 DocumentKind::File | DocumentKind::Directory => NewDocument::Text(arguments.content),
             };
             server.write(&path, document).await?;
@@ -191,7 +178,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
         Err(error) => return Err(error),
     };
     Ok(Overwritten {
-        message: format!("Successfully overwrote document at '{path}'"),
+        message: format!("Successfully overwrote document at '{path}'{}", left_out.sentence()),
         path: path.to_string(),
         content_length,
         edited,
@@ -230,6 +217,8 @@ fn new_cells(notebook: &Value) -> Vec<NewCell> {
         }
         new.metadata = cell["metadata"].clone();
         new.outputs = cell["outputs"].as_array().cloned().unwrap_or_default();
+        // Nobody ran it, so that JupyterLab must look through its outputs before it shows them.
+        new.trusted = new.outputs.is_empty();
         new.execution_count = cell["execution_count"].as_i64();
         let has_members = |value: &&Value| value.as_object().is_some_and(|members| !members.is_empty());
         if kind != CellKind::Code {

@@ -1,25 +1,53 @@
-//! Finding documents in a whole tree, without what the principal may not see.
+//! Finding documents in a whole tree, without what the principal may not see. Symbolic links can make a tree endless, and
+//! Jupyter does not tell them from directories.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use globset::{GlobBuilder, GlobMatcher};
 
 use crate::{
     jupyter::{Document, DocumentKind, JupyterError, JupyterServer},
     tools::{Call, ToolError},
-    types::DocPath,
+    types::{DocPath, counted},
 };
 
-/// A walk stops here however deep the tree is; symbolic links can make it endless.
-const MAX_DIRECTORIES: usize = 5000;
+/// A walk stops after so many directories, each of which is a request to Jupyter.
+const MAX_DIRECTORIES: usize = 2000;
 const DEFAULT_MAX_FOUND: usize = 1000;
 const DEFAULT_MAX_DEPTH: usize = 32;
+/// How many directories that were not read are named.
+const MAX_SKIPPED: usize = 20;
 
-/// Where to look, and how far.
+/// Where to look, for what, and how far.
 pub(in crate::tools) struct Walk {
     directory: DocPath,
     /// What the names of the first level begin with.
     beginning: String,
+    filter: Filter,
     /// Whether the directory was not named itself, so that one that does not exist has nothing in it.
     may_be_missing: bool,
     pub(in crate::tools) max_depth: usize,
     pub(in crate::tools) max_found: usize,
+}
+
+/// Which paths are meant.
+enum Filter {
+    All,
+    Containing(String),
+    Glob(GlobMatcher),
+}
+
+impl Filter {
+    fn matches(&self, document: &Document) -> bool {
+        match self {
+            Self::All => true,
+            Self::Containing(text) => document.path.contains(text.as_str()),
+            Self::Glob(glob) => glob.is_match(&document.path) || glob.is_match(&document.name),
+        }
+    }
 }
 
 /// What a walk found, by path.
@@ -27,8 +55,27 @@ pub(in crate::tools) struct Found {
     pub(in crate::tools) documents: Vec<Document>,
     /// Whether a limit ended the search before the tree did.
     pub(in crate::tools) truncated: bool,
-    /// Directories that could not be read, and why.
+    /// Directories that were not read, and why.
     pub(in crate::tools) skipped: Vec<String>,
+}
+
+/// A directory that is still to be read.
+struct Pending {
+    path: DocPath,
+    above: Option<Arc<Ancestor>>,
+}
+
+/// A directory above another one, as its listing looked.
+struct Ancestor {
+    path: DocPath,
+    listing: u64,
+    above: Option<Arc<Self>>,
+}
+
+impl Ancestor {
+    fn all(lowest: Option<&Arc<Self>>) -> impl Iterator<Item = &Self> {
+        std::iter::successors(lowest.map(AsRef::as_ref), |ancestor| ancestor.above.as_deref())
+    }
 }
 
 impl Walk {
@@ -37,6 +84,7 @@ impl Walk {
         Self {
             directory,
             beginning: String::new(),
+            filter: Filter::All,
             may_be_missing: false,
             max_depth: DEFAULT_MAX_DEPTH,
             max_found: DEFAULT_MAX_FOUND,
@@ -61,6 +109,25 @@ impl Walk {
         })
     }
 
+    /// All whose path contains a text, or matches a glob. A text with a slash is what paths begin with, so that not all has
+    /// to be searched for it.
+    pub(in crate::tools) fn filtered(call: &Call, filter: Option<&str>) -> Result<Self, ToolError> {
+        let filter = filter.map(str::trim).unwrap_or_default();
+        let is_glob = filter.contains(['*', '?', '[', '{']);
+        if !is_glob && (filter.is_empty() || filter.contains('/')) {
+            return Self::beginning_with(call, Some(filter));
+        }
+        // What no path could be is refused here as everywhere.
+        let filter = match is_glob {
+            true => Filter::Glob(glob(filter)?),
+            false => Filter::Containing(DocPath::parse(filter)?.to_string()),
+        };
+        Ok(Self {
+            filter,
+            ..Self::below(call.directory(None)?)
+        })
+    }
+
     /// The documents that are picked, those nearest to the beginning of the tree first if there are too many.
     pub(in crate::tools) async fn find(
         self,
@@ -73,22 +140,35 @@ impl Walk {
             truncated: false,
             skipped: Vec::new(),
         };
-        let mut level = vec![self.directory];
+        let picks = |document: &Document| self.filter.matches(document) && picks(document);
+        let mut level = vec![Pending {
+            path: self.directory,
+            above: None,
+        }];
         let mut visited = 0;
         for depth in 0.. {
             if level.is_empty() {
                 break;
             }
-            visited += level.len();
-            if depth > self.max_depth || visited > MAX_DIRECTORIES || found.documents.len() > self.max_found {
+            if depth > self.max_depth || found.documents.len() > self.max_found {
                 found.truncated = true;
                 break;
             }
+            let unread = level.split_off(level.len().min(MAX_DIRECTORIES - visited));
+            visited += level.len();
             let beginning = Some(self.beginning.as_str()).filter(|_| depth == 0);
             level = match walk_level(call, server, level, beginning, &picks, &mut found).await {
                 Err(JupyterError::NotFound { .. }) if self.may_be_missing => break,
                 below => below?,
             };
+            if !unread.is_empty() || visited == MAX_DIRECTORIES && !level.is_empty() {
+                found.truncated = true;
+                found.skip(format!(
+                    "{} and others: the search ends after {MAX_DIRECTORIES} directories; name one to search there",
+                    unread.first().or(level.first()).map_or("", |first| first.path.as_str())
+                ));
+                break;
+            }
         }
         found.documents.sort_by(|a, b| a.path.cmp(&b.path));
         if found.documents.len() > self.max_found {
@@ -99,19 +179,32 @@ impl Walk {
     }
 }
 
+fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+    let glob = GlobBuilder::new(pattern.trim_start_matches('/'))
+        .literal_separator(true)
+        .build();
+    let glob = glob.map_err(|error| ToolError::argument("path_filter", error.kind().to_string()))?;
+    Ok(glob.compile_matcher())
+}
+
 impl Found {
     /// Keeps the first of them and says how many there are.
     pub(in crate::tools) fn cut(&mut self, max_results: usize, what: &str) -> String {
         let count = self.documents.len();
-        let many = if self.truncated {
-            format!("more than {count}")
-        } else {
-            count.to_string()
+        let many = match self.truncated {
+            true => format!("more than {count} {what}s"),
+            false => counted(count, what),
         };
         self.documents.truncate(max_results);
         match count > max_results {
-            true => format!("Found {many} {what} (showing first {max_results} results)"),
-            false => format!("Found {many} {what} available for collaboration"),
+            true => format!("Found {many} (showing first {max_results} results)"),
+            false => format!("Found {many} available for collaboration"),
+        }
+    }
+
+    fn skip(&mut self, directory: String) {
+        if self.skipped.len() < MAX_SKIPPED {
+            self.skipped.push(directory);
         }
     }
 }
@@ -121,29 +214,46 @@ impl Found {
 async fn walk_level(
     call: &Call,
     server: &JupyterServer,
-    level: Vec<DocPath>,
+    level: Vec<Pending>,
     beginning: Option<&str>,
     picks: &impl Fn(&Document) -> bool,
     found: &mut Found,
-) -> Result<Vec<DocPath>, JupyterError> {
+) -> Result<Vec<Pending>, JupyterError> {
     let mut below = Vec::new();
-    for (directory, entries) in server.list_directories(level).await {
+    let (paths, above): (Vec<_>, Vec<_>) = level.into_iter().map(|pending| (pending.path, pending.above)).unzip();
+    for ((directory, entries), above) in server.list_directories(paths).await.into_iter().zip(above) {
         let entries = match entries {
             Ok(entries) => entries,
             // The directory that was asked for must be readable; one far below need not spoil the rest.
             Err(error) if beginning.is_some() => return Err(error),
             Err(error) => {
-                found.skipped.push(format!("{directory}: {error}"));
+                found.skip(format!("{directory}: {error}"));
                 continue;
             }
         };
+        let listing = digest(&entries);
+        if let Some(same) = Ancestor::all(above.as_ref()).find(|ancestor| ancestor.listing == listing) {
+            found.skip(format!(
+                "{directory}: it has the same in it as {:?} above it, as if linked to it",
+                same.path.as_str()
+            ));
+            continue;
+        }
+        let ancestor = Arc::new(Ancestor {
+            path: directory,
+            listing,
+            above,
+        });
         for entry in entries {
             let is_directory = entry.kind == DocumentKind::Directory;
             if !call.sees(&entry.path, is_directory) || !entry.name.starts_with(beginning.unwrap_or_default()) {
                 continue;
             }
-            if is_directory {
-                below.extend(DocPath::parse(&entry.path));
+            if is_directory && let Ok(path) = DocPath::parse(&entry.path) {
+                below.push(Pending {
+                    path,
+                    above: Some(Arc::clone(&ancestor)),
+                });
             }
             if picks(&entry) {
                 found.documents.push(entry);
@@ -151,4 +261,16 @@ async fn walk_level(
         }
     }
     Ok(below)
+}
+
+/// Tells directories with different things in them apart. An empty one is like no other.
+fn digest(entries: &[Document]) -> u64 {
+    let mut entries: Vec<_> = entries
+        .iter()
+        .map(|entry| (&entry.name, &entry.created, &entry.last_modified, entry.size))
+        .collect();
+    entries.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    entries.hash(&mut hasher);
+    hasher.finish()
 }

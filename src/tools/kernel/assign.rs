@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::{
     jupyter::{JupyterError, JupyterServer, Kernelspec, NotebookSession, kernel::greet, room::RoomKind},
     tools::{Call, ToolError, notebook::require_notebook_name},
-    types::DocPath,
+    types::{DocPath, Permission},
 };
 
 /// How long a new kernel may take before the call returns without its answer.
@@ -56,11 +56,12 @@ pub(super) async fn give_kernel(
     path: &DocPath,
     name: &str,
 ) -> Result<NotebookSession, ToolError> {
+    call.principal().require(Permission::Write)?;
     let spec = kernelspec(server, name).await?;
     // Opened first: a notebook that cannot be opened must not lose the kernel that it has.
     let room = call.room(server, path, RoomKind::Notebook).await?;
-    let why = "the notebook was given another kernel";
-    call.engine().leave_kernel(server, path, why).await;
+    let did = format!("gave the notebook another kernel ({name})");
+    call.engine().leave_kernel(server, path, call.actor(), &did).await;
     let session = match server.session_of(path).await? {
         Some(session) => server.change_kernel(&session.id, name).await?,
         None => server.start_session(path, Some(name)).await?,

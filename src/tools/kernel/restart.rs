@@ -18,7 +18,7 @@ use crate::{
         notebook::require_notebook_name,
         output::Ran,
     },
-    types::DocPath,
+    types::{DocPath, Permission},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -88,8 +88,11 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate:
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
+    if arguments.clear_outputs {
+        call.principal().require(Permission::Write)?;
+    }
     if arguments.exec.unwrap_or(true) {
-        call.engine().has_room(&call.claim())?;
+        call.engine().has_room(&call.claim(), &server, &path)?;
     }
     // Opened first: a notebook that cannot be opened must not lose its kernel's state.
     let room = call.room(&server, &path, RoomKind::Notebook).await?;
@@ -126,7 +129,7 @@ pub(in crate::tools) async fn restart_kernel(
     };
     // A new connection hears nothing of the process that ends now.
     call.engine()
-        .leave_kernel(server, path, "the kernel was restarted")
+        .leave_kernel(server, path, call.actor(), "restarted the kernel")
         .await;
     Ok(server.restart_kernel(&kernel.id).await?)
 }

@@ -81,7 +81,7 @@ async def work_with_notebooks(session):
     assert (found["notebook_path"], found["server"]) == (notebook, "lab"), found
     info = await session.call("get_document_info", path=notebook, include_content=True)
     content = json.loads(info["content"])
-    assert info["type"] == "notebook" and content["cells"] == [], info
+    assert info["type"] == "notebook" and [cell["source"] for cell in content["cells"]] == [""], info
     assert content["metadata"]["kernelspec"]["name"] == "python3", content
 
 
@@ -95,8 +95,8 @@ async def work_with_cells(session):
     change = [{"range": {"cell_id": code}, "content": "x = '🎉🎉'"}]
     modified = await session.call("modify_nb_cells", path=path, modifications=change, if_revision=inserted["revision"])
     assert modified["modified_ranges"] == 1 and modified["executed"] is True, modified
-    deleted = await session.call("delete_nb_cells", path=path, ranges=[{"start": 1, "end": 3}])
-    assert deleted["deleted_cells"] == 2 and title in deleted["cell_ids"], deleted
+    deleted = await session.call("delete_nb_cells", path=path, ranges=[{"start": 1}])
+    assert deleted["deleted_cells"] == 1 and title in deleted["cell_ids"], deleted
     [cell] = (await session.call("read_nb_cells", path=path))["cells"]
     assert (cell["id"], cell["source"], cell["outputs"]) == (code, "x = '🎉🎉'", []), cell
     stat = await session.call("get_nb_stat", path=path)

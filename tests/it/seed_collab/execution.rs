@@ -69,10 +69,7 @@ async fn cells_are_executed_and_people_see_it() {
     assert_eq!(running["status"], "running");
     let followed = json!({ "execution_id": running["execution_id"], "wait": 20 });
     let followed = shared.scene.agent.call("get_execution", followed).await.ok();
-    assert_eq!(
-        followed["status"], "completed",
-        "it can be called though it is not listed"
-    );
+    assert_eq!(followed["status"], "completed");
     let late = |person: &Human| person.cell(0)["outputs"][0]["text"] == "late\n";
     shared.person.wait_for("it goes on", late).await;
 }

@@ -6,9 +6,10 @@ use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    Gateway, TOKEN,
+    Gateway, PATIENCE, TOKEN,
     jupyter::install_tls,
     wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_with},
+    within,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,26 +126,32 @@ impl Agent {
             .collect()
     }
 
-    pub async fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
+    pub async fn call(&self, tool: &str, arguments: Value) -> ToolAnswer {
+        let answer = self.attempt(tool, arguments).await;
+        answer.unwrap_or_else(|| panic!("an answer of {tool}"))
+    }
+
+    /// Calls a tool of a gateway that may die meanwhile: nothing if no answer came.
+    pub async fn attempt(&self, tool: &str, mut arguments: Value) -> Option<ToolAnswer> {
         let edits = ["insert_nb_cells", "modify_nb_cells"].contains(&tool);
         if edits && !self.executes && arguments["exec"].is_null() {
             arguments["exec"] = false.into();
         }
         let answer = self
-            .request("tools/call", json!({ "name": tool, "arguments": arguments }))
-            .await;
+            .try_request("tools/call", json!({ "name": tool, "arguments": arguments }))
+            .await?;
         let result = answer
             .get("result")
             .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
         let blocks = result["content"].as_array().expect("content");
-        ToolAnswer {
+        Some(ToolAnswer {
             is_error: result["isError"] == true,
             texts: blocks
                 .iter()
                 .filter_map(|block| block["text"].as_str().map(str::to_owned))
                 .collect(),
             structured: result["structuredContent"].clone(),
-        }
+        })
     }
 
     /// The one content of a resource.
@@ -208,26 +215,43 @@ impl Agent {
 
     /// Sends a request and returns the JSON-RPC message that answers it.
     pub async fn request(&self, method: &str, params: Value) -> Value {
+        let answer = self.try_request(method, params).await;
+        answer.unwrap_or_else(|| panic!("an answer to {method} before the stream ends"))
+    }
+
+    async fn try_request(&self, method: &str, params: Value) -> Option<Value> {
+        let named = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default();
+        let what = format!("the answer to {method} {named}");
+        within(PATIENCE, &what, self.answer(method, params)).await
+    }
+
+    /// Nothing if the gateway is gone before it has answered.
+    async fn answer(&self, method: &str, params: Value) -> Option<Value> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let response = self.start(id, method, params).await;
+        let response = self.try_start(id, method, params).await.ok()?;
         let is_stream = response
             .headers()
             .get("content-type")
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
         if !is_stream {
-            return response.json().await.expect("json");
+            let body = response.text().await.ok()?;
+            return Some(serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")));
         }
         let mut events = Events::new(response);
         loop {
-            let (_, message) = events.next_message().await.expect("an answer before the stream ends");
+            let (_, message) = events.next_message().await?;
             if message["id"] == id {
-                return message;
+                return Some(message);
             }
         }
     }
 
     /// Sends a request and returns the response before its body is read.
-    pub async fn start(&self, id: i64, method: &str, mut params: Value) -> Response {
+    pub async fn start(&self, id: i64, method: &str, params: Value) -> Response {
+        self.try_start(id, method, params).await.expect("an answer")
+    }
+
+    async fn try_start(&self, id: i64, method: &str, mut params: Value) -> reqwest::Result<Response> {
         if self.era == Era::Modern {
             let meta = params["_meta"].take();
             params["_meta"] = json!({
@@ -239,7 +263,7 @@ impl Agent {
                 params["_meta"][key] = value.clone();
             }
         }
-        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        self.try_send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await
     }
 
@@ -271,6 +295,10 @@ impl Agent {
     }
 
     pub async fn send(&self, message: Value) -> Response {
+        self.try_send(message).await.expect("an answer")
+    }
+
+    async fn try_send(&self, message: Value) -> reqwest::Result<Response> {
         let mut request = self
             .http
             .post(&self.url)
@@ -290,13 +318,8 @@ impl Agent {
             if let Some(name) = named {
                 request = request.header("mcp-name", encoded(name));
             }
-            for (argument, header) in [("path", "mcp-param-path"), ("server", "mcp-param-server")] {
-                if let Some(value) = params["arguments"][argument].as_str() {
-                    request = request.header(header, encoded(value));
-                }
-            }
         }
-        request.send().await.expect("an answer")
+        request.send().await
     }
 }
 

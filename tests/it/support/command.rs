@@ -2,7 +2,10 @@
 
 use std::process::{Command, Output};
 
+use super::deadline::note_wait;
+
 pub fn gateway_command() -> Command {
+    note_wait("the gateway's command");
     let mut command = Command::new(env!("CARGO_BIN_EXE_jupyter-mcp-gateway"));
     // A developer's own variables must not leak into what is tested.
     for (name, _) in std::env::vars() {

@@ -6,7 +6,7 @@ use axum::Router;
 use jupyter_mcp_gateway::{
     app::App,
     config::{Config, Env, Secret, StoreConfig},
-    http::Drain,
+    http::{Drain, Timeouts},
     telemetry::Metrics,
 };
 use rmcp::ServerHandler;
@@ -16,7 +16,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::lab;
+use super::{PATIENCE, lab, within};
 
 /// The token that every gateway of these tests accepts unless its config says otherwise.
 pub const TOKEN: &str = "test-token-of-ana";
@@ -58,8 +58,16 @@ impl Gateway {
     /// With exactly this config but for the address.
     pub async fn configured(toml: &str) -> Self {
         let (config, env) = load(toml);
-        let app = App::bind(&config, &env, metrics()).await.expect("a gateway");
+        let app = within(PATIENCE, "a gateway", App::bind(&config, &env, metrics())).await;
+        let app = app.expect("a gateway");
         Self::run(app)
+    }
+
+    /// In front of the shared JupyterLab, with other times for clients.
+    pub async fn with_timeouts(more: &str, timeouts: Timeouts) -> Self {
+        let (config, env) = load(&format!("{more}\n{}{}", lab_server("lab"), everything()));
+        let app = App::bind(&config, &env, metrics()).await.expect("a gateway");
+        Self::run(app.with_timeouts(timeouts))
     }
 
     /// The production stack around another MCP handler, with something in front of it.
@@ -83,6 +91,10 @@ impl Gateway {
             drain,
             task: tokio::spawn(app.run()),
         }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub fn url(&self, path: &str) -> String {

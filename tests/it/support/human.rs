@@ -15,8 +15,9 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 use yrs::{
-    Any, Array, ArrayPrelim, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn,
-    StateVector, Text, TextPrelim, TextRef, Transact, TransactionMut, Update,
+    Any, Array, ArrayPrelim, ArrayRef, Assoc, Doc, GetString, IndexScope, IndexedSequence, Map, MapPrelim, MapRef,
+    OffsetKind, Options, Out, ReadTxn, StateVector, StickyIndex, Text, TextPrelim, TextRef, Transact, TransactionMut,
+    Update,
     block::ClientID,
     types::ToJson,
     updates::{decoder::Decode, encoder::Encode},
@@ -264,6 +265,31 @@ impl Human {
         self.say(state);
     }
 
+    /// Says who this person is, with the cursor in a cell before the character at an offset.
+    pub fn point_at(&self, name: &str, cell: &str, offset: u32) {
+        let position = {
+            let page = self.page();
+            let txn = page.doc.transact();
+            let source = find(&page, &txn, cell);
+            match source
+                .sticky_index(&txn, offset, Assoc::After)
+                .as_ref()
+                .map(StickyIndex::scope)
+            {
+                Some(IndexScope::Relative(id)) => {
+                    let item = json!({ "client": id.client.get(), "clock": id.clock });
+                    json!({ "type": null, "tname": null, "item": item, "assoc": 0 })
+                }
+                other => panic!("no character there: {other:?}"),
+            }
+        };
+        self.say(json!({
+            "user": { "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" },
+            "autosave": true,
+            "cursors": [{ "anchor": position, "head": position, "primary": true, "empty": true }],
+        }));
+    }
+
     fn say(&self, state: Value) {
         let mut page = self.page();
         page.presence = state;
@@ -285,6 +311,34 @@ impl Human {
 
     pub fn sees(&self, name: &str) -> bool {
         self.others().iter().any(|state| state["user"]["name"] == name)
+    }
+
+    /// What JupyterLab displays as somebody's name; empty if they are not here.
+    pub fn shown_as(&self, name: &str) -> String {
+        let others = self.others();
+        let user = others.iter().find(|state| state["user"]["name"] == name);
+        user.and_then(|state| state["user"]["display_name"].as_str())
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The texts that somebody has selected, as JupyterLab finds them: it reads all members of a position.
+    pub fn selected(&self, name: &str) -> Vec<String> {
+        let others = self.others();
+        let Some(state) = others.iter().find(|state| state["user"]["name"] == name) else {
+            return Vec::new();
+        };
+        let page = self.page();
+        let txn = page.doc.transact();
+        let cursors = state["cursors"].as_array().cloned().unwrap_or_default();
+        let text = |cursor: &Value| {
+            let (start, end) = (place(&txn, &cursor["anchor"])?, place(&txn, &cursor["head"])?);
+            assert_eq!(start.0, end.0, "both ends are in one text");
+            assert_eq!(cursor["empty"], start.1 == end.1, "{cursor}");
+            let units: Vec<u16> = start.0.get_string(&txn).encode_utf16().collect();
+            String::from_utf16(&units[start.1..end.1]).ok()
+        };
+        cursors.iter().filter_map(text).collect()
     }
 
     /// Closes the document.
@@ -399,6 +453,22 @@ fn hear(page: &Mutex<Page>, me: u64, frame: &[u8]) -> Vec<Vec<u8>> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A place in a text by its relative position.
+fn place(txn: &impl ReadTxn, position: &Value) -> Option<(TextRef, usize)> {
+    for key in ["type", "tname", "item", "assoc"] {
+        assert!(
+            position.get(key).is_some(),
+            "JupyterLab fails without {key}: {position}"
+        );
+    }
+    let json = position.as_object()?.iter().filter(|(_, value)| !value.is_null());
+    let json: serde_json::Map<String, Value> = json.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let sticky: StickyIndex = serde_json::from_value(Value::Object(json)).expect("a position");
+    let offset = sticky.get_offset(txn)?;
+    let text = TextRef::from(offset.branch);
+    Some((text, offset.index as usize))
 }
 
 fn find(page: &Page, txn: &impl ReadTxn, id: &str) -> TextRef {

@@ -38,10 +38,6 @@ pub fn whole_cells_on_disk(file: &Path) -> Option<Vec<Value>> {
 }
 
 fn valid_cell(cell: &Value) -> CellView {
-    let text = |value: &Value| match value {
-        Value::Array(lines) => lines.iter().map(|line| line.as_str().expect("a line")).collect(),
-        other => other.as_str().expect("a text").to_owned(),
-    };
     let cell_type = text(&cell["cell_type"]);
     let mut keys: Vec<&str> = cell.as_object().expect("a cell").keys().map(String::as_str).collect();
     keys.sort_unstable();
@@ -62,5 +58,29 @@ fn valid_cell(cell: &Value) -> CellView {
         id,
         cell_type,
         source: text(&cell["source"]),
+    }
+}
+
+/// The sources of the cells of a notebook on disk, of any format; `None` while it is being written.
+pub fn sources_on_disk(file: &Path) -> Option<Vec<String>> {
+    let notebook: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
+    let cells = notebook["cells"].as_array().expect("cells");
+    Some(cells.iter().map(|cell| text(&cell["source"])).collect())
+}
+
+/// A notebook in an older format, in which cells have no ids.
+pub fn without_ids(notebook: &str, minor: u32) -> String {
+    let mut notebook: Value = serde_json::from_str(notebook).expect("a notebook");
+    notebook["nbformat_minor"] = minor.into();
+    for cell in notebook["cells"].as_array_mut().expect("cells") {
+        cell.as_object_mut().expect("a cell").remove("id");
+    }
+    notebook.to_string()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Array(lines) => lines.iter().map(|line| line.as_str().expect("a line")).collect(),
+        other => other.as_str().expect("a text").to_owned(),
     }
 }

@@ -3,7 +3,9 @@
 use std::{
     net::TcpListener,
     path::{Path, PathBuf},
+    process::Command,
     sync::atomic::{AtomicU16, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use jupyter_mcp_gateway::app::lab::{Lab, LabLog, LabOptions};
@@ -65,8 +67,26 @@ impl OwnLab {
         }
     }
 
+    /// Loses what Jupyter noted down of live documents since a moment, as if it had been killed while its notes lagged behind.
+    pub fn forget_since(&self, moment: SystemTime) {
+        let since = moment.duration_since(UNIX_EPOCH).expect("a clock").as_secs_f64();
+        let script = "import sqlite3, sys\nnotes = sqlite3.connect(sys.argv[1])\nfor table in 'yupdates', 'ycheckpoints':\n    notes.execute(f'DELETE FROM {table} WHERE timestamp > ?', (float(sys.argv[2]),))\nnotes.commit()";
+        for file in walk(self.state.path()) {
+            if file.file_name().is_some_and(|name| name == "ystore.db") {
+                let mut python = Command::new(venv().python());
+                let done = python.args(["-c", script]).arg(&file).arg(since.to_string()).status();
+                assert!(done.expect("Python").success());
+            }
+        }
+    }
+
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     #[expect(clippy::unused_self, reason = "it reads as a question to the server")]
@@ -85,7 +105,7 @@ impl OwnLab {
 
 /// A port below those that the system gives to outgoing connections, so that nobody takes it while
 /// its server is down.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = u16::try_from(std::process::id() % 9000).expect("small");
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

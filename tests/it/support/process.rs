@@ -42,6 +42,15 @@ fn ps(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// The most memory that a process has had so far.
+#[cfg(target_os = "linux")]
+pub fn peak_bytes(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    kilobytes.expect("a number") * 1024
+}
+
 /// How much memory a process takes.
 pub fn resident_bytes(pid: u32) -> usize {
     let kilobytes = ps(&["-o", "rss=", "-p", &pid.to_string()]);

@@ -110,11 +110,12 @@ impl Proxy {
 
     /// Says this before the next word of Jupyter in any room.
     pub fn inject(&self, payload: &[u8]) {
-        let length = u8::try_from(payload.len())
-            .ok()
-            .filter(|length| *length < 126)
-            .expect("a short frame");
-        *self.line.inject.lock().expect("no panic") = Some([&[0x82, length], payload].concat());
+        let length = u64::try_from(payload.len()).expect("a length").to_be_bytes();
+        let head = match u8::try_from(payload.len()) {
+            Ok(short @ 0..126) => vec![0x82, short],
+            _ => [&[0x82, 127][..], &length].concat(),
+        };
+        *self.line.inject.lock().expect("no panic") = Some([&head, payload].concat());
     }
 
     pub fn has_injected(&self) -> bool {

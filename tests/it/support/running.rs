@@ -14,9 +14,11 @@ use tokio::{
 };
 
 use super::{
+    PATIENCE,
     command::{Ended, gateway_command},
     jupyter::install_tls,
     process::send_signal,
+    within,
 };
 
 /// A port that nobody listens on, and no other place to find packages.
@@ -69,9 +71,14 @@ impl Home {
 
     /// `serve` on a free port, without a network for pip.
     pub fn serve(&self) -> Command {
+        self.serve_on("127.0.0.1:0")
+    }
+
+    /// The same at an address.
+    pub fn serve_on(&self, address: &str) -> Command {
         let mut command = gateway_command();
         command
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", address])
             .envs(OFFLINE)
             .env("HOME", self.dir.path())
             .env("JMG_CACHE_DIR", self.dir.path().join("cache"))
@@ -116,7 +123,8 @@ impl Running {
         let mut stdout = BufReader::new(child.stdout.take().expect("its output"));
         let mut said = String::new();
         while !said.trim_end().ends_with(LAST_LINE) {
-            let read = stdout.read_line(&mut said).await.expect("text");
+            let read = within(PATIENCE, "a line of the gateway", stdout.read_line(&mut said)).await;
+            let read = read.expect("text");
             let log = || log.lock().expect("the log").clone();
             assert!(read > 0, "the gateway has left: {said}{}", log());
         }
@@ -156,7 +164,11 @@ impl Running {
     }
 
     pub fn logged(&self, text: &str) -> bool {
-        self.log.lock().expect("the log").contains(text)
+        self.log().contains(text)
+    }
+
+    pub fn log(&self) -> String {
+        self.log.lock().expect("the log").clone()
     }
 
     pub fn signal(&self, name: &str) {
@@ -165,7 +177,8 @@ impl Running {
 
     /// Waits until it has left.
     pub async fn ended(mut self) -> Ended {
-        let status = self.child.wait().await.expect("its end");
+        let status = within(PATIENCE, "the gateway's end", self.child.wait()).await;
+        let status = status.expect("its end");
         self.logging.await.expect("its log");
         Ended {
             code: status.code(),

@@ -1,26 +1,17 @@
 //! A notebook whose cells are run: a person who has it open, an agent, and the gateway between them.
 
-use std::sync::Arc;
-
-use jupyter_mcp_gateway::{
-    config::{Secret, ServerConfig},
-    jupyter::{
-        JupyterServer,
-        kernel::{ExecuteRequest, KernelEvent, KernelLink},
-    },
-};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::Receiver;
 
 use super::{
     Agent, Era, Gateway, Human,
     agent::ToolAnswer,
     eventually,
-    gateway::{everything, metrics, server},
-    jupyter::{JupyterApi, install_tls},
+    gateway::{everything, server},
+    jupyter::JupyterApi,
     lab,
     lab::Folder,
     notebook::{notebook, whole_cells_on_disk},
+    tab::Tab,
 };
 
 pub struct Scene {
@@ -152,71 +143,6 @@ impl Scene {
     /// The person sends code to the notebook's kernel, from a browser tab of their own.
     pub async fn tab(&self) -> Tab {
         Tab::open(&self.kernel().await).await
-    }
-}
-
-/// A person's own connection to a kernel.
-pub struct Tab {
-    link: KernelLink,
-    events: Receiver<KernelEvent>,
-}
-
-impl Tab {
-    pub async fn open(kernel: &str) -> Self {
-        install_tls();
-        let config = ServerConfig {
-            name: "lab".to_owned(),
-            url: lab().url().parse().expect("a url"),
-            ..ServerConfig::default()
-        };
-        let server = JupyterServer::new(&config, &Secret::new(lab().token()), metrics()).expect("a server");
-        let session = uuid::Uuid::new_v4().to_string();
-        let (link, events) = KernelLink::connect(Arc::new(server), kernel, &session)
-            .await
-            .expect("a connection");
-        Self { link, events }
-    }
-
-    pub async fn send(&self, code: &str) -> String {
-        let id = uuid::Uuid::new_v4().to_string();
-        let request = ExecuteRequest {
-            code: code.to_owned(),
-            silent: false,
-            store_history: true,
-            allow_stdin: false,
-            stop_on_error: true,
-        };
-        self.link.execute(&id, &request).await.expect("sent");
-        id
-    }
-
-    /// Waits until a request prints something.
-    pub async fn prints(&mut self, id: &str) {
-        loop {
-            let event = self.events.recv().await.expect("a connection");
-            if let KernelEvent::Message(message) = event
-                && message.parent_id.as_deref() == Some(id)
-                && message.msg_type == "stream"
-            {
-                return;
-            }
-        }
-    }
-
-    /// What a request printed, once it was replied to and the kernel is idle again.
-    pub async fn printed(&mut self, id: &str) -> String {
-        let (mut printed, mut replied, mut idle) = (String::new(), false, false);
-        while !(replied && idle) {
-            let event = self.events.recv().await.expect("a connection");
-            let KernelEvent::Message(message) = event else { continue };
-            if message.parent_id.as_deref() != Some(id) {
-                continue;
-            }
-            replied |= message.msg_type == "execute_reply";
-            idle |= message.content["execution_state"] == "idle";
-            printed += message.content["text"].as_str().unwrap_or_default();
-        }
-        printed
     }
 }
 

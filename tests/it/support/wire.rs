@@ -3,7 +3,7 @@
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
-use super::{Gateway, TOKEN};
+use super::{Gateway, PATIENCE, TOKEN, within};
 
 pub const LEGACY_VERSION: &str = "2025-11-25";
 pub const MODERN_VERSION: &str = "2026-07-28";
@@ -51,7 +51,10 @@ impl Answer {
 }
 
 pub async fn send(request: RequestBuilder) -> Answer {
-    read(request.send().await.expect("an answer")).await
+    within(PATIENCE, "an answer", async {
+        read(request.send().await.expect("an answer")).await
+    })
+    .await
 }
 
 pub async fn get(gateway: &Gateway, path: &str) -> Answer {
@@ -104,7 +107,8 @@ impl Events {
                     None => continue,
                 }
             }
-            let chunk = self.response.chunk().await.ok().flatten()?;
+            let chunk = within(PATIENCE, "an event of a stream", self.response.chunk()).await;
+            let chunk = chunk.ok().flatten()?;
             self.buffer.push_str(&String::from_utf8_lossy(&chunk));
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{Framing, Message, escape_length, parse, v1_parts};
-use crate::jupyter::kernel::Channel;
+use crate::{jupyter::kernel::Channel, types::is_shallow_json};
 
 /// How many bytes of JSON a character may take: a surrogate pair, both halves escaped.
 const LONGEST_CHARACTER: usize = 12;
@@ -40,6 +40,13 @@ impl LongStream {
         let [channel, header, parent, metadata, content] = &parts[..] else {
             return None;
         };
+        // The text is looked through by its parser.
+        if [header, parent, metadata]
+            .into_iter()
+            .any(|part| !is_shallow_json(part))
+        {
+            return None;
+        }
         let channel = Channel::parse(std::str::from_utf8(channel).ok()?)?;
         let header: Value = parse(header).ok()?;
         if header.get("msg_type")? != "stream" {

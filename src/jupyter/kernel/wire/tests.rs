@@ -55,6 +55,36 @@ fn stream(text: &[u8]) -> Bytes {
 }
 
 #[test]
+fn a_part_that_is_nested_too_deeply_is_left_out_and_the_rest_is_read() {
+    for depth in [8_000, 100_000] {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        let header = r#"{"msg_id":"m","msg_type":"display_data"}"#;
+        let parts: [&[u8]; 5] = [
+            b"iopub",
+            header.as_bytes(),
+            deep.as_bytes(),
+            deep.as_bytes(),
+            deep.as_bytes(),
+        ];
+        let legacy = format!(
+            r#"{{"channel":"iopub","header":{header},"parent_header":{deep},"metadata":{deep},"content":{deep}}}"#
+        );
+        for message in [
+            decode_binary(Framing::V1, &v1_frame(&parts)),
+            decode_text(legacy.as_bytes()),
+            decode_binary(Framing::Legacy, &legacy_frame(&[legacy.as_bytes()])),
+        ] {
+            let message = message.expect("a message");
+            assert_eq!(message.parent_id, None);
+            let shown = message.content["data"]["text/plain"].as_str().expect("a notice");
+            assert!(shown.contains("left out"), "{shown}");
+        }
+        let parts: [&[u8]; 5] = [b"iopub", deep.as_bytes(), b"{}", b"{}", b"{}"];
+        assert_eq!(decode_binary(Framing::V1, &v1_frame(&parts)), Err(WireError::Header));
+    }
+}
+
+#[test]
 fn a_request_reads_the_same_in_both_framings() {
     let sent = request("print('ä')\n");
     let Payload::Binary(v1) = encode(Framing::V1, &sent) else {

@@ -1,28 +1,46 @@
 //! Whether edits can be done: checked before anything changes, so that a batch is done whole or not at all.
 
-use std::sync::Arc;
+use super::{Author, Document, Edit, EditError};
 
-use super::{Author, Document, Edit, EditError, RoomKind};
+/// What others changed of what edits are about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::jupyter::room) struct Stale {
+    pub(in crate::jupyter::room) cells: Vec<(String, Vec<Author>)>,
+    /// Who moved cells, or changed the text.
+    pub(in crate::jupyter::room) whole: Vec<Author>,
+}
+
+impl Stale {
+    pub(in crate::jupyter::room) fn is_empty(&self) -> bool {
+        self.cells.is_empty() && self.whole.is_empty()
+    }
+}
 
 impl Document {
-    pub(super) fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
+    /// Refuses edits of another kind of document, of cells that are not there, and of the same place twice.
+    pub(in crate::jupyter::room) fn check(&self, edits: &[Edit]) -> Result<(), EditError> {
         let is_text = |edit: &Edit| {
             matches!(
                 edit,
-                Edit::SpliceText { .. } | Edit::AppendText { .. } | Edit::SetText { .. }
+                Edit::SpliceText { .. }
+                    | Edit::AppendText { .. }
+                    | Edit::SetText { .. }
+                    | Edit::Splice { cell: None, .. }
             )
         };
-        let is_notebook = self.kind == RoomKind::Notebook;
-        if edits.iter().any(|edit| is_text(edit) == is_notebook) {
-            let wanted = if is_notebook { "text document" } else { "notebook" };
+        if edits.iter().any(|edit| is_text(edit) == self.is_notebook()) {
+            let wanted = if self.is_notebook() {
+                "text document"
+            } else {
+                "notebook"
+            };
             return Err(EditError::WrongKind { wanted });
         }
-        let length = if is_notebook { 0 } else { self.text().chars().count() };
-        edits.iter().try_for_each(|edit| self.check_one(edit, length))?;
+        edits.iter().try_for_each(|edit| self.check_one(edit))?;
         check_overlaps(edits)
     }
 
-    fn check_one(&self, edit: &Edit, length: usize) -> Result<(), EditError> {
+    fn check_one(&self, edit: &Edit) -> Result<(), EditError> {
         let known = |id: &String| match self.position_of(id) {
             Some(_) => Ok(()),
             None => Err(EditError::UnknownCell {
@@ -36,92 +54,92 @@ impl Document {
                 position: *at,
                 length: self.cell_count(),
             }),
-            Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } | Edit::InsertBefore { cell, .. } => known(cell),
+            Edit::SetSource { cell, .. }
+            | Edit::SetKind { cell, .. }
+            | Edit::InsertBefore { cell, .. }
+            | Edit::Splice { cell: Some(cell), .. } => known(cell),
             Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
-            Edit::SpliceText { position, delete, .. } => check_splice(*position, *delete, length),
-            Edit::InsertCells { .. }
+            Edit::SpliceText { .. }
+            | Edit::Splice { cell: None, .. }
+            | Edit::InsertCells { .. }
             | Edit::AppendCells { .. }
+            | Edit::DeleteBlank { .. }
             | Edit::SetNotebook { .. }
             | Edit::AppendText { .. }
             | Edit::SetText { .. } => Ok(()),
         }
     }
 
-    /// Refuses cells that others changed since a revision.
-    pub(in crate::jupyter::room) fn check_unchanged(
+    /// What others changed since a revision of what edits are about.
+    pub(in crate::jupyter::room) fn changed_since(
         &self,
-        author: &Arc<str>,
-        cells: &[String],
-        revision: &str,
-    ) -> Result<(), EditError> {
-        let cells = cells.to_vec();
-        self.check_revision(
-            revision,
-            &[Edit::DeleteCells { cells }],
-            &Author::Local(Arc::clone(author)),
-        )
-    }
-
-    pub(super) fn check_revision(&self, given: &str, edits: &[Edit], me: &Author) -> Result<(), EditError> {
+        given: &str,
+        edits: &[Edit],
+        me: &Author,
+    ) -> Result<Stale, EditError> {
         let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
             given: given.to_owned(),
         })?;
-        let mut changed: Vec<&str> = Vec::new();
-        let mut whole = false;
+        let mut stale = Stale::default();
+        let look_at = |stale: &mut Stale, cell: &str| {
+            let by = self.log.cell_changed_by_others(cell, since, me);
+            if !by.is_empty() {
+                stale.cells.push((cell.to_owned(), by));
+            }
+        };
         for edit in edits {
             match edit {
-                Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } | Edit::InsertBefore { cell, .. } => {
-                    changed.extend(self.changed(cell, since, me));
-                }
-                Edit::DeleteCells { cells } => {
-                    changed.extend(cells.iter().filter_map(|cell| self.changed(cell, since, me)));
-                }
+                Edit::SetSource { cell, .. }
+                | Edit::SetKind { cell, .. }
+                | Edit::InsertBefore { cell, .. }
+                | Edit::Splice { cell: Some(cell), .. } => look_at(&mut stale, cell),
+                Edit::DeleteCells { cells } => cells.iter().for_each(|cell| look_at(&mut stale, cell)),
                 Edit::SetNotebook { .. } => {
-                    changed.extend(
-                        self.cell_ids()
-                            .filter(|cell| self.log.cell_changed_by_others(cell, since, me)),
-                    );
-                    whole |= self.log.whole_changed_by_others(since, me);
+                    self.cell_ids().for_each(|cell| look_at(&mut stale, cell));
+                    stale.whole = self.log.whole_changed_by_others(since, me);
                 }
                 // What is put at the end is put there whatever others did.
-                Edit::AppendCells { .. } | Edit::AppendText { .. } => {}
+                Edit::AppendCells { .. } | Edit::AppendText { .. } | Edit::DeleteBlank { .. } => {}
                 // Before what others moved, a position means what it meant.
                 Edit::InsertCells { at, .. } => {
-                    whole |= self.log.moved_by_others(since, me).is_some_and(|first| first < *at);
+                    if self.log.moved_by_others(since, me).is_some_and(|first| first < *at) {
+                        stale.whole = self.log.whole_changed_by_others(since, me);
+                    }
                 }
-                Edit::SpliceText { .. } | Edit::SetText { .. } => {
-                    whole |= self.log.whole_changed_by_others(since, me);
+                Edit::SpliceText { .. } | Edit::SetText { .. } | Edit::Splice { cell: None, .. } => {
+                    stale.whole = self.log.whole_changed_by_others(since, me);
                 }
             }
         }
-        match (changed.is_empty(), whole) {
-            (true, false) => Ok(()),
-            (false, _) => Err(EditError::Stale {
-                what: format!("cells {}", changed.join(", ")),
-            }),
-            (true, true) if self.kind == RoomKind::Notebook => Err(EditError::Stale {
-                what: "cells were inserted or removed".to_owned(),
-            }),
-            (true, true) => Err(EditError::Stale {
-                what: "the text".to_owned(),
-            }),
+        Ok(stale)
+    }
+
+    /// Refuses positions that are not in a text.
+    pub(in crate::jupyter::room) fn check_positions<'e>(
+        edits: impl Iterator<Item = &'e Edit>,
+        text: &str,
+    ) -> Result<(), EditError> {
+        let length = text.chars().count();
+        for edit in edits {
+            if let Edit::SpliceText { position, delete, .. } = edit {
+                check_splice(*position, *delete, length)?;
+            }
         }
+        Ok(())
     }
 
-    fn changed<'a>(&self, cell: &'a str, since: u64, me: &Author) -> Option<&'a str> {
-        self.log.cell_changed_by_others(cell, since, me).then_some(cell)
-    }
-
-    /// The first position that means another cell than at a revision, because others inserted or removed some.
+    /// The first position that means another cell than at a revision, because others inserted or removed some, and who
+    /// they are.
     pub(in crate::jupyter::room) fn moved_by_others(
         &self,
         given: &str,
-        me: &Arc<str>,
-    ) -> Result<Option<usize>, EditError> {
+        me: &Author,
+    ) -> Result<Option<(usize, Vec<Author>)>, EditError> {
         let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
             given: given.to_owned(),
         })?;
-        Ok(self.log.moved_by_others(since, &Author::Local(Arc::clone(me))))
+        let first = self.log.moved_by_others(since, me);
+        Ok(first.map(|first| (first, self.log.whole_changed_by_others(since, me))))
     }
 }
 

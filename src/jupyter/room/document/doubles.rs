@@ -1,11 +1,14 @@
 //! Cells that are there twice after Jupyter was restarted. It fills a document that it had not noted down whole from
 //! the file, with copies of cells that browsers, and we, still have in memory and bring back.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use yrs::{Array, BranchID, Hook, Transact};
 
-use super::{Applied, Author, CellEntry, Document, OBSERVER};
+use super::{super::Cell, Applied, Author, CellEntry, Document, OBSERVER};
 
 impl Document {
     /// Looks from now on for cells that are there twice.
@@ -15,8 +18,8 @@ impl Document {
         self.doubled = Some(doubled.map(|entry| Arc::clone(&entry.id)).collect());
     }
 
-    /// Removes all but one of the cells that are there more than once and in every respect the same, as Jupyter does when
-    /// it writes the file. Everybody who does this keeps the same one.
+    /// Removes all but one of the cells that are there more than once with the same source. Everybody who does this keeps
+    /// the same one. (Jupyter does so when it writes the file, but gives those another id that differ in anything else.)
     pub(in crate::jupyter::room) fn remove_doubles(&mut self) -> Option<Applied> {
         let doubled = self.doubled.as_mut().filter(|doubled| !doubled.is_empty())?;
         let doubled = std::mem::take(doubled);
@@ -42,25 +45,21 @@ impl Document {
         let mut places: Vec<usize> = (0..self.order.len())
             .filter(|place| &*self.order[*place].id == id)
             .collect();
-        places.sort_by_key(|place| made(&self.order[*place]));
+        let cells: HashMap<usize, Cell> = self.cells(places.iter().copied()).into_iter().collect();
+        let has_run = |cell: &Cell| !cell.execution_count.is_null() || !cell.outputs.is_empty();
+        places.retain(|place| cells.contains_key(place));
+        places.sort_by_key(|place| (!has_run(&cells[place]), made(&self.order[*place])));
         let Some((stays, copies)) = places.split_first() else {
             return Vec::new();
         };
-        let txn = self.doc.transact();
-        let read = |place: usize| {
-            let mut cell = self.read_in(&txn, place)?;
-            // Some say that a cell does nothing, others say nothing.
-            cell.execution_state.clear();
-            Some(cell)
-        };
-        let kept = read(*stays);
-        let is_same = |place: &&usize| kept.is_some() && read(**place) == kept;
+        let content = |place: &usize| (&cells[place].cell_type, &cells[place].source);
+        let is_same = |place: &&usize| content(place) == content(stays);
         copies.iter().filter(is_same).copied().collect()
     }
 }
 
 /// Who made a cell, and when: the same for everybody in the room.
-fn made(entry: &CellEntry) -> Option<(u64, u32)> {
+pub(super) fn made(entry: &CellEntry) -> Option<(u64, u32)> {
     match entry.hook.as_ref().map(Hook::id) {
         Some(BranchID::Nested(id)) => Some((id.client.get(), id.clock)),
         _ => None,

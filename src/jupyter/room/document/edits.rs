@@ -7,10 +7,10 @@ use yrs::{Any, Array, GetString, Map, Out, ReadTxn, Transact, TransactionMut};
 
 use super::{
     super::{
-        Cell, CellKind, NewCell,
+        CellKind, NewCell,
         notebook::{prelim, set_metadata, source_of, text_of},
     },
-    Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, apply_splices, splice,
+    Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, Selection, Splice, apply_splices, splice,
 };
 
 impl Document {
@@ -19,13 +19,12 @@ impl Document {
         &mut self,
         author: &Arc<str>,
         edits: &[Edit],
-        if_revision: Option<&str>,
     ) -> Result<Applied, EditError> {
         self.journal.is_written_by(Some(author));
         let author = Author::Local(Arc::clone(author));
         self.check(edits)?;
-        if let Some(given) = if_revision {
-            self.check_revision(given, edits, &author)?;
+        if !self.is_notebook() {
+            Self::check_positions(edits.iter(), &self.text())?;
         }
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
@@ -47,7 +46,7 @@ impl Document {
             return None;
         }
         self.state.insert(&mut txn, "dirty", true);
-        Some(self.finish(txn, &Author::Others))
+        Some(self.finish(txn, &Author::Unknown))
     }
 
     /// Where an edit is done, and whether it takes something away from there: what is put before a place comes first.
@@ -57,10 +56,16 @@ impl Document {
             Edit::InsertCells { at, .. } => (*at, false),
             Edit::InsertBefore { cell, .. } => (of(cell), false),
             Edit::AppendCells { .. } => (self.cell_count(), false),
-            Edit::SetSource { cell, .. } | Edit::SetKind { cell, .. } => (of(cell), true),
+            Edit::SetSource { cell, .. }
+            | Edit::SetKind { cell, .. }
+            | Edit::DeleteBlank { cell }
+            | Edit::Splice { cell: Some(cell), .. } => (of(cell), true),
             Edit::SpliceText { position, delete, .. } => (*position, *delete > 0),
             Edit::AppendText { .. } => (self.source.get_string(txn).chars().count(), false),
-            Edit::DeleteCells { .. } | Edit::SetNotebook { .. } | Edit::SetText { .. } => (0, true),
+            Edit::DeleteCells { .. }
+            | Edit::SetNotebook { .. }
+            | Edit::SetText { .. }
+            | Edit::Splice { cell: None, .. } => (0, true),
         }
     }
 
@@ -72,6 +77,12 @@ impl Document {
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::SetKind { cell, kind, source } => self.set_kind(txn, cell, *kind, source.as_deref()),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
+            Edit::DeleteBlank { cell } => {
+                let source = self.map(txn, cell).map(|map| text_of(&map, txn, "source"));
+                if source.is_some_and(|source| source.is_empty()) {
+                    self.delete(txn, std::slice::from_ref(cell));
+                }
+            }
             Edit::SetNotebook { metadata, cells } => {
                 self.set_metadata(txn, metadata);
                 self.set_cells(txn, cells);
@@ -82,6 +93,14 @@ impl Document {
                 let old = self.source.get_string(txn);
                 self.splice_text(txn, &old, &splice::between(&old, text));
             }
+            Edit::Splice { cell: None, splices } => {
+                let old = self.source.get_string(txn);
+                self.splice_text(txn, &old, splices);
+            }
+            Edit::Splice {
+                cell: Some(cell),
+                splices,
+            } => self.splice_source(txn, cell, splices),
         }
     }
 
@@ -100,12 +119,23 @@ impl Document {
         // One that they replace will not be there.
         let stays = |entry: &&CellEntry| cells.iter().all(|cell| *cell.id != *entry.id);
         let before = self.order.iter().skip(at).find(stays).map(|entry| entry.id.to_string());
+        self.insert_between(txn, at, (after, before), cells);
+    }
+
+    pub(super) fn insert_between(
+        &mut self,
+        txn: &mut TransactionMut<'_>,
+        at: usize,
+        (after, before): (Option<String>, Option<String>),
+        cells: &[NewCell],
+    ) {
         for (offset, cell) in cells.iter().enumerate() {
             self.cells
                 .insert(txn, u32::try_from(at + offset).unwrap_or(u32::MAX), prelim(cell));
         }
         if let Some(last) = cells.last() {
-            self.caret = Some((Some(last.id.clone()), splice::utf16_len(&last.source)));
+            let whole = 0..splice::utf16_len(&last.source);
+            self.selection = Some(Selection::of_edit(Some(&last.id), vec![whole]));
             self.journal.inserted(after, before, cells);
         }
     }
@@ -117,12 +147,19 @@ impl Document {
             map.insert(txn, "source", yrs::TextPrelim::new(source));
             return;
         };
-        let old = text.get_string(txn);
-        let splices = splice::between(&old, source);
-        if let Some(end) = splice::end_of(&splices) {
-            apply_splices(&text, txn, &splices);
-            self.caret = Some((Some(cell.to_owned()), end));
-            self.journal.changed(cell, &old, source);
+        let splices = splice::between(&text.get_string(txn), source);
+        self.splice_source(txn, cell, &splices);
+    }
+
+    fn splice_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, splices: &[Splice]) {
+        let Some(text) = self.map(txn, cell).and_then(|map| source_of(&map, txn)) else {
+            return;
+        };
+        if !splices.is_empty() {
+            let old = text.get_string(txn);
+            apply_splices(&text, txn, splices);
+            self.selection = Some(Selection::of_edit(Some(cell), splice::spans(splices)));
+            self.journal.changed(cell, &old, &text.get_string(txn));
         }
     }
 
@@ -156,32 +193,6 @@ impl Document {
             self.cells.remove(txn, u32::try_from(*position).unwrap_or(u32::MAX));
             self.journal.deleted(&id, &source);
         }
-    }
-
-    /// Keeps the cells at both ends that differ at most in their source, and replaces those between.
-    fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[NewCell]) {
-        let old: Vec<Cell> = (0..self.order.len())
-            .filter_map(|index| self.read_in(txn, index))
-            .collect();
-        let same = |(old, new): &(&Cell, &NewCell)| new.differs_only_in_source(old);
-        let kept_first = old.iter().zip(cells).take_while(same).count();
-        let kept_last = old[kept_first..]
-            .iter()
-            .rev()
-            .zip(cells[kept_first..].iter().rev())
-            .take_while(same)
-            .count();
-        let (old_end, new_end) = (old.len() - kept_last, cells.len() - kept_last);
-        for (old, new) in old[..kept_first]
-            .iter()
-            .zip(cells)
-            .chain(old[old_end..].iter().zip(&cells[new_end..]))
-        {
-            self.set_source(txn, &old.id, &new.source);
-        }
-        let removed: Vec<String> = old[kept_first..old_end].iter().map(|cell| cell.id.clone()).collect();
-        self.delete(txn, &removed);
-        self.insert(txn, kept_first, &cells[kept_first..new_end]);
     }
 
     pub(in crate::jupyter::room) fn set_metadata(&mut self, txn: &mut TransactionMut<'_>, metadata: &Value) {

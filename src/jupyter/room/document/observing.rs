@@ -1,7 +1,7 @@
 //! What a transaction changed, as it is seen at its end.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -18,10 +18,23 @@ const MAX_OWNERS: usize = 4096;
 
 pub(super) enum Observed {
     Structure(Vec<Step>),
-    Cell(Arc<str>),
-    /// The same by its place, and the part of it that changed.
-    CellAt(usize, ID),
+    /// A cell that has another id now, by its place.
+    Identified(usize, Arc<str>),
+    /// What a cell says, or of which kind it is.
+    Source(Arc<str>),
+    /// A part of the cell at a place, by which it is known from now on, and whether that changed what it says.
+    PartAt(usize, ID, Part, bool),
+    /// Outputs, counts and whatever else runs write.
+    Rest,
     Text,
+}
+
+/// What a shared part of a document is to its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Cell,
+    Source,
+    Other,
 }
 
 pub(super) enum Step {
@@ -44,8 +57,8 @@ pub(super) struct Observer(Arc<Mutex<Observations>>);
 #[derive(Default)]
 struct Observations {
     seen: Vec<Observed>,
-    /// The cells that parts belong to, which never changes. To find it out one has to go through all cells before.
-    owners: HashMap<ID, Arc<str>>,
+    /// The cells that parts belong to, which hardly ever changes. To find it out one has to go through all cells before.
+    owners: HashMap<ID, (Part, Arc<str>)>,
 }
 
 impl Observer {
@@ -67,12 +80,20 @@ impl Observer {
     }
 
     /// Remembers which cell a part belongs to.
-    pub(super) fn belongs_to(&self, part: ID, cell: &Arc<str>) {
+    pub(super) fn belongs_to(&self, id: ID, part: Part, cell: &Arc<str>) {
         let owners = &mut self.lock().owners;
         if owners.len() >= MAX_OWNERS {
             owners.clear();
         }
-        owners.insert(part, Arc::clone(cell));
+        owners.insert(id, (part, Arc::clone(cell)));
+    }
+
+    /// The cell whose source a part is, if that is remembered.
+    pub(super) fn owner(&self, id: &ID) -> Option<Arc<str>> {
+        match self.lock().owners.get(id) {
+            Some((Part::Source, cell)) => Some(Arc::clone(cell)),
+            _ => None,
+        }
     }
 
     fn note(&self, event: &Event, txn: &TransactionMut<'_>) {
@@ -83,14 +104,28 @@ impl Observer {
             _ => return,
         };
         let mut observations = self.lock();
+        if let (Event::Map(map), [PathSegment::Index(index)]) = (event, event.path().make_contiguous())
+            && map.keys(txn).contains_key("id")
+        {
+            // It belongs to another now, whatever was remembered.
+            observations.owners.clear();
+            let id = text_of(map.target(), txn, "id").into();
+            observations.seen.push(Observed::Identified(*index as usize, id));
+            return;
+        }
         let observed = match (event, target) {
             (Event::Array(array), BranchID::Root(_)) => Observed::Structure(steps(array.delta(txn), txn)),
-            (_, BranchID::Nested(part)) => match observations.owners.get(&part) {
-                Some(cell) => Observed::Cell(Arc::clone(cell)),
-                None => match event.path().front() {
-                    Some(PathSegment::Index(index)) => Observed::CellAt(*index as usize, part),
-                    _ => return,
-                },
+            (_, BranchID::Nested(id)) => match observations.owners.get(&id) {
+                Some((part, cell)) if changes_source(event, *part, txn) => Observed::Source(Arc::clone(cell)),
+                Some(_) => Observed::Rest,
+                None => {
+                    let path = event.path();
+                    let Some(PathSegment::Index(index)) = path.front() else {
+                        return;
+                    };
+                    let part = part_at(&path);
+                    Observed::PartAt(*index as usize, id, part, changes_source(event, part, txn))
+                }
             },
             _ => return,
         };
@@ -99,6 +134,27 @@ impl Observer {
 
     fn lock(&self) -> MutexGuard<'_, Observations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What stands at a path that begins at the cells.
+fn part_at(path: &VecDeque<PathSegment>) -> Part {
+    match (path.len(), path.back()) {
+        (1, _) => Part::Cell,
+        (2, Some(PathSegment::Key(key))) if &**key == "source" => Part::Source,
+        _ => Part::Other,
+    }
+}
+
+/// Whether what a cell says is changed by an event of one of its parts. Some clients replace the text as a whole.
+fn changes_source(event: &Event, part: Part, txn: &TransactionMut<'_>) -> bool {
+    match (part, event) {
+        (Part::Source, _) => true,
+        (Part::Cell, Event::Map(cell)) => {
+            let keys = cell.keys(txn);
+            ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key))
+        }
+        (Part::Cell | Part::Other, _) => false,
     }
 }
 

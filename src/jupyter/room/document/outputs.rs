@@ -6,8 +6,19 @@ use std::sync::Arc;
 use serde_json::Value;
 use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, TextRef, TransactionMut};
 
-use super::{Applied, Author, Document, OBSERVER, Transact};
-use crate::jupyter::room::notebook::{output_prelim, text_of};
+use super::{Applied, Author, Document, OBSERVER, Selection, Transact};
+use crate::jupyter::room::notebook::{execution_count, output_prelim, text_of};
+
+/// What JupyterLab calls a cell that runs or waits for its turn, and shows as `[*]`.
+const RUNNING: &str = "running";
+const IDLE: &str = "idle";
+
+/// A cell that is shown as queued, with the count that it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedCell {
+    pub id: String,
+    pub execution_count: Option<i64>,
+}
 
 /// One change of a cell by the run that it is in.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -69,7 +80,8 @@ impl Document {
             .filter(|map| text_of(map, &txn, "cell_type") == "code")?;
         if write.begin {
             clear(&map, &mut txn);
-            self.caret = Some((Some(cell.to_owned()), 0));
+            trust(&map, &mut txn);
+            self.selection = Some(Selection::of_run(cell));
         }
         let written = write
             .outputs
@@ -77,14 +89,63 @@ impl Document {
             .map(|change| change_outputs(&outputs_of(&map, &mut txn), &mut txn, change));
         // The count comes last of all, since JupyterLab takes any count as the end of a run.
         let state = match write.end {
-            Some(end) => Some((end.execution_count, "idle")),
-            None => write.begin.then_some((None, "running")),
+            Some(end) => Some((end.execution_count, IDLE)),
+            None => write.begin.then_some((None, RUNNING)),
         };
         if let Some((count, state)) = state {
             map.insert(&mut txn, "execution_count", count.map_or(Any::Null, Any::from));
             map.insert(&mut txn, "execution_state", state);
         }
         Some((self.finish(txn, &Author::Local(Arc::clone(author))), written))
+    }
+
+    /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
+    /// they run, since they may never do. Returns the cells that did not look so already, with their counts.
+    pub(in crate::jupyter::room) fn mark_queued(
+        &mut self,
+        author: &Arc<str>,
+        cells: &[String],
+    ) -> Option<(Applied, Vec<QueuedCell>)> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut marked = Vec::new();
+        for id in cells {
+            let Some(map) = self.map(&txn, id) else { continue };
+            let is_code = text_of(&map, &txn, "cell_type") == "code";
+            if !is_code || text_of(&map, &txn, "execution_state") == RUNNING {
+                continue;
+            }
+            marked.push(QueuedCell {
+                id: id.clone(),
+                execution_count: execution_count(&map, &txn).as_i64(),
+            });
+            map.insert(&mut txn, "execution_state", RUNNING);
+        }
+        if marked.is_empty() {
+            return None;
+        }
+        Some((self.finish(txn, &Author::Local(Arc::clone(author))), marked))
+    }
+
+    /// Shows cells that were queued and will not run as they were before, unless somebody ran them meanwhile.
+    pub(in crate::jupyter::room) fn unmark_queued(
+        &mut self,
+        author: &Arc<str>,
+        cells: &[QueuedCell],
+    ) -> Option<Applied> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut is_changed = false;
+        for cell in cells {
+            let Some(map) = self.map(&txn, &cell.id) else { continue };
+            let is_queued = text_of(&map, &txn, "execution_state") == RUNNING
+                && execution_count(&map, &txn).as_i64() == cell.execution_count;
+            if is_queued {
+                map.insert(&mut txn, "execution_state", IDLE);
+                is_changed = true;
+            }
+        }
+        is_changed.then(|| self.finish(txn, &Author::Local(Arc::clone(author))))
     }
 
     /// Removes the outputs of all cells; the ids of those that had any.
@@ -122,7 +183,16 @@ fn clear(cell: &MapRef, txn: &mut TransactionMut<'_>) {
     }
 }
 
-fn outputs_of(cell: &MapRef, txn: &mut TransactionMut<'_>) -> ArrayRef {
+/// Trusts a cell whose outputs are those of its run alone, as JupyterLab does when a person runs it.
+fn trust(cell: &MapRef, txn: &mut TransactionMut<'_>) {
+    if let Some(Out::YMap(metadata)) = cell.get(txn, "metadata")
+        && !matches!(metadata.get(txn, "trusted"), Some(Out::Any(Any::Bool(true))))
+    {
+        metadata.insert(txn, "trusted", true);
+    }
+}
+
+pub(super) fn outputs_of(cell: &MapRef, txn: &mut TransactionMut<'_>) -> ArrayRef {
     match cell.get(txn, "outputs") {
         Some(Out::YArray(outputs)) => outputs,
         // Some clients write a plain list, which nobody can add to.

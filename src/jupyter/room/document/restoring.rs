@@ -9,21 +9,32 @@ use yrs::TransactionMut;
 
 use super::{
     super::{Cell, CellKind, CellWrite, NewCell, OutputsChange, RunEnd},
-    Document, splice,
+    Document,
+    recognition::Placed,
+    splice,
 };
 
 /// What a document held at one moment.
 pub(in crate::jupyter::room) struct Held {
     text: String,
-    cells: Vec<Cell>,
+    pub(super) cells: Vec<Placed>,
+}
+
+impl Held {
+    /// The same for another document, in which somebody else may have made what has the same number.
+    pub(in crate::jupyter::room) fn of_another_document(mut self) -> Self {
+        for cell in &mut self.cells {
+            cell.made = None;
+        }
+        self
+    }
 }
 
 impl Document {
     pub(in crate::jupyter::room) fn held(&self) -> Held {
-        let cells = self.cells(0..self.cell_count());
         Held {
             text: self.text(),
-            cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+            cells: self.placed(),
         }
     }
 
@@ -37,10 +48,16 @@ impl Document {
             changes += 1;
         }
         let present = self.cells(0..self.cell_count());
-        let present: HashMap<String, Cell> = present.into_iter().map(|(_, cell)| (cell.id.clone(), cell)).collect();
+        // Of several with the same id the first counts.
+        let present: HashMap<String, Cell> = present
+            .into_iter()
+            .rev()
+            .map(|(_, cell)| (cell.id.clone(), cell))
+            .collect();
         let mut seen = HashSet::new();
         let mut before: Option<&str> = None;
-        for cell in held.cells.iter().filter(|cell| seen.insert(&*cell.id)) {
+        let cells = held.cells.iter().map(|placed| &placed.cell);
+        for cell in cells.filter(|cell| seen.insert(&*cell.id)) {
             let now = present.get(&cell.id);
             if !now.is_some_and(|now| is_same(now, cell)) {
                 changes += 1;
@@ -115,6 +132,7 @@ impl From<&Cell> for NewCell {
             outputs: cell.outputs.clone(),
             execution_count: cell.execution_count.as_i64(),
             attachments: cell.attachments.clone(),
+            trusted: true,
         }
     }
 }

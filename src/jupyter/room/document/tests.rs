@@ -39,7 +39,7 @@ impl Pair {
         let mut theirs = Document::new(RoomKind::Notebook);
         for (index, (id, source)) in cells.iter().enumerate() {
             theirs
-                .apply_local(&"server".into(), &[insert(index, id, source)], None)
+                .apply_local(&"server".into(), &[insert(index, id, source)])
                 .expect("valid");
         }
         let mut ours = Document::new(RoomKind::Notebook);
@@ -49,14 +49,21 @@ impl Pair {
     }
 
     fn edit(&mut self, edits: &[Edit], if_revision: Option<&str>) -> Result<Applied, EditError> {
-        let applied = self.ours.apply_local(&ana(), edits, if_revision)?;
+        if let Some(given) = if_revision {
+            let stale = self.ours.changed_since(given, edits, &Author::Local(ana()))?;
+            if !stale.is_empty() {
+                let cells: Vec<String> = stale.cells.into_iter().map(|(cell, _)| cell).collect();
+                return Err(EditError::Stale { what: cells.join(", ") });
+            }
+        }
+        let applied = self.ours.apply_local(&ana(), edits)?;
         self.theirs.apply_remote(&applied.update).expect("an update");
         Ok(applied)
     }
 
     /// Somebody else edits, and we hear of it.
     fn others_edit(&mut self, edit: Edit) {
-        let applied = self.theirs.apply_local(&"bob".into(), &[edit], None).expect("valid");
+        let applied = self.theirs.apply_local(&"bob".into(), &[edit]).expect("valid");
         self.ours.apply_remote(&applied.update).expect("an update");
     }
 
@@ -106,9 +113,9 @@ fn cells_are_inserted_changed_and_deleted_on_both_sides() {
 fn what_somebody_types_between_two_changes_of_a_cell_at_the_same_moment_stays_in_its_place() {
     let mut pair = Pair::with_cells(&[("c0", "x = 1\nmiddle = 'here'\ny = 2")]);
     let ours = [set("c0", "x = 10\nmiddle = 'here'\ny = 20")];
-    let ours = pair.ours.apply_local(&ana(), &ours, None).expect("valid");
+    let ours = pair.ours.apply_local(&ana(), &ours).expect("valid");
     let theirs = [set("c0", "x = 1\nmiddle = 'over there'\ny = 2")];
-    let theirs = pair.theirs.apply_local(&"bob".into(), &theirs, None).expect("valid");
+    let theirs = pair.theirs.apply_local(&"bob".into(), &theirs).expect("valid");
     pair.ours.apply_remote(&theirs.update).expect("an update");
     pair.theirs.apply_remote(&ours.update).expect("an update");
     pair.assert_both(&[("c0", "x = 10\nmiddle = 'over there'\ny = 20")]);
@@ -171,12 +178,7 @@ fn what_others_changed_since_is_refused_by_name() {
     pair.edit(&[set("a", "still fine")], Some(&read))
         .expect("another cell was changed");
     let stale = pair.edit(&[set("b", "mine")], Some(&read)).err();
-    assert_eq!(
-        stale,
-        Some(EditError::Stale {
-            what: "cells b".to_owned()
-        })
-    );
+    assert_eq!(stale, Some(EditError::Stale { what: "b".to_owned() }));
     pair.others_edit(insert(0, "new", ""));
     assert!(
         pair.edit(&[insert(1, "x", "")], Some(&read)).is_err(),
@@ -197,10 +199,14 @@ fn who_changed_a_cell_is_known_wherever_it_has_moved_since() {
         pair.others_edit(insert(0, others, "new"));
         let read = pair.ours.revision();
         pair.others_edit(set("b", others));
-        let unchanged = |cell: &str| pair.ours.check_unchanged(&ana(), &[cell.to_owned()], &read);
-        assert!(unchanged("b").is_err(), "{others}");
+        let is_changed = |cell: &str| {
+            let edits = [set(cell, "")];
+            let stale = pair.ours.changed_since(&read, &edits, &Author::Local(ana()));
+            !stale.expect("a revision").is_empty()
+        };
+        assert!(is_changed("b"), "{others}");
         for cell in ["a", "c", others] {
-            unchanged(cell).expect("nobody changed it");
+            assert!(!is_changed(cell), "{cell}");
         }
     }
 }
@@ -264,7 +270,7 @@ fn unsaved_edits_are_repeated_where_they_still_make_sense() {
 #[test]
 fn text_counts_code_points_and_refuses_what_is_outside() {
     let mut text = Document::new(RoomKind::Text);
-    let mut edit = |edit: Edit| text.apply_local(&ana(), &[edit], None).map(drop);
+    let mut edit = |edit: Edit| text.apply_local(&ana(), &[edit]).map(drop);
     edit(Edit::SetText {
         text: "a🎉漢".to_owned(),
     })
@@ -353,9 +359,11 @@ fn a_cell_of_another_kind_keeps_its_id_and_its_place() {
         .map(|(_, cell)| cell.cell_type)
         .collect();
     assert_eq!(kinds, ["markdown", "code", "raw"]);
-    let stale = pair.theirs.apply_local(&"bob".into(), &[set("a", "x")], Some(&before));
+    let stale = pair
+        .theirs
+        .changed_since(&before, &[set("a", "x")], &Author::Local("bob".into()));
     assert!(
-        matches!(stale, Err(EditError::Stale { .. })),
+        stale.is_ok_and(|stale| !stale.is_empty()),
         "it was changed by somebody else"
     );
 }
@@ -363,7 +371,7 @@ fn a_cell_of_another_kind_keeps_its_id_and_its_place() {
 #[test]
 fn positions_of_a_batch_mean_the_text_before_it() {
     let mut text = Document::new(RoomKind::Text);
-    let mut edit = |edits: &[Edit]| text.apply_local(&ana(), edits, None).map(drop).map(|()| text.text());
+    let mut edit = |edits: &[Edit]| text.apply_local(&ana(), edits).map(drop).map(|()| text.text());
     let append = |more: &str| Edit::AppendText { text: more.to_owned() };
     assert_eq!(
         edit(&[append("🎉one two"), append(" three")]).as_deref(),
@@ -419,4 +427,61 @@ fn a_run_leaves_a_cell_alone_that_is_no_code_any_more() {
         (None, None),
         "{cell}"
     );
+}
+
+#[test]
+fn a_cell_that_a_restarted_server_made_anew_is_recognised() {
+    let mut pair = Pair::with_cells(&[("a", "1")]);
+    let noted = pair.theirs.diff(&StateVector::default());
+    pair.edit(&[insert(0, "x", "2")], None).expect("valid");
+    let run = CellWrite {
+        begin: true,
+        end: Some(RunEnd {
+            execution_count: Some(7),
+        }),
+        ..CellWrite::default()
+    };
+    pair.ours.write_cell(&ana(), "x", &run).expect("a cell");
+    // The server had saved the cell and not noted it down.
+    let held = pair.ours.held();
+    let mut back = Document::new(RoomKind::Notebook);
+    back.apply_remote(&noted).expect("an update");
+    back.apply_local(&"server".into(), &[insert(0, "x", "2")])
+        .expect("valid");
+    pair.ours
+        .apply_remote(&back.diff(&StateVector::default()))
+        .expect("an update");
+    assert_eq!(pair.ours.cell_count(), 3);
+    assert!(pair.ours.recognise(&held, Return::Outdated).is_some());
+    assert_eq!(pair.ours.bring_back(&held), 0, "nothing is missing");
+    back.apply_remote(&pair.ours.diff(&back.state_vector()))
+        .expect("an update");
+    pair.theirs = back;
+    pair.assert_both(&[("x", "2"), ("a", "1")]);
+    assert_eq!(pair.theirs.execution_count_of("x"), Some(7));
+    assert!(pair.ours.recognise(&held, Return::Outdated).is_none());
+}
+
+#[test]
+fn a_cell_keeps_the_id_that_the_server_takes_from_it() {
+    let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2")]);
+    let rename = |pair: &mut Pair, at: usize, id: &str| {
+        let doc = pair.theirs.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let hook = pair.theirs.order[at].hook.as_ref().expect("a cell");
+        yrs::Map::insert(&hook.get(&txn).expect("a cell"), &mut txn, "id", id);
+        let applied = pair.theirs.finish(txn, &Author::Unknown);
+        pair.ours.apply_remote(&applied.update).expect("an update");
+    };
+    rename(&mut pair, 1, "new");
+    assert_eq!(pair.ours.position_of("new"), Some(1), "the order is in step");
+    let restored = pair.ours.restore_ids().expect("something to do");
+    pair.theirs.apply_remote(&restored.update).expect("an update");
+    pair.assert_both(&[("a", "1"), ("b", "2")]);
+    assert!(pair.ours.restore_ids().is_none());
+    // Of two with the same id one has to have another.
+    pair.others_edit(insert(2, "a", "3"));
+    rename(&mut pair, 2, "other");
+    assert!(pair.ours.restore_ids().is_none());
+    pair.assert_both(&[("a", "1"), ("b", "2"), ("other", "3")]);
 }

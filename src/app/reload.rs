@@ -1,0 +1,70 @@
+//! Reading the config again while the gateway runs, whole or not at all. Tokens and tenants can change so; everything
+//! else is built in at start.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{AppError, unsupported};
+use crate::{
+    auth::Authenticator,
+    config::{AuthConfig, Config, Env},
+};
+
+pub struct Reload {
+    file: PathBuf,
+    env: Env,
+    /// The file as it was read last.
+    loaded: Config,
+    /// The same with what the command line added.
+    running: Config,
+    authenticator: Arc<Authenticator>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    #[error(transparent)]
+    Config(#[from] AppError),
+    #[error("something else than [[tenants]] and [[auth.tokens]] has changed, which needs a restart")]
+    NeedsRestart,
+}
+
+impl Reload {
+    /// `loaded` is what the file said, `running` what the gateway was built with.
+    pub fn new(file: PathBuf, env: Env, loaded: Config, running: Config, authenticator: Arc<Authenticator>) -> Self {
+        Self {
+            file,
+            env,
+            loaded,
+            running,
+            authenticator,
+        }
+    }
+
+    /// Reads the file, and has what it says hold from now on.
+    pub fn read_again(&mut self) -> Result<(), ReloadError> {
+        let fresh = Config::load(Some(&self.file), &self.env).map_err(AppError::from)?;
+        unsupported(&fresh).map_err(AppError::from)?;
+        if !differs_in_access_only(&fresh, &self.loaded) {
+            return Err(ReloadError::NeedsRestart);
+        }
+        let mut running = self.running.clone();
+        running.tenants.clone_from(&fresh.tenants);
+        running.auth.tokens.clone_from(&fresh.auth.tokens);
+        self.authenticator.replace(&running).map_err(AppError::from)?;
+        (self.running, self.loaded) = (running, fresh);
+        Ok(())
+    }
+}
+
+fn differs_in_access_only(fresh: &Config, loaded: &Config) -> bool {
+    // A token that was made for want of any other is in no config.
+    let has_tokens = |config: &Config| !config.auth.tokens.is_empty();
+    let same_otherwise = Config {
+        tenants: loaded.tenants.clone(),
+        auth: AuthConfig {
+            tokens: loaded.auth.tokens.clone(),
+            ..fresh.auth.clone()
+        },
+        ..fresh.clone()
+    };
+    same_otherwise == *loaded && has_tokens(fresh) && has_tokens(loaded)
+}

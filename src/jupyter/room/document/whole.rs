@@ -1,0 +1,134 @@
+//! Setting a whole notebook: cells that are there by their id change in their place, under people's cursors.
+
+use std::collections::{HashMap, HashSet};
+
+use yrs::{Any, Array, Map, TransactionMut};
+
+use super::{
+    super::{
+        Cell, CellKind, NewCell,
+        json::from_json,
+        notebook::{notebook_metadata, output_prelim, set_metadata},
+    },
+    Document,
+    outputs::outputs_of,
+};
+
+impl Document {
+    /// Makes these the cells, touching only what differs.
+    pub(super) fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[NewCell]) {
+        let old: Vec<Cell> = (0..self.order.len())
+            .filter_map(|index| self.read_in(txn, index))
+            .collect();
+        let kept = kept(&old, cells);
+        let stays: HashSet<&str> = kept.iter().flatten().map(|at| old[*at].id.as_str()).collect();
+        let gone = old
+            .iter()
+            .map(|cell| &cell.id)
+            .filter(|id| !stays.contains(id.as_str()));
+        self.delete(txn, &gone.cloned().collect::<Vec<_>>());
+        let mut at = 0;
+        while at < cells.len() {
+            if let Some(place) = kept[at] {
+                self.set_cell(txn, &old[place], &cells[at]);
+                at += 1;
+                continue;
+            }
+            let end = (at..cells.len())
+                .find(|next| kept[*next].is_some())
+                .unwrap_or(cells.len());
+            let after = at.checked_sub(1).map(|before| cells[before].id.clone());
+            let before = cells.get(end).map(|next| next.id.clone());
+            self.insert_between(txn, at, (after, before), &cells[at..end]);
+            at = end;
+        }
+    }
+
+    /// Makes a cell another one of its kind, in its place.
+    fn set_cell(&mut self, txn: &mut TransactionMut<'_>, old: &Cell, new: &NewCell) {
+        self.set_source(txn, &old.id, &new.source);
+        let Some(map) = self.map(txn, &old.id) else { return };
+        if old.metadata != new.metadata {
+            let mut wanted = new.metadata.clone();
+            // Whether a cell is trusted is not for files to say.
+            if let Some(trusted) = notebook_metadata(&map, txn).get("trusted") {
+                wanted["trusted"] = trusted.clone();
+            }
+            set_metadata(&map, txn, &wanted);
+        }
+        if old.attachments != new.attachments {
+            match &new.attachments {
+                Some(attachments) => drop(map.insert(txn, "attachments", from_json(attachments))),
+                None => drop(map.remove(txn, "attachments")),
+            }
+        }
+        if new.kind != CellKind::Code {
+            return;
+        }
+        if old.outputs != new.outputs {
+            let outputs = outputs_of(&map, txn);
+            let length = outputs.len(txn);
+            outputs.remove_range(txn, 0, length);
+            for output in &new.outputs {
+                outputs.push_back(txn, output_prelim(output));
+            }
+        }
+        if old.execution_count.as_i64() != new.execution_count {
+            map.insert(txn, "execution_count", new.execution_count.map_or(Any::Null, Any::from));
+        }
+    }
+}
+
+/// For each new cell the place of the old one that becomes it: as many as can stay in their order.
+fn kept(old: &[Cell], new: &[NewCell]) -> Vec<Option<usize>> {
+    let places: HashMap<(&str, &str), usize> = old
+        .iter()
+        .enumerate()
+        .map(|(at, cell)| ((cell.id.as_str(), cell.cell_type.as_str()), at))
+        .collect();
+    let found: Vec<Option<usize>> = new
+        .iter()
+        .map(|cell| places.get(&(cell.id.as_str(), cell.kind.as_str())).copied())
+        .collect();
+    longest_rising(&found)
+}
+
+/// The longest rising part of a sequence, each in its place.
+fn longest_rising(sequence: &[Option<usize>]) -> Vec<Option<usize>> {
+    // Of the rising parts of each length, where the one ends that ends lowest, and what came before each member.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; sequence.len()];
+    for (index, value) in sequence.iter().enumerate().filter(|(_, value)| value.is_some()) {
+        let length = ends.partition_point(|end| sequence[*end] < *value);
+        before[index] = length.checked_sub(1).map(|shorter| ends[shorter]);
+        match ends.get_mut(length) {
+            Some(end) => *end = index,
+            None => ends.push(index),
+        }
+    }
+    let mut kept = vec![None; sequence.len()];
+    let mut next = ends.last().copied();
+    while let Some(index) = next {
+        kept[index] = sequence[index];
+        next = before[index];
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_can_stay_in_order_are_kept() {
+        let kept = |places: &[usize]| {
+            let sequence: Vec<Option<usize>> = places.iter().copied().map(Some).collect();
+            longest_rising(&sequence).into_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&[0, 1, 2]), [0, 1, 2]);
+        assert_eq!(kept(&[3, 0, 1, 2]), [0, 1, 2]);
+        assert_eq!(kept(&[1, 0]), [0]);
+        assert_eq!(longest_rising(&[None, Some(4), None]), [None, Some(4), None]);
+        assert!(kept(&[]).is_empty());
+    }
+}

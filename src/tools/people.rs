@@ -1,0 +1,64 @@
+//! Who is where in a document, as reads tell it, and what of a document a caller was shown.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Call, cells::ShownCell};
+use crate::jupyter::room::{Person, Room, Shown};
+
+/// A person in the document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PersonHere {
+    name: String,
+    /// The cell in which the cursor is; null if it is in none.
+    cell_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+}
+
+impl From<Person> for PersonHere {
+    fn from(person: Person) -> Self {
+        let (cell, line) = person.at.map_or((None, None), |at| (at.cell, Some(at.line)));
+        let (index, cell_id) = cell.map_or((None, None), |(index, id)| (Some(index), Some(id)));
+        Self {
+            name: person.name,
+            cell_id,
+            index,
+            line,
+        }
+    }
+}
+
+/// The people in a document.
+pub(super) fn people(room: &Room) -> Vec<PersonHere> {
+    room.people().into_iter().map(PersonHere::from).collect()
+}
+
+/// The same in a line of text; nothing if nobody is there.
+pub(super) fn people_line(people: &[PersonHere]) -> Option<String> {
+    let told = |person: &PersonHere| match person.index {
+        Some(index) => format!("{} (cell {index})", person.name),
+        None => person.name.clone(),
+    };
+    let told: Vec<String> = people.iter().map(told).collect();
+    (!told.is_empty()).then(|| format!("People here now: {}", told.join(", ")))
+}
+
+impl Call {
+    /// Notes which sources the answer shows.
+    pub(super) fn shows(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
+        let shown = cells.iter().map(|cell| Shown {
+            cell: cell.id(),
+            source: cell.whole_source(),
+        });
+        room.record_shown(&self.principal().id, revision, shown);
+    }
+
+    /// Notes that the answer shows all cells of a notebook.
+    pub(super) fn shows_all(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
+        self.shows(room, revision, cells);
+        room.record_order(&self.principal().id, revision, cells.iter().map(ShownCell::id));
+    }
+}

@@ -1,0 +1,80 @@
+//! How deeply JSON is nested, found out without recursion: parsers, `drop` and serialisers recurse, and a text of a few
+//! kilobytes can be nested deeply enough to overflow any stack.
+
+use serde_json::Value;
+
+/// The most levels of arrays and objects that are taken, from Jupyter and from callers alike. Plots and widgets have
+/// about ten. Answers and records wrap a few more around it, which stays below the 128 that JSON parsers accept.
+pub const MAX_NESTING: usize = 100;
+
+/// Whether a JSON text is nested no deeper than is taken. Looks at nothing but brackets and strings, so that what is
+/// not JSON at all is for its parser to refuse.
+pub fn is_shallow_json(json: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in json {
+        if in_string {
+            (in_string, is_escaped) = match byte {
+                _ if is_escaped => (true, false),
+                b'\\' => (true, true),
+                b'"' => (false, false),
+                _ => (true, false),
+            };
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            return false;
+        }
+    }
+    true
+}
+
+/// The same of a value that was parsed already.
+pub fn is_shallow_value(value: &Value) -> bool {
+    let mut waiting = vec![(value, 0)];
+    while let Some((value, depth)) = waiting.pop() {
+        if depth > MAX_NESTING {
+            return false;
+        }
+        match value {
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(members) => waiting.extend(members.values().map(|member| (member, depth + 1))),
+            _ => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(levels: usize) -> String {
+        format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn nesting_counts_and_brackets_in_strings_do_not() {
+        assert!(is_shallow_json(nested(MAX_NESTING).as_bytes()));
+        assert!(!is_shallow_json(nested(MAX_NESTING + 1).as_bytes()));
+        assert!(!is_shallow_json(r#"{"a":"#.repeat(1_000_000).as_bytes()));
+        let text = serde_json::to_string(&format!("\"{}\\", nested(1000))).expect("a text");
+        assert!(is_shallow_json(text.as_bytes()));
+        assert!(is_shallow_json("[1],".repeat(1000).as_bytes()), "beside each other");
+    }
+
+    #[test]
+    fn values_are_measured_as_their_texts() {
+        for levels in [1, MAX_NESTING, MAX_NESTING + 1, 120] {
+            let text = nested(levels);
+            let value: Value = serde_json::from_str(&text).expect("json");
+            assert_eq!(is_shallow_value(&value), is_shallow_json(text.as_bytes()), "{levels}");
+        }
+    }
+}
