@@ -82,7 +82,14 @@ async fn outputs_that_were_cleared_are_told_from_the_start() {
     let scene = Scene::new(&[code]).await;
     let run = json!({ "ranges": [{ "start": 0 }], "timeout": 60 });
     let asked = scene.call("execute_nb_cells", run).await.structured;
-    let answer = json!({ "execution_id": id(&asked), "since": asked["since"], "input": "b", "wait": 60 });
+    // The question and what was printed before it come through different channels, in any order.
+    let shown = eventually("what was printed before the question", async || {
+        let so_far = json!({ "execution_id": id(&asked) });
+        let shown = scene.agent.call("get_execution", so_far).await.structured;
+        (texts(&shown["cells"][0]).concat() == "old\n").then_some(shown)
+    })
+    .await;
+    let answer = json!({ "execution_id": id(&asked), "since": shown["since"], "input": "b", "wait": 60 });
     let rest = scene.agent.call("get_execution", answer).await.ok();
     assert_eq!(texts(&rest["cells"][0]).concat(), "new\n");
     assert!(
