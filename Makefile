@@ -18,7 +18,7 @@ run: ## Start the gateway with a JupyterLab of its own on ./notebooks
 	cargo run --release --locked -- serve --with-jupyter $(NOTEBOOKS)
 
 test: lint ## Run every check that CI runs, set-up included
-	cargo test --locked
+	cargo test --workspace --locked
 
 test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
 	for version in $(VERSIONS); do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
@@ -28,12 +28,12 @@ soak: ## Count what is lost or doubled while Jupyter and the gateway are killed 
 		cargo test --locked --test it soak:: -- --nocapture
 
 lint: ## Check formatting, lints and docs
-	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --quiet
+	cargo fmt --all --check
+	cargo clippy --workspace --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --quiet
 
 fmt: ## Format the code
-	cargo fmt
+	cargo fmt --all
 
 docs: ## Write the page with every tool, src/tools/README.md
 	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp

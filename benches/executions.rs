@@ -7,15 +7,11 @@ use std::{
 };
 
 use futures::future::join_all;
-use jupyter_mcp_gateway::{
-    config::{Secret, ServerConfig},
-    jupyter::{
-        JupyterServer,
-        kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink},
-        room::{CellWrite, CellWritten, OutputsChange, Room, RoomKind, RunEnd},
-    },
-    types::DocPath,
+use jupyter_client::{
+    DocPath, JupyterServer, Secret, ServerOptions,
+    kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink},
 };
+use live_document::{CellWrite, CellWritten, Host, OutputsChange, Room, RoomKind, RunEnd};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, sync::mpsc::Receiver};
 
@@ -274,7 +270,7 @@ impl Bench {
             .await
             .expect("a line");
         let room = Room::open(
-            Arc::clone(&self.server),
+            Arc::new(Host::new(Arc::clone(&self.server))),
             &path,
             RoomKind::Notebook,
             Duration::from_secs(60),
@@ -434,11 +430,7 @@ async fn until_stream(events: &mut Receiver<KernelEvent>) {
 }
 
 fn server() -> Arc<JupyterServer> {
-    let config = ServerConfig {
-        name: "lab".to_owned(),
-        url: lab().url().parse().expect("a URL"),
-        ..ServerConfig::default()
-    };
-    let server = JupyterServer::new(&config, &Secret::new(lab().token()), gateway::telemetry());
-    Arc::new(server.expect("a client"))
+    let url = lab().url().parse().expect("a URL");
+    let options = ServerOptions::new("lab", url, Secret::new(lab().token()));
+    Arc::new(JupyterServer::new(&options, Arc::new(())).expect("a client"))
 }

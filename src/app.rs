@@ -11,7 +11,11 @@ mod settings;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use executor::Engine;
+use jupyter_client::{RequestObserver, ServerOptions, Servers};
+use live_document::pool::Pool;
 use rmcp::ServerHandler;
+use store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -21,13 +25,9 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     auth::Authenticator,
-    config::{Config, ConfigError, Env, Secret, ServerConfig},
-    execution::Engine,
+    config::{Config, ConfigError, Env, ServerConfig},
     http::{ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
-    jupyter::Servers,
     mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
-    pool::Pool,
-    store::{Store, StoreError},
     telemetry::Metrics,
     tools::Services,
 };
@@ -95,7 +95,7 @@ impl App {
         let pool = Arc::new(Pool::new(settings::pool(config)));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
-        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
+        let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let services = Services {
             servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
@@ -150,7 +150,7 @@ impl App {
         let store = open_store(config).await?;
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
-        let servers = Arc::new(Servers::new(&with_tokens(config, env)?, &metrics)?);
+        let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
@@ -284,9 +284,13 @@ async fn prune(store: Store, keep: Duration, stop: CancellationToken) {
     store.prune_regularly(keep, stop).await;
 }
 
-fn with_tokens(config: &Config, env: &Env) -> Result<Vec<(ServerConfig, Secret)>, ConfigError> {
-    let resolve = |server: &ServerConfig| Ok((server.clone(), server.resolve_token(env)?));
+fn server_options(config: &Config, env: &Env) -> Result<Vec<ServerOptions>, ConfigError> {
+    let resolve = |server: &ServerConfig| server.options(env);
     config.servers.iter().map(resolve).collect()
+}
+
+fn observer(metrics: &Metrics) -> Arc<dyn RequestObserver> {
+    Arc::new(metrics.clone())
 }
 
 fn listen(address: SocketAddr) -> Result<std::net::TcpListener, AppError> {

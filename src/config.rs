@@ -10,7 +10,6 @@ mod net;
 mod node;
 mod parse;
 mod reader;
-mod secret;
 mod section;
 #[cfg(test)]
 mod tests;
@@ -19,11 +18,11 @@ mod validate;
 
 pub use access::{AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, ServerConfig, TenantConfig, TokenConfig};
 pub use error::{ConfigError, Problem, Why};
+pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
     Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
     TelemetryConfig,
 };
 pub use net::base_url;
-pub use secret::Secret;
 pub use validate::validate_exposure;

@@ -1,6 +1,8 @@
 //! The kinds of failure, shared by all layers. Below the edge nobody speaks of HTTP statuses or
 //! JSON-RPC codes: an error has a kind, and the edge maps kinds in one exhaustive match.
 
+mod libraries;
+
 use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

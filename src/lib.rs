@@ -3,9 +3,9 @@
 //! One MCP endpoint for any number of agents, in front of any number of Jupyter servers.
 //!
 //! ```text
-//! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools, resources ▶ jupyter ──REST──▶ Jupyter A, B, C
-//!                                 │                  ├▶ pool ▶ room ═══ws══▶
-//!                                 │                  └▶ execution ▶ kernel ═══ws══▶
+//! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools, resources ▶ jupyter_client ──REST──▶ Jupyter A, B, C
+//!                                 │                  ├▶ live_document ═══ws══▶
+//!                                 │                  └▶ executor ▶ kernels ═══ws══▶
 //!                                 └ events (resumable streams), store (SQLite)
 //! ```
 //!
@@ -17,19 +17,25 @@
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
-//! | 5 | [`execution`] | what runs: queues, kernels, outputs on their way into notebooks, records |
-//! | 6 | [`pool`] | open rooms by server and path: leases, idle closing, limits |
-//! | 7 | [`jupyter`], [`events`], [`auth`], [`srcbook`] | Jupyter's REST API and rooms; the event store; principals and their rules; notebooks as markdown |
-//! | 8 | [`store`] | what outlives the process: executions; the only place that knows sqlx |
-//! | 9 | [`telemetry`] | logs, traces, metrics |
-//! | 10 | [`config`] | settings, their defaults, and what is refused |
-//! | 11 | [`error`], [`types`] | kinds of failure; paths, permissions, toolsets, states of executions |
+//! | 5 | [`events`], [`auth`], [`srcbook`] | the event store; principals and their rules; notebooks as markdown |
+//! | 6 | [`telemetry`] | logs, traces, metrics |
+//! | 7 | [`config`] | settings, their defaults, and what is refused |
+//! | 8 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
 //!
-//! A test walks `src/` and checks this table.
+//! Below them are the libraries under `crates/`, which know nothing of MCP:
+//!
+//! | crate | what it owns |
+//! | --- | --- |
+//! | [`executor`] | what runs: queues, kernels, outputs on their way into notebooks, records |
+//! | [`live_document`] | documents shared with people: the model, edits, recovery, presence, the pool of open rooms; the only place that knows yrs |
+//! | [`jupyter_client`] | what Jupyter servers speak: REST, sockets, the kernel protocol |
+//! | [`store`] | what outlives the process; the only place that knows sqlx |
+//!
+//! A test walks the sources and checks the tables.
 //!
 //! ## Invariants
 //!
-//! - A [`types::DocPath`] has one spelling per file; access rules see nothing else.
+//! - A [`jupyter_client::DocPath`] has one spelling per file; access rules see nothing else.
 //! - Every request behind the edge has a caller; its selection narrows what its token allows.
 //! - A session, an event id and an open stream belong to the principal that made them; for anybody
 //!   else they do not exist.
@@ -44,15 +50,11 @@ pub mod cli;
 pub mod config;
 pub mod error;
 pub mod events;
-pub mod execution;
 pub mod http;
-pub mod jupyter;
 pub mod mcp;
-pub mod pool;
 pub mod prompts;
 pub mod resources;
 pub mod srcbook;
-pub mod store;
 pub mod telemetry;
 pub mod tools;
 pub mod types;

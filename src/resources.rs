@@ -21,13 +21,14 @@ pub use list::{Entry, Page, UriTemplate, uri_templates};
 pub use read::Contents;
 pub use watch::{ListWatch, Watch};
 
-use crate::{
-    auth::Principal,
-    execution::Engine,
-    jupyter::{JupyterServer, room::RoomKind},
+use executor::Engine;
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{
+    RoomKind,
     pool::{Lease, OpenRoom, Pool},
-    types::{DocPath, Permission},
 };
+
+use crate::{auth::Principal, types::Permission};
 
 /// What one principal sees: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]

@@ -7,4 +7,4 @@ mod trace;
 
 pub use logs::{TelemetryError, TelemetryGuard, init};
 pub use metrics::{Metrics, Operation, Outcome};
-pub use trace::{current_traceparent, set_remote_parent};
+pub use trace::set_remote_parent;

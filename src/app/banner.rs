@@ -2,8 +2,10 @@
 
 use std::{fmt, net::SocketAddr};
 
+use jupyter_client::Secret;
+
 use super::lab::Lab;
-use crate::config::{Config, Secret};
+use crate::config::Config;
 
 pub struct Banner {
     url: String,

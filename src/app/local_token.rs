@@ -3,11 +3,13 @@
 
 use std::{fs, io, path::PathBuf};
 
+use jupyter_client::Secret;
+
 use super::{
     lab,
     private_files::{private_dir, replace, write_new},
 };
-use crate::config::{Secret, token::new_token};
+use crate::config::token::new_token;
 
 /// What is shorter, or has something else in it than what `new_token` makes, was not written by a gateway.
 const SHORTEST: usize = 16;

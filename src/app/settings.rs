@@ -1,14 +1,16 @@
 //! From the operator's config to what each layer is built with.
 
+use executor::EngineSettings;
+use jupyter_client::Secret;
+use live_document::pool::PoolLimits;
+use store::{Store, StoreError, file_url};
+
 use super::{lab, private_files::private_dir};
 use crate::{
-    config::{Config, Secret, StoreConfig},
+    config::{Config, StoreConfig},
     events::EventLimits,
-    execution::EngineSettings,
     http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
     mcp::{EndpointConfig, SessionLimits},
-    pool::PoolLimits,
-    store::{Store, StoreError, file_url},
     tools::ImageLimits,
 };
 

@@ -7,7 +7,7 @@ mod tests;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use self::reach::Reach;
-use crate::types::DocPath;
+use jupyter_client::DocPath;
 
 /// A name that no sensible glob spells out: if a deny rule matches it, the rule covers everything there.
 const PROBE: &str = "\u{1}probe\u{1}";

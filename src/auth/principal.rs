@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use executor::Owner;
+use jupyter_client::DocPath;
 use url::Url;
 
 use super::{PathRules, Uncovered};
-use crate::types::{DocPath, Permission, PermissionSet, Toolset};
+use crate::types::{Permission, PermissionSet, Toolset};
 
 /// A group of tokens with its servers and upper bounds.
 #[derive(Debug)]
@@ -66,6 +68,16 @@ impl Principal {
             permissions,
             paths,
             only_reads: false,
+        }
+    }
+
+    /// The principal as the owner of what it runs.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            tenant: self.tenant.name.as_str().into(),
+            principal: Arc::clone(&self.id),
+            name: self.name.clone(),
+            max_open_rooms: self.tenant.max_open_rooms,
         }
     }
 

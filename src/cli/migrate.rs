@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use store::Store;
+
 use super::{CommandError, failed, load_config, require_supported};
-use crate::{config::environment, store::Store};
+use crate::config::environment;
 
 pub(super) fn run(file: Option<&Path>) -> Result<(), CommandError> {
     let config = load_config(file, &environment()?)?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use jupyter_client::Secret;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{CommandError, failed, load_config, require_supported};
@@ -20,8 +21,7 @@ use crate::{
         local_token,
     },
     config::{
-        Config, ConfigError, Env, Secret, ServerConfig, TenantConfig, TokenConfig, base_url, environment,
-        validate_exposure,
+        Config, ConfigError, Env, ServerConfig, TenantConfig, TokenConfig, base_url, environment, validate_exposure,
     },
     http::Drain,
     telemetry,

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jupyter_client::Secret;
 use url::Url;
 
 use super::model::COUNT;
 use super::net;
 use super::parse;
 use super::reader::{Reader, Section};
-use super::secret::Secret;
 use super::section::section;
 use super::token::{from_hex, sha256};
 use crate::types::Permission;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use jupyter_client::{Secret, ServerOptions};
+
 use super::access::ServerConfig;
 use super::env::{Origins, not_text, overlay};
 use super::error::{ConfigError, Problem, Why};
@@ -12,7 +14,6 @@ use super::model::Config;
 use super::node::{Node, table};
 use super::parse;
 use super::reader::read;
-use super::secret::Secret;
 use super::validate::{validate, validate_exposure};
 
 /// The environment, as a value so that tests have their own.
@@ -71,6 +72,18 @@ impl Config {
 }
 
 impl ServerConfig {
+    /// How the server is reached.
+    pub fn options(&self, env: &Env) -> Result<ServerOptions, ConfigError> {
+        Ok(ServerOptions {
+            name: self.name.clone(),
+            url: self.url.clone(),
+            public_url: self.public_url.clone(),
+            token: self.resolve_token(env)?,
+            connect_timeout: self.connect_timeout,
+            request_timeout: self.request_timeout,
+        })
+    }
+
     /// The token to send to this server; empty if it needs none.
     pub fn resolve_token(&self, env: &Env) -> Result<Secret, ConfigError> {
         let named = |(key, why)| Problem::new(format!("servers[{}].{key}", self.name), why);

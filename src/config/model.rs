@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use jupyter_client::Secret;
 use url::Url;
 
 use super::access::{AuthConfig, ServerConfig, TenantConfig};
 use super::net;
 use super::parse;
 use super::reader::{Range, Reader, Section};
-use super::secret::Secret;
 use super::section::section;
 
 pub(super) const COUNT: Range = (1, 1_000_000);

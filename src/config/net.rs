@@ -3,12 +3,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use jupyter_client::Secret;
 use url::Url;
 
 use super::error::Why;
 use super::node::Node;
 use super::parse::{Parsed, bad, secret, string, text};
-use super::secret::Secret;
 
 pub(super) fn address(node: &Node) -> Parsed<SocketAddr> {
     let value = text(node, "a string")?;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use globset::GlobBuilder;
+use jupyter_client::Secret;
 use toml::Value;
 
 use super::error::Why;
 use super::model::LogFormat;
 use super::node::Node;
-use super::secret::Secret;
 use crate::types::{Permission, Toolset};
 
 pub(super) type Parsed<T> = Result<T, Why>;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use jupyter_client::Servers;
+use store::Store;
+
 use super::{OriginPolicy, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, jupyter::Servers, mcp::Endpoint, store::Store, telemetry::Metrics};
+use crate::{auth::Authenticator, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {

@@ -16,15 +16,13 @@ use futures::{
     future::{BoxFuture, Shared, join_all},
 };
 use http::{HeaderMap, StatusCode};
+use jupyter_client::{JupyterServer, Servers};
 use serde_json::{Map, Value, json};
+use store::Store;
 use tokio::time::timeout;
 
 use super::{Edge, mcp_route::authenticate, server::Drain};
-use crate::{
-    jupyter::{JupyterServer, Servers},
-    store::Store,
-    types::Permission,
-};
+use crate::types::Permission;
 
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
 const FRESH_FOR: Duration = Duration::from_secs(2);

@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use dashmap::DashMap;
+use executor::Question;
 use rmcp::{
     RoleServer,
     model::{
@@ -25,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     events::Audience,
-    execution::Question,
     tools::{Client, ClientReply, Input, Resumption},
 };
 

@@ -7,18 +7,17 @@ use std::{
     time::SystemTime,
 };
 
+use executor::Snapshot;
+use jupyter_client::RecentMap;
 use rmcp::{
     ErrorData,
     model::{CallToolResult, CreateTaskResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus},
 };
 use serde_json::Value;
+use store::ExecutionStatus;
 
 use super::client::input_requests;
-use crate::{
-    execution::Snapshot,
-    tools::{Call, ToolError, find_execution},
-    types::{ExecutionStatus, RecentMap},
-};
+use crate::tools::{Call, ToolError, find_execution};
 
 /// Bytes of calls that are remembered of one principal for their results; of others the execution itself is shown.
 const MAX_CALL_BYTES: usize = 1024 * 1024;

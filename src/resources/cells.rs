@@ -1,13 +1,11 @@
 //! A notebook's cells in the words of the resources.
 
+use live_document::Cell;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Opened, sanitize::sanitized};
-use crate::{
-    jupyter::room::Cell,
-    srcbook::{Book, BookCell, BookCellKind, Nameable, extension, file_names, mime_type},
-};
+use crate::srcbook::{Book, BookCell, BookCellKind, Nameable, extension, file_names, mime_type};
 
 /// The cells of one moment, and the language they are in.
 pub(super) struct Cells {

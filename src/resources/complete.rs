@@ -5,15 +5,11 @@ use std::{
     time::Duration,
 };
 
+use jupyter_client::{Content, DocPath, Document, DocumentKind, JupyterServer};
 use tokio::time::timeout;
 
 use super::{View, cells::Cells};
-use crate::{
-    execution::Owner,
-    jupyter::{Content, Document, DocumentKind, JupyterServer},
-    srcbook::templates,
-    types::DocPath,
-};
+use crate::srcbook::templates;
 
 /// As many as the protocol allows in one answer.
 const MAX_VALUES: usize = 100;
@@ -63,7 +59,7 @@ impl View {
     }
 
     /// The open notebooks that agree with what is known.
-    fn rooms(&self, known: &Known) -> impl Iterator<Item = crate::pool::OpenRoom> {
+    fn rooms(&self, known: &Known) -> impl Iterator<Item = live_document::pool::OpenRoom> {
         let agrees = |key: &str, value: &str| known.get(key).is_none_or(|given| given.is_empty() || given == value);
         let path = known.get("path").map(|path| normalised(path)).unwrap_or_default();
         let mut rooms = self.notebooks();
@@ -101,7 +97,7 @@ impl View {
         let (Some(open), None) = (rooms.next(), rooms.next()) else {
             return BTreeSet::new();
         };
-        let owner = Owner::of(&self.principal);
+        let owner = self.principal.owner();
         let path = Some(&open.info.path);
         let listing = self.engine.list(&owner, Some(&open.server), path, None, MAX_VALUES);
         let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);

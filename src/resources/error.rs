@@ -1,10 +1,11 @@
 //! Why a resource cannot be had.
 
+use executor::ExecutionError;
+use live_document::RoomError;
+
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
-    execution::ExecutionError,
-    jupyter::room::RoomError,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

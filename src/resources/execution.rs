@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use executor::{Activities, CellSnapshot, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -12,10 +13,7 @@ use super::{
     read::{Read, members, named, pretty},
     sanitize::sanitized,
 };
-use crate::{
-    error::{ClientError, ErrorKind},
-    execution::{Activities, CellSnapshot, Owner, Snapshot},
-};
+use crate::error::{ClientError, ErrorKind};
 
 /// How long a list waits for the records of what was run before it does without.
 const RECORDS_PATIENCE: Duration = Duration::from_secs(1);
@@ -51,7 +49,7 @@ struct CellResult {
 impl View {
     /// An execution as it is now. One of another notebook, or of somebody else, is not there.
     pub(super) async fn read_execution(&self, opened: &Opened, id: &str) -> Result<Read, ResourceError> {
-        let owner = Owner::of(&self.principal);
+        let owner = self.principal.owner();
         let snapshot = match self.engine.live(&owner, id) {
             Some(execution) => self.engine.snapshot(&owner, &execution),
             None => match self.engine.ended(&owner, id).await {

@@ -2,13 +2,15 @@
 
 use std::time::SystemTime;
 
+use executor::Activities;
+use live_document::pool::OpenRoom;
 use serde::Serialize;
 
 use super::{
     address::{file_uri, notebook_uri},
     cells::pattern,
 };
-use crate::{execution::Activities, pool::OpenRoom, srcbook::template};
+use crate::srcbook::template;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,7 @@
 //! Reading: from an address to its content, out of the memory of an open room.
 
+use jupyter_client::NewDocument;
+use live_document::{Activity, Shown, pool::OpenRoom};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -10,14 +12,7 @@ use super::{
     metadata::NotebookMetadata,
     sanitize::sanitized_notebook,
 };
-use crate::{
-    jupyter::{
-        NewDocument,
-        room::{Activity, Shown},
-    },
-    pool::OpenRoom,
-    srcbook::{render, template},
-};
+use crate::srcbook::{render, template};
 
 /// The length at which a cell's first line is long enough to be its name.
 const MAX_NAME: usize = 60;

@@ -1,8 +1,9 @@
 //! Outputs made safe to pass on: nothing that runs where it is shown, no terminal codes, nothing endless.
 
+use jupyter_client::{truncate, without_ansi};
 use serde_json::{Map, Value};
 
-use crate::types::{MimeKind, is_active_markup, is_text, joined_text, truncate, without_ansi};
+use crate::types::{MimeKind, is_active_markup, is_text, joined_text};
 
 /// Characters of one output's text; what is not text is kept whole or left out.
 const MAX_TEXT: usize = 100_000;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures::future::select_all;
+use live_document::{RoomKind, pool::PoolEvent};
 use tokio::{
     sync::{broadcast, watch},
     time::{Instant, sleep_until},
@@ -18,7 +19,6 @@ use super::{
     address::{Address, Part},
     cells::Cells,
 };
-use crate::{jupyter::room::RoomKind, pool::PoolEvent};
 
 /// Between two notices of one resource; what changes meanwhile is one change.
 const PACE: Duration = Duration::from_millis(250);

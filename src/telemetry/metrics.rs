@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use jupyter_client::RequestObserver;
 use opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram, Meter, MeterProvider, UpDownCounter},
 };
 use opentelemetry_sdk::{Resource, metrics::SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
+
+use super::trace::current_traceparent;
 
 /// The bucket boundaries that the conventions advise for MCP operations, in seconds.
 const OPERATION_BUCKETS: [f64; 14] = [
@@ -155,14 +158,6 @@ impl Metrics {
         self.replays.add(1, &[KeyValue::new("hit", known)]);
     }
 
-    pub fn jupyter_request(&self, server: &str, outcome: &'static str, took: Duration) {
-        let attributes = [
-            KeyValue::new("server", server.to_owned()),
-            KeyValue::new("outcome", outcome),
-        ];
-        self.jupyter_duration.record(took.as_secs_f64(), &attributes);
-    }
-
     /// Everything measured so far, in Prometheus' text format.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
@@ -171,6 +166,20 @@ impl Metrics {
     /// Sends what is still buffered.
     pub(super) fn shutdown(&self) {
         let _ = self.provider.shutdown();
+    }
+}
+
+impl RequestObserver for Metrics {
+    fn traceparent(&self) -> Option<String> {
+        current_traceparent()
+    }
+
+    fn on_request(&self, server: &str, outcome: &'static str, took: Duration) {
+        let attributes = [
+            KeyValue::new("server", server.to_owned()),
+            KeyValue::new("outcome", outcome),
+        ];
+        self.jupyter_duration.record(took.as_secs_f64(), &attributes);
     }
 }
 

@@ -27,7 +27,7 @@ pub fn set_remote_parent(span: &Span, traceparent: &str, tracestate: Option<&str
 }
 
 /// The trace context of the current span, for the servers that are asked on its behalf.
-pub fn current_traceparent() -> Option<String> {
+pub(super) fn current_traceparent() -> Option<String> {
     let context = Span::current().context();
     let span = context.span().span_context().clone();
     let flags = span.trace_flags().to_u8();

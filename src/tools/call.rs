@@ -2,20 +2,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use executor::{Actor, Claim, Engine, Execution, Owner};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
+use live_document::{
+    Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
+    pool::{Account, Lease, OpenRoom, Pool, PoolError},
+};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
     auth::Principal,
-    config::Secret,
-    execution::{Actor, Claim, Engine, Execution, Owner},
-    jupyter::{
-        JupyterError, JupyterServer, Servers, UnknownServer,
-        room::{Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind},
-    },
-    pool::{Account, Lease, OpenRoom, Pool, PoolError},
     tools::{Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator},
-    types::{DocPath, Toolset},
+    types::Toolset,
 };
 
 /// How many open documents a refusal names.
@@ -191,12 +190,12 @@ impl Call {
 
     /// Whom an execution of this call belongs to.
     pub(super) fn owner(&self) -> Owner {
-        Owner::of(&self.principal)
+        self.principal.owner()
     }
 
     /// Who does what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
-        Actor::agent(&self.principal)
+        self.principal.owner().actor()
     }
 
     pub(super) fn claim(&self) -> Claim {

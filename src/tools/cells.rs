@@ -21,15 +21,11 @@ pub(super) use render::{Limit, ShownCell, ShownOutputs, show_all, show_outputs, 
 pub(super) use select::{Range, check_positions, positions};
 pub(super) use stat::Kernel;
 
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{EditOptions, RoomKind, pool::Lease};
+
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
-use crate::{
-    jupyter::{
-        JupyterServer,
-        room::{EditOptions, RoomKind},
-    },
-    pool::Lease,
-    types::{DocPath, Permission, Toolset},
-};
+use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     use Effect::{Change, ChangeAndExecute, Execute, Read};

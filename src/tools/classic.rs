@@ -10,12 +10,13 @@ mod restart;
 mod table;
 mod target;
 
+use jupyter_client::without_ansi;
 use serde_json::Value;
 
 pub use connections::Connections;
 
 use super::{Block, Effect, ToolDefinition, images::is_image};
-use crate::types::{Toolset, without_ansi};
+use crate::types::Toolset;
 
 /// Characters of a source or an output, more than elsewhere since these tools have no argument to ask for more.
 const MAX_SHOWN: usize = 20_000;

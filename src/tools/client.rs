@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use crate::execution::Question;
+use executor::Question;
 
 /// What became of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]

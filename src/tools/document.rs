@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use jupyter_client::{DocPath, JupyterError, JupyterServer, counted, truncate};
+use live_document::{
+    Edit, EditOptions, Edited, Room, RoomError, RoomKind,
+    pool::{Lease, PoolError},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +15,7 @@ use super::{
     Call, Effect, ToolDefinition, ToolError,
     people::{PersonHere, people},
 };
-use crate::{
-    jupyter::{
-        JupyterError, JupyterServer,
-        room::{Edit, EditOptions, Edited, Room, RoomError, RoomKind},
-    },
-    pool::{Lease, PoolError},
-    types::{DocPath, Toolset, counted, truncate},
-};
+use crate::types::Toolset;
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
 

@@ -1,15 +1,12 @@
 //! How a tool fails: a kind for the dashboards and a sentence for the model, which says what to do next.
 
+use executor::ExecutionError;
+use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError};
+use live_document::{EditError, RoomError, pool::PoolError};
+
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
-    execution::ExecutionError,
-    jupyter::{
-        JupyterError, UnknownServer, UrlError,
-        room::{EditError, RoomError},
-    },
-    pool::PoolError,
-    types::PathError,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

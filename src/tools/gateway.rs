@@ -1,11 +1,12 @@
 //! Tools about the gateway itself.
 
 use futures::future::join_all;
+use jupyter_client::JupyterServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
-use crate::{jupyter::JupyterServer, types::Toolset};
+use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![ToolDefinition::new(

@@ -5,14 +5,12 @@ mod restart;
 
 pub(super) use restart::{restart_kernel, start_kernel};
 
+use jupyter_client::Kernelspec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
-use crate::{
-    jupyter::Kernelspec,
-    types::{Permission, Toolset},
-};
+use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let kernel = Toolset::Kernel;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use jupyter_client::{DocPath, Document, DocumentKind, JupyterServer, Links, NewDocument};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Call, Effect, ToolDefinition, ToolError, files::Walk};
 use crate::{
-    jupyter::{Document, DocumentKind, JupyterServer, Links, NewDocument},
     srcbook::{BookCell, BookCellKind, Template, template, templates},
-    types::{DocPath, Toolset},
+    types::Toolset,
 };
 
 pub(super) fn tools() -> Vec<ToolDefinition> {

@@ -7,7 +7,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use crate::execution::Question;
+use executor::Question;
 
 /// One block of an answer's content.
 #[derive(Debug, Clone, PartialEq, Eq)]

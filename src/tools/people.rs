@@ -1,10 +1,10 @@
 //! Who is where in a document, as reads tell it, and what of a document a caller was shown.
 
+use live_document::{Person, Room, Shown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Call, cells::ShownCell};
-use crate::jupyter::room::{Person, Room, Shown};
 
 /// A person in the document.
 #[derive(Serialize, JsonSchema)]

@@ -2,15 +2,13 @@
 
 use std::time::SystemTime;
 
+use jupyter_client::DocPath;
+use live_document::{RoomKind, RoomStatus, pool::OpenRoom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
-use crate::{
-    jupyter::room::{RoomKind, RoomStatus},
-    pool::OpenRoom,
-    types::{DocPath, Toolset},
-};
+use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let session = Toolset::Session;

@@ -1,10 +1,11 @@
 //! Tools that turn URLs into paths and back.
 
+use jupyter_client::locate_notebook;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
-use crate::{jupyter::locate_notebook, types::Toolset};
+use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![

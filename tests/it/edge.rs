@@ -1,7 +1,7 @@
 //! The HTTP edge: who may knock, how loudly, and what everybody may ask.
 
-use jupyter_mcp_gateway::store::file_url;
 use serde_json::json;
+use store::file_url;
 
 use crate::support::{
     Agent, Era, Gateway, TOKEN, eventually,

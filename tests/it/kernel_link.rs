@@ -3,30 +3,22 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use jupyter_mcp_gateway::{
-    config::{Secret, ServerConfig},
-    error::{ClientError, ErrorKind},
-    jupyter::{
-        JupyterError, JupyterServer,
-        kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, KernelLink, Message},
-    },
-    types::DocPath,
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, Secret, ServerOptions,
+    kernel::{Channel, ExecuteRequest, KernelError, KernelEvent, KernelLink, Message},
 };
+use jupyter_mcp_gateway::error::{ClientError, ErrorKind};
 use tokio::{net::TcpListener, sync::mpsc::Receiver, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::support::{eventually, gateway::metrics, jupyter::install_tls, lab, own_lab::OwnLab, proxy::Proxy};
+use crate::support::{eventually, jupyter::install_tls, lab, own_lab::OwnLab, proxy::Proxy};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn server(url: &str, token: &str) -> Arc<JupyterServer> {
     install_tls();
-    let config = ServerConfig {
-        name: "lab".to_owned(),
-        url: url.parse().unwrap(),
-        ..ServerConfig::default()
-    };
-    Arc::new(JupyterServer::new(&config, &Secret::new(token), metrics()).unwrap())
+    let options = ServerOptions::new("lab", url.parse().unwrap(), Secret::new(token));
+    Arc::new(JupyterServer::new(&options, Arc::new(())).unwrap())
 }
 
 fn shared_server() -> Arc<JupyterServer> {

@@ -1,10 +1,9 @@
 //! `get_base_url` and `nb_path_from_url`, by every shape of URL a browser shows.
 
-use jupyter_mcp_gateway::{
-    config::{Config, Env, Secret},
-    jupyter::{JupyterServer, locate_notebook},
-    types::DocPath,
-};
+use std::sync::Arc;
+
+use jupyter_client::{DocPath, JupyterServer, locate_notebook};
+use jupyter_mcp_gateway::config::{Config, Env};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -126,12 +125,7 @@ fn a_server(base_path: &str) -> JupyterServer {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let toml = server("s", &format!("http://127.0.0.1:8888{base_path}"), "t");
     let config = Config::from_toml(&toml, "t", &Env::new()).unwrap();
-    JupyterServer::new(
-        &config.servers[0],
-        &Secret::default(),
-        crate::support::gateway::metrics(),
-    )
-    .unwrap()
+    JupyterServer::new(&config.servers[0].options(&Env::new()).unwrap(), Arc::new(())).unwrap()
 }
 
 #[test]

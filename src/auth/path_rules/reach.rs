@@ -1,9 +1,9 @@
 //! How far a glob reaches: whether it could match something below a directory, whatever is there.
 
 use globset::GlobMatcher;
+use jupyter_client::DocPath;
 
 use super::{glob, trimmed};
-use crate::types::DocPath;
 
 /// A glob as it was written, and as the steps by which it goes down.
 #[derive(Debug, Clone)]

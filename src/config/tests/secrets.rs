@@ -1,8 +1,10 @@
 //! Secrets reach their users and nobody else.
 
+use jupyter_client::Secret;
+
 use super::{env, load_with, parse};
 use crate::config::token::{new_token, sha256, sha256_hex, token_toml};
-use crate::config::{Config, Secret, ServerConfig};
+use crate::config::{Config, ServerConfig};
 
 const HIDDEN: &str = "hunter2-hunter2";
 

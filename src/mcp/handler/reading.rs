@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use executor::Question;
 use futures::future::BoxFuture;
 use rmcp::model::CallToolRequestParams;
 
 use super::{GatewayHandler, Target, caller_of, observe, request_id_of};
 use crate::{
-    execution::Question,
     mcp::{Answer, Caller, Direct, DirectCall},
     tools::{Client, ClientReply, ToolDefinition},
 };

@@ -2,10 +2,9 @@
 //! long as nobody else is there who may be about to type in it. Where cells are known by index and were shown with it
 //! (`classic`), it stays.
 
-use crate::{
-    jupyter::room::{Edit, Looked, Room},
-    tools::{Call, ToolError},
-};
+use live_document::{Edit, Looked, Room};
+
+use crate::tools::{Call, ToolError};
 
 /// Adds to what is inserted that the notebook's only cell goes, if that is empty and was never used.
 pub(in crate::tools) fn replacing_blank(call: &Call, room: &Room, mut edits: Vec<Edit>) -> Vec<Edit> {

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use jupyter_client::counted;
+use live_document::{Edit, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +12,9 @@ use super::{
     execute::{Change, Edited, RunCells, choose_unchanged, edit_cells, run_cells},
     select::{Range, positions},
 };
-use crate::{
-    jupyter::room::{Edit, Room},
-    tools::{
-        Call, ToolError,
-        execution::{RunOptions, RunResult, Taken, resumed},
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    execution::{RunOptions, RunResult, Taken, resumed},
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,6 +2,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use executor::Execution;
+use jupyter_client::{JupyterServer, counted};
+use live_document::{self, Edit, Room, pool::Lease};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +13,12 @@ use super::{
     select::{Range, check_positions, positions},
 };
 use crate::{
-    execution::Execution,
-    jupyter::{
-        JupyterServer,
-        room::{self, Edit, Room},
-    },
-    pool::Lease,
     tools::{
         Call, ToolError,
         execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, Taken, resumed},
         output::Ran,
     },
-    types::{Permission, counted},
+    types::Permission,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -206,8 +203,8 @@ pub(in crate::tools) struct Edited {
     acknowledged: bool,
 }
 
-impl From<room::Edited> for Edited {
-    fn from(edited: room::Edited) -> Self {
+impl From<live_document::Edited> for Edited {
+    fn from(edited: live_document::Edited) -> Self {
         Self {
             revision: edited.revision,
             acknowledged: edited.acknowledged,
@@ -216,7 +213,7 @@ impl From<room::Edited> for Edited {
 }
 
 impl Change {
-    pub(in crate::tools) fn new(room: &Room, cell_ids: Vec<String>, edited: room::Edited) -> Self {
+    pub(in crate::tools) fn new(room: &Room, cell_ids: Vec<String>, edited: live_document::Edited) -> Self {
         Self {
             positions: cell_ids.iter().map(|id| room.position_of(id)).collect(),
             cell_ids,

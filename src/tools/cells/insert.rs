@@ -1,5 +1,7 @@
 //! `insert_nb_cells`.
 
+use jupyter_client::counted;
+use live_document::{CellKind, Edit, NewCell, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +11,10 @@ use super::{
     execute::{Change, Edited, Run, change_and_run, edit_cells},
     wants_exec,
 };
-use crate::{
-    jupyter::room::{CellKind, Edit, NewCell, Room},
-    tools::{
-        Call, ToolError,
-        execution::{Disconnect, RunOptions},
-        output::Ran,
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    execution::{Disconnect, RunOptions},
+    output::Ran,
 };
 
 #[derive(Deserialize, JsonSchema)]

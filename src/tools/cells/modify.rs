@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use jupyter_client::counted;
+use live_document::{Edit, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +13,10 @@ use super::{
     select::Range,
     wants_exec,
 };
-use crate::{
-    jupyter::room::{Edit, Room},
-    tools::{
-        Call, ToolError,
-        execution::{Disconnect, RunOptions},
-        output::Ran,
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    execution::{Disconnect, RunOptions},
+    output::Ran,
 };
 
 #[derive(Deserialize, JsonSchema)]

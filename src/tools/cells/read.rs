@@ -1,5 +1,6 @@
 //! `read_nb_cells`.
 
+use live_document::Looked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +9,10 @@ use super::{
     render::{Limit, ShownCell, show_all},
     select::{Range, positions},
 };
-use crate::{
-    jupyter::room::Looked,
-    tools::{
-        Call, ToolError,
-        output::Illustrated,
-        people::{PersonHere, people},
-    },
+use crate::tools::{
+    Call, ToolError,
+    output::Illustrated,
+    people::{PersonHere, people},
 };
 
 const DEFAULT_MAX_CELL_DATA: usize = 2048;

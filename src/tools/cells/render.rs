@@ -5,6 +5,8 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+use jupyter_client::{counted, truncate};
+use live_document::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,13 +15,9 @@ use self::{
     output::{error_size, show_output, text_size},
     shares::shares,
 };
-use crate::{
-    jupyter::room::Cell,
-    tools::{
-        Block, ToolError,
-        images::{Illustrator, is_image},
-    },
-    types::{counted, truncate},
+use crate::tools::{
+    Block, ToolError,
+    images::{Illustrator, is_image},
 };
 
 /// Metadata up to this size goes along with its cell or output; more is counted as what they say is.

@@ -1,14 +1,11 @@
 //! Which cells a call means: ranges of positions, or ids.
 
+use jupyter_client::counted;
+use live_document::{CellOrder, EditError, Room};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{
-    auth::Principal,
-    jupyter::room::{CellOrder, EditError, Room},
-    tools::ToolError,
-    types::counted,
-};
+use crate::{auth::Principal, tools::ToolError};
 
 // A range of positions, or one cell by its id. Not a doc comment, which would be repeated in every schema.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

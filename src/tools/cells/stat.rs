@@ -1,17 +1,15 @@
 //! `get_nb_stat`: from the open room if there is one, else from the file; never opens or starts anything.
 
+use jupyter_client::{Content, DocPath, RunningKernel};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    jupyter::{Content, RunningKernel, room::RoomKind},
-    tools::{
-        Call, ToolError,
-        notebook::require_notebook_name,
-        people::{PersonHere, people},
-    },
-    types::DocPath,
+use crate::tools::{
+    Call, ToolError,
+    notebook::require_notebook_name,
+    people::{PersonHere, people},
 };
 
 #[derive(Deserialize, JsonSchema)]

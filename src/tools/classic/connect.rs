@@ -3,6 +3,9 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures::future::join_all;
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, NewDocument, Secret, UrlError, allowed_base, locate_server,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -13,8 +16,6 @@ use super::{
     target::{Notebook, current_path},
 };
 use crate::{
-    config::Secret,
-    jupyter::{JupyterError, JupyterServer, NewDocument, UrlError, allowed_base, locate_server},
     tools::{
         Call, ToolError,
         cells::Kernel,
@@ -22,7 +23,7 @@ use crate::{
         notebook::{empty_notebook, require_notebook_name},
         output::WithBlocks,
     },
-    types::{DocPath, Permission},
+    types::Permission,
 };
 
 const MAX_NAME: usize = 200;

@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{
-    jupyter::JupyterServer,
-    tools::{Call, ToolError},
-    types::{DocPath, RecentMap},
-};
+use jupyter_client::{DocPath, JupyterServer, RecentMap};
+
+use crate::tools::{Call, ToolError};
 
 const MAX_PRINCIPALS: usize = 4096;
 /// Nothing disconnects a notebook, so the names that were used longest ago are forgotten instead.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use live_document::{CellKind, Edit, EditOptions, NewCell, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
@@ -11,13 +12,10 @@ use super::{
     table::CellTable,
     target::{CellIndex, Notebook},
 };
-use crate::{
-    jupyter::room::{CellKind, Edit, EditOptions, NewCell, Room},
-    tools::{
-        Call, ToolError,
-        cells::{Edited, check_positions},
-        output::WithBlocks,
-    },
+use crate::tools::{
+    Call, ToolError,
+    cells::{Edited, check_positions},
+    output::WithBlocks,
 };
 
 /// Comparing two long texts that have nothing in common could take forever; a coarser diff does as well.
@@ -243,7 +241,7 @@ async fn apply(
     index: &CellIndex,
     edit: Edit,
     options: EditOptions<'_>,
-) -> Result<crate::jupyter::room::Edited, ToolError> {
+) -> Result<live_document::Edited, ToolError> {
     // The end of a notebook has no cell, and is where it is.
     let addressed: Vec<String> = index.id(room).into_iter().collect();
     check_positions(

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use executor::Execution;
+use live_document::{Edit, EditOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +14,6 @@ use super::{
     target::{CellIndex, Notebook},
 };
 use crate::{
-    execution::Execution,
-    jupyter::room::{Edit, EditOptions},
     tools::{
         Call, ToolError,
         cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, ran, run_cells},

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use live_document::{Cell, Looked, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +11,11 @@ use super::{
     table::{CellTable, page},
     target::{CellIndex, Notebook},
 };
-use crate::{
-    jupyter::room::{Cell, Looked, Shown},
-    tools::{
-        Call, ToolError,
-        cells::{Limit, ShownCell, show_all},
-        output::WithBlocks,
-        people::{PersonHere, people, people_line},
-    },
+use crate::tools::{
+    Call, ToolError,
+    cells::{Limit, ShownCell, show_all},
+    output::WithBlocks,
+    people::{PersonHere, people, people_line},
 };
 
 const LISTED_CELLS: usize = 50;

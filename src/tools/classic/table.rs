@@ -2,15 +2,13 @@
 
 use std::{fmt, ops::Range};
 
+use jupyter_client::truncate;
+use live_document::{Cell, CellOrder, Looked, Room};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{
-    jupyter::room::{Cell, CellOrder, Looked, Room},
-    tools::ToolError,
-    types::truncate,
-};
+use crate::tools::ToolError;
 
 /// Of a line; a whole data set may be in one.
 const MAX_LINE: usize = 200;

@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{CellOrder, Room, RoomKind, pool::Lease};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::connections::Connection;
-use crate::{
-    jupyter::{
-        JupyterServer,
-        room::{CellOrder, Room, RoomKind},
-    },
-    pool::Lease,
-    tools::{Call, ToolError, cells::Range},
-    types::DocPath,
-};
+use crate::tools::{Call, ToolError, cells::Range};
 
 /// A connected notebook, open.
 pub(super) struct Notebook {

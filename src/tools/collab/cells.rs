@@ -1,20 +1,18 @@
 //! `batch_update_notebook_cells` and `batch_insert_notebook_cells`.
 
+use jupyter_client::counted;
+use live_document::{CellKind, Edit, NewCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{run_options, select::Selection};
-use crate::{
-    jupyter::room::{CellKind, Edit, NewCell},
-    tools::{
-        Call, ToolError,
-        cells::{
-            self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
-            wants_exec,
-        },
-        output::Ran,
+use crate::tools::{
+    Call, ToolError,
+    cells::{
+        self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
+        wants_exec,
     },
-    types::counted,
+    output::Ran,
 };
 
 /// What every tool that changes cells answers.

@@ -1,17 +1,15 @@
 //! `batch_delete_notebook_cells`.
 
+use jupyter_client::counted;
+use live_document::Room;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{cells::Changed, run_options, select::Selection};
-use crate::{
-    jupyter::room::Room,
-    tools::{
-        Call, ToolError,
-        cells::{Exec, Notebook, delete_cells, execute_and_delete, ran, wants_exec},
-        output::Ran,
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    cells::{Exec, Notebook, delete_cells, execute_and_delete, ran, wants_exec},
+    output::Ran,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,12 +1,10 @@
 //! The batches of text edits.
 
+use live_document::{Edit, EditOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    jupyter::room::{Edit, EditOptions},
-    tools::{Call, ToolError, document::edit},
-};
+use crate::tools::{Call, ToolError, document::edit};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,17 +1,15 @@
 //! `execute_notebook_cell` and `batch_execute_notebook_cells`.
 
+use jupyter_client::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{run_options, select::Selection};
-use crate::{
-    tools::{
-        Call, ToolError,
-        cells::{Notebook, Range, Run, execute, ran},
-        execution::{Asked, CellResult},
-        output::Ran,
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    cells::{Notebook, Range, Run, execute, ran},
+    execution::{Asked, CellResult},
+    output::Ran,
 };
 
 #[derive(Deserialize, JsonSchema)]

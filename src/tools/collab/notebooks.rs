@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
+use jupyter_client::Document;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DEFAULT_MAX_RESULTS;
-use crate::{
-    jupyter::Document,
-    tools::{
-        Call, ToolError,
-        files::{Walk, is_open},
-        notebook::{NotebookEntry, is_notebook, notebook_entry},
-    },
+use crate::tools::{
+    Call, ToolError,
+    files::{Walk, is_open},
+    notebook::{NotebookEntry, is_notebook, notebook_entry},
 };
 
 #[derive(Deserialize, JsonSchema)]

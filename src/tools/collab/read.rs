@@ -1,5 +1,7 @@
 //! `get_notebook` and `get_document`.
 
+use jupyter_client::counted;
+use live_document::Looked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,16 +10,12 @@ use super::{
     DEFAULT_MAX_CONTENT_LENGTH,
     session::{CollaborationState, file_type},
 };
-use crate::{
-    jupyter::room::Looked,
-    tools::{
-        Call, ToolError,
-        cells::{Limit, ShownCell, notebook, show_all, text_length},
-        document::{self, DocumentContent},
-        output::Illustrated,
-        people::{PersonHere, people},
-    },
-    types::counted,
+use crate::tools::{
+    Call, ToolError,
+    cells::{Limit, ShownCell, notebook, show_all, text_length},
+    document::{self, DocumentContent},
+    output::Illustrated,
+    people::{PersonHere, people},
 };
 
 // Readings that tell of the collaboration remind of how to take part in it.

@@ -1,11 +1,10 @@
 //! Which cells a call means in this vocabulary: a range whose end is inclusive, or ids.
 
-use crate::{
-    jupyter::room::Room,
-    tools::{
-        ToolError,
-        cells::{Range, positions},
-    },
+use live_document::Room;
+
+use crate::tools::{
+    ToolError,
+    cells::{Range, positions},
 };
 
 /// Cells as a call names them.

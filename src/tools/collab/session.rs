@@ -1,18 +1,15 @@
 //! Collaboration sessions: what this vocabulary calls an open room.
 
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::pool::Lease;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    jupyter::JupyterServer,
-    pool::Lease,
-    tools::{
-        Call, ToolError,
-        cells::notebook,
-        document::text_room,
-        session::{Session, session},
-    },
-    types::DocPath,
+use crate::tools::{
+    Call, ToolError,
+    cells::notebook,
+    document::text_room,
+    session::{Session, session},
 };
 
 /// A room, and who is in it.

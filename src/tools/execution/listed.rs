@@ -2,14 +2,12 @@
 
 use std::fmt;
 
+use executor::Snapshot;
+use jupyter_client::{counted, truncate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::shown::timestamp;
-use crate::{
-    execution::Snapshot,
-    types::{counted, truncate},
-};
 
 /// Characters of the reason for an end.
 const MAX_REASON: usize = 100;

@@ -81,7 +81,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
     })
 }
 
-async fn start(call: &Call, arguments: Arguments) -> Result<Arc<crate::execution::Execution>, ToolError> {
+async fn start(call: &Call, arguments: Arguments) -> Result<Arc<executor::Execution>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = match &arguments.path {
         Some(path) => {

@@ -2,23 +2,22 @@
 
 use std::time::{Duration, SystemTime};
 
+use executor::{CellSnapshot, Question, Snapshot};
+use jupyter_client::{DocPath, counted, truncate};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use store::ExecutionStatus;
 
 use super::{
     Taken,
     since::{CHANGED, Cursor},
     wait::{Disconnect, patience, wait},
 };
-use crate::{
-    execution::{CellSnapshot, Question, Snapshot},
-    jupyter::room::RoomKind,
-    tools::{
-        Block, Call, OpenExecution, ToolError,
-        cells::{ShownOutputs, show_outputs},
-    },
-    types::{DocPath, ExecutionStatus, counted, truncate},
+use crate::tools::{
+    Block, Call, OpenExecution, ToolError,
+    cells::{ShownOutputs, show_outputs},
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;

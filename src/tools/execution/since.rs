@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::execution::CellSnapshot;
+use executor::CellSnapshot;
 
 /// Said where outputs that were told already are not there as they were.
 pub(super) const CHANGED: &str =
@@ -187,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::types::ExecutionStatus;
+    use store::ExecutionStatus;
 
     fn cell(outputs: &[Value]) -> CellSnapshot {
         CellSnapshot {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use executor::{Execution, Snapshot};
+use store::ExecutionStatus;
+
 use crate::{
-    execution::{Execution, Snapshot},
     tools::{Call, Input, ToolError},
-    types::{ExecutionStatus, Permission},
+    types::Permission,
 };
 
 /// An execution that a call tells of.

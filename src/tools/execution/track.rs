@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use executor::Snapshot as ExecutionSnapshot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use store::ExecutionStatus;
 
 use super::{
     Taken, answer_execution,
@@ -13,14 +15,10 @@ use super::{
     take::is_readable,
     wait::{Disconnect, patience, wait},
 };
-use crate::{
-    execution::Snapshot as ExecutionSnapshot,
-    tools::{
-        Block, Call, Input, ToolError,
-        advice::advise,
-        output::{Ran, WithBlocks},
-    },
-    types::ExecutionStatus,
+use crate::tools::{
+    Block, Call, Input, ToolError,
+    advice::advise,
+    output::{Ran, WithBlocks},
 };
 
 const DEFAULT_LIMIT: usize = 20;
@@ -118,7 +116,7 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
     let status: Option<ExecutionStatus> = match &arguments.status {
         Some(name) => Some(
             name.parse()
-                .map_err(|error: crate::types::ExecutionWordError| ToolError::argument("status", error.to_string()))?,
+                .map_err(|error: store::ExecutionWordError| ToolError::argument("status", error.to_string()))?,
         ),
         None => None,
     };

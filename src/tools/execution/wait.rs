@@ -2,16 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use executor::{Engine, Execution, Question};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use store::ExecutionStatus;
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use crate::{
-    execution::{Engine, Execution, Question},
-    tools::{Call, ToolError, client::Reply},
-    types::ExecutionStatus,
-};
+use crate::tools::{Call, ToolError, client::Reply};
 
 /// How often a client is told of new output.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);

@@ -2,17 +2,14 @@
 
 use std::collections::HashSet;
 
+use jupyter_client::{DocPath, JupyterServer, MAX_NESTING, NewDocument, is_shallow_json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    jupyter::{JupyterServer, NewDocument},
-    tools::{
-        Call, ToolError,
-        notebook::{empty_notebook, require_notebook_name},
-    },
-    types::{DocPath, MAX_NESTING, is_shallow_json},
+use crate::tools::{
+    Call, ToolError,
+    notebook::{empty_notebook, require_notebook_name},
 };
 
 use super::untrusted::{LeftOut, disarm};

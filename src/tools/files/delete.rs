@@ -2,15 +2,12 @@
 
 use std::collections::HashSet;
 
+use jupyter_client::{DocPath, DocumentKind, JupyterError, JupyterServer, NotebookSession, counted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Walk, manage::require_contents};
-use crate::{
-    jupyter::{DocumentKind, JupyterError, JupyterServer, NotebookSession},
-    tools::{Call, ToolError},
-    types::{DocPath, counted},
-};
+use crate::tools::{Call, ToolError};
 
 /// What is in a directory is counted up to here.
 const MAX_COUNTED: usize = 10_000;

@@ -1,6 +1,6 @@
 //! What a listing means by the type of a file.
 
-use crate::jupyter::{Document, DocumentKind};
+use jupyter_client::{Document, DocumentKind};
 
 /// Text by more than its media type, which few of these have.
 const TEXT_ENDINGS: &[&str] = &[

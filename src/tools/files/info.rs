@@ -1,17 +1,15 @@
 //! `get_document_info`: metadata in a first message; on request the content's length in a second
 //! and the content itself in a third. An open room has newer content than the file; none is opened.
 
+use jupyter_client::{Content, DocPath, Document, DocumentKind, JupyterServer, Links, NewDocument, truncate};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    jupyter::{Content, Document, DocumentKind, JupyterServer, Links, NewDocument, room::RoomKind},
-    tools::{
-        Block, Call, ToolError,
-        document::{BYTES, Beginning},
-        output::{WithBlocks, json_text},
-    },
-    types::{DocPath, truncate},
+use crate::tools::{
+    Block, Call, ToolError,
+    document::{BYTES, Beginning},
+    output::{WithBlocks, json_text},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;

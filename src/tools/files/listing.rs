@@ -1,16 +1,17 @@
 //! `list_documents`: one directory or, with a filter, the files of a whole tree; what the principal may not read left out.
 
+use jupyter_client::{DocPath, Document, DocumentKind, JupyterServer, Links};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Walk, file_type::has_type};
 use crate::{
-    jupyter::{Document, DocumentKind, JupyterServer, Links, room::RoomKind},
     tools::{
         Block, Call, ToolError,
         output::{WithBlocks, json_text},
     },
-    types::{DocPath, Toolset},
+    types::Toolset,
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,19 +1,13 @@
 //! Renaming, copying and overwriting documents.
 
+use jupyter_client::{DocPath, DocumentKind, JupyterError, JupyterServer, NewDocument};
+use live_document::{CellKind, Edit, EditOptions, NewCell, RoomError, RoomKind, pool::PoolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{create::parse_notebook, untrusted::LeftOut};
-use crate::{
-    jupyter::{
-        DocumentKind, JupyterError, JupyterServer, NewDocument,
-        room::{CellKind, Edit, EditOptions, NewCell, RoomError, RoomKind},
-    },
-    pool::PoolError,
-    tools::{Call, ToolError, cells::Edited},
-    types::DocPath,
-};
+use crate::tools::{Call, ToolError, cells::Edited};
 
 /// What is in a directory goes where it goes, so that all of it must be allowed, here and there. Jupyter is asked
 /// what it is only where the rules leave a doubt.

@@ -7,12 +7,9 @@ use std::{
 };
 
 use globset::{GlobBuilder, GlobMatcher};
+use jupyter_client::{DocPath, Document, DocumentKind, JupyterError, JupyterServer, counted};
 
-use crate::{
-    jupyter::{Document, DocumentKind, JupyterError, JupyterServer},
-    tools::{Call, ToolError},
-    types::{DocPath, counted},
-};
+use crate::tools::{Call, ToolError};
 
 /// A walk stops after so many directories, each of which is a request to Jupyter.
 const MAX_DIRECTORIES: usize = 2000;

@@ -2,15 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Kernelspec, NotebookSession, kernel::greet};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    jupyter::{JupyterError, JupyterServer, Kernelspec, NotebookSession, kernel::greet, room::RoomKind},
     tools::{Call, ToolError, notebook::require_notebook_name},
-    types::{DocPath, Permission},
+    types::Permission,
 };
 
 /// How long a new kernel may take before the call returns without its answer.

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
+use jupyter_client::{DocPath, JupyterServer, RunningKernel};
+use live_document::{Room, RoomKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::assign::give_kernel;
 use crate::{
-    jupyter::{
-        JupyterServer, RunningKernel,
-        room::{Room, RoomKind},
-    },
     tools::{
         Call, ToolError,
         cells::{Run, RunCells, ran, run_cells},
@@ -18,7 +16,7 @@ use crate::{
         notebook::require_notebook_name,
         output::Ran,
     },
-    types::{DocPath, Permission},
+    types::Permission,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,7 +82,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     }))
 }
 
-async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<crate::execution::Execution>>, ToolError> {
+async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<executor::Execution>>, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;

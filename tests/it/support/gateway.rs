@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use axum::Router;
+use jupyter_client::Secret;
 use jupyter_mcp_gateway::{
     app::App,
-    config::{Config, Env, Secret, StoreConfig},
+    config::{Config, Env, StoreConfig},
     http::{Drain, Timeouts},
     telemetry::Metrics,
 };

@@ -2,17 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use jupyter_mcp_gateway::{
-    config::{Secret, ServerConfig},
-    jupyter::{
-        JupyterServer,
-        kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink, Message},
-    },
+use jupyter_client::{
+    JupyterServer, Secret, ServerOptions,
+    kernel::{Channel, ExecuteRequest, KernelEvent, KernelLink, Message},
 };
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
-use super::{PATIENCE, gateway::metrics, jupyter::install_tls, lab, within};
+use super::{PATIENCE, jupyter::install_tls, lab, within};
 
 pub struct Tab {
     link: KernelLink,
@@ -31,12 +28,9 @@ struct Progress {
 impl Tab {
     pub async fn open(kernel: &str) -> Self {
         install_tls();
-        let config = ServerConfig {
-            name: "lab".to_owned(),
-            url: lab().url().parse().expect("a url"),
-            ..ServerConfig::default()
-        };
-        let server = JupyterServer::new(&config, &Secret::new(lab().token()), metrics()).expect("a server");
+        let url = lab().url().parse().expect("a url");
+        let options = ServerOptions::new("lab", url, Secret::new(lab().token()));
+        let server = JupyterServer::new(&options, Arc::new(())).expect("a server");
         let session = uuid::Uuid::new_v4().to_string();
         let (link, events) = KernelLink::connect(Arc::new(server), kernel, &session)
             .await

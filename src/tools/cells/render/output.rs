@@ -1,12 +1,10 @@
 //! One output within a limit of characters.
 
+use jupyter_client::{cut_middle, truncate, without_ansi};
 use serde_json::{Map, Value, json};
 
 use super::{drop_large, metadata_size, shares::shares};
-use crate::{
-    tools::images::is_image,
-    types::{cut_middle, truncate, without_ansi},
-};
+use crate::tools::images::is_image;
 
 /// Begins what stands in the place of an image that is not shown.
 pub(super) const IMAGE_LEFT_OUT: &str = "[image left out";

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use executor::Question;
 
 use super::*;
-use crate::{
-    execution::Question,
-    tools::{Client, ClientReply, ImageLimits},
-};
+use crate::tools::{Client, ClientReply, ImageLimits};
 
 struct Nobody;
 

@@ -1,0 +1,417 @@
+//! One configured Jupyter server and its pooled HTTP client: requests in, JSON or a telling error out.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError},
+    time::{Duration, Instant},
+};
+
+use dashmap::DashSet;
+use reqwest::{
+    Method, RequestBuilder, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Mutex, OnceCell, Semaphore};
+use url::{Host, Url};
+
+use super::{JupyterError, NotebookSession, kernels::MAX_STARTS, limits::MAX_ANSWER_BYTES, sessions::Starting};
+use crate::{DocPath, RequestObserver, Secret, ServerOptions, is_shallow_json};
+
+/// Jupyter's own messages are short; more than this of one is noise in a model's context.
+const MAX_MESSAGE_CHARS: usize = 300;
+/// Beside the message there may be a traceback.
+const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
+const MEGABYTE: usize = 1024 * 1024;
+
+pub struct JupyterServer {
+    name: String,
+    /// Ends with a slash.
+    url: Url,
+    /// How people reach it, if that is another way.
+    public_url: Option<Url>,
+    /// Whether it serves JupyterLab, once that was seen.
+    pub(super) has_lab: OnceCell<bool>,
+    http: reqwest::Client,
+    authorization: Option<HeaderValue>,
+    /// An agent gave its URL and token; no operator configured it.
+    is_by_url: bool,
+    request_timeout: Duration,
+    observer: Arc<dyn RequestObserver>,
+    /// Notebooks whose kernels are being started.
+    pub(super) starting: Starting,
+    /// How many more kernels may be started at the same time.
+    pub(super) starts: Semaphore,
+    /// The sessions as they were a moment ago.
+    pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
+    /// Paths at which documents are being made.
+    pub(super) creating: DashSet<DocPath>,
+    /// Kernels that the gateway itself started for notebooks.
+    pub(super) started: DashSet<String>,
+    /// When somebody else last started one.
+    kernels_changed: std::sync::Mutex<Option<Instant>>,
+}
+
+impl JupyterServer {
+    pub fn new(options: &ServerOptions, observer: Arc<dyn RequestObserver>) -> Result<Self, reqwest::Error> {
+        let authorization = authorization(&options.token);
+        let headers = HeaderMap::from_iter(authorization.clone().map(|value| (AUTHORIZATION, value)));
+        let mut http = reqwest::Client::builder();
+        if is_loopback(&options.url) {
+            // A proxy of the environment is for other machines.
+            http = http.no_proxy();
+        }
+        let http = http
+            .default_headers(headers)
+            // Without a cookie jar every request would be a new anonymous user to Jupyter.
+            .cookie_store(true)
+            // A redirect leads to the login page: better reported than followed.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(options.connect_timeout)
+            .timeout(options.request_timeout)
+            .tcp_nodelay(true)
+            .build()?;
+        Ok(Self {
+            name: options.name.clone(),
+            url: options.url.clone(),
+            public_url: options.public_url.clone(),
+            has_lab: OnceCell::new(),
+            http,
+            authorization,
+            is_by_url: false,
+            request_timeout: options.request_timeout,
+            observer,
+            starting: Starting::default(),
+            starts: Semaphore::new(MAX_STARTS),
+            recent_sessions: Mutex::new(None),
+            creating: DashSet::new(),
+            started: DashSet::new(),
+            kernels_changed: std::sync::Mutex::default(),
+        })
+    }
+
+    /// One that no operator configured, at the URL and with the token that an agent gave. Its name is like no configured
+    /// one's, nor like that of any other: rooms and queues are known by the names of their servers.
+    pub(super) fn by_url(
+        url: &Url,
+        token: &Secret,
+        observer: Arc<dyn RequestObserver>,
+    ) -> Result<Self, reqwest::Error> {
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let name = format!("{}#{}", url.as_str().trim_end_matches('/'), &unique[..8]);
+        let options = ServerOptions::new(name, url.clone(), token.clone());
+        let server = Self::new(&options, observer)?;
+        Ok(Self {
+            is_by_url: true,
+            ..server
+        })
+    }
+
+    /// Whether an agent gave its URL, so that it is nobody else's.
+    pub fn is_by_url(&self) -> bool {
+        self.is_by_url
+    }
+
+    /// Whether it is the server at a URL, reached with this token.
+    pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
+        self.url == *url && self.authorization == authorization(token)
+    }
+
+    /// Notes that a kernel was started.
+    pub fn on_kernel_started(&self, kernel_id: &str) {
+        if !self.started.contains(kernel_id) {
+            let mut changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
+            *changed = Some(Instant::now());
+        }
+    }
+
+    /// How long ago somebody started a kernel, as far as the server told.
+    pub fn kernels_changed(&self) -> Option<Duration> {
+        let changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.map(|at| at.elapsed())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The base URL as people write it, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        self.url.as_str().trim_end_matches('/')
+    }
+
+    /// The base URL by which people reach it, without a trailing slash.
+    pub fn public_base_url(&self) -> &str {
+        self.public_url
+            .as_ref()
+            .unwrap_or(&self.url)
+            .as_str()
+            .trim_end_matches('/')
+    }
+
+    /// The URLs below which it is found, each with a slash at its end.
+    pub(super) fn bases(&self) -> impl Iterator<Item = &Url> {
+        std::iter::once(&self.url).chain(&self.public_url)
+    }
+
+    pub(super) fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// What the server wants to see of the gateway's token, for sockets.
+    pub(super) fn authorization(&self) -> Option<&str> {
+        self.authorization.as_ref().and_then(|value| value.to_str().ok())
+    }
+
+    /// Host and port to connect to.
+    pub(super) fn authority(&self) -> (&str, u16) {
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        (host, self.url.port_or_known_default().unwrap_or(80))
+    }
+
+    /// A request for an API path that is already percent-encoded, e.g. `api/contents/a%20b.ipynb`.
+    pub(super) fn request(&self, method: Method, api_path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{api_path}", self.url))
+    }
+
+    /// Sends a request about `subject` (the path a message should name) and reads a JSON answer.
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        subject: &str,
+    ) -> Result<T, JupyterError> {
+        self.json_within(MAX_ANSWER_BYTES, request, subject).await
+    }
+
+    /// The same, with an answer of so many bytes at most.
+    pub(super) async fn json_within<T: DeserializeOwned>(
+        &self,
+        limit: usize,
+        request: RequestBuilder,
+        subject: &str,
+    ) -> Result<T, JupyterError> {
+        let response = self.send(request, subject).await?;
+        let (status, what) = (response.status(), described(&response));
+        let body = self.body(response, limit, subject).await?;
+        if !is_shallow_json(&body) {
+            return Err(JupyterError::TooDeep {
+                server: self.name.clone(),
+                path: subject.to_owned(),
+            });
+        }
+        serde_json::from_slice(&body).map_err(|_| self.not_jupyter(status, what))
+    }
+
+    /// The body of an answer. One that is too large is given up as soon as that is known.
+    pub(super) async fn body(
+        &self,
+        mut response: Response,
+        limit: usize,
+        subject: &str,
+    ) -> Result<Vec<u8>, JupyterError> {
+        let started = Instant::now();
+        let too_large = || JupyterError::TooLarge {
+            server: self.name.clone(),
+            path: subject.to_owned(),
+            limit: limit / MEGABYTE,
+        };
+        let declared = response.content_length().unwrap_or_default();
+        if usize::try_from(declared).map_or(true, |declared| declared > limit) {
+            return Err(too_large());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport_error(&error, started))?
+        {
+            if body.len() + chunk.len() > limit {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// Sends a request and makes every answer but success an error.
+    pub(super) async fn send(&self, request: RequestBuilder, subject: &str) -> Result<Response, JupyterError> {
+        let response = self.answer(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            _ => Err(self.refusal(response, subject).await),
+        }
+    }
+
+    /// Sends a request that Jupyter answers with nothing. Whatever else answers with something else.
+    pub(super) async fn send_for_nothing(&self, request: RequestBuilder, subject: &str) -> Result<(), JupyterError> {
+        let response = self.send(request, subject).await?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(()),
+            status => Err(self.not_jupyter(status, described(&response))),
+        }
+    }
+
+    /// Sends a request and returns whatever status comes back.
+    pub(super) async fn answer(&self, mut request: RequestBuilder) -> Result<Response, JupyterError> {
+        if let Some(traceparent) = self.observer.traceparent() {
+            request = request.header("traceparent", traceparent);
+        }
+        let started = Instant::now();
+        let answer = request.send().await;
+        let outcome = match &answer {
+            Ok(response) if response.status().is_server_error() => "server_error",
+            Ok(response) if response.status().is_success() => "success",
+            Ok(_) => "refused",
+            Err(error) if error.is_timeout() => "timeout",
+            Err(_) => "unreachable",
+        };
+        // As many names as agents give would be as many series.
+        let label = if self.is_by_url { "(by url)" } else { &self.name };
+        self.observer.on_request(label, outcome, started.elapsed());
+        answer.map_err(|error| self.transport_error(&error, started))
+    }
+
+    async fn refusal(&self, response: Response, subject: &str) -> JupyterError {
+        let status = response.status();
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+        let what = described(&response);
+        let server = self.name.clone();
+        if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
+            return self.refused_token(status);
+        }
+        let message = match is_json {
+            true => message_in(
+                &self
+                    .body(response, MAX_REFUSAL_BYTES, subject)
+                    .await
+                    .unwrap_or_default(),
+            ),
+            false => String::new(),
+        };
+        match status {
+            // The same status also says that the file system forbids it, which no token can change.
+            StatusCode::FORBIDDEN if !message.starts_with("Permission denied") => self.refused_token(status),
+            _ if !is_json => self.not_jupyter(status, what),
+            StatusCode::NOT_FOUND => JupyterError::NotFound {
+                server,
+                path: subject.to_owned(),
+            },
+            StatusCode::CONFLICT => JupyterError::Exists {
+                server,
+                path: subject.to_owned(),
+            },
+            _ => JupyterError::Refused {
+                server,
+                status: status.as_u16(),
+                message,
+            },
+        }
+    }
+
+    /// Who can do something about a token that is refused differs with who gave it.
+    pub(super) fn refused_token(&self, status: StatusCode) -> JupyterError {
+        let (server, status) = (self.name.clone(), status.as_u16());
+        match self.is_by_url {
+            true => JupyterError::Token { server, status },
+            false => JupyterError::Credentials { server, status },
+        }
+    }
+
+    fn not_jupyter(&self, status: StatusCode, what: &str) -> JupyterError {
+        JupyterError::NotJupyter {
+            server: self.name.clone(),
+            status: status.as_u16(),
+            what: what.to_owned(),
+        }
+    }
+
+    pub(super) fn transport_error(&self, error: &reqwest::Error, started: Instant) -> JupyterError {
+        if error.is_timeout() && !error.is_connect() {
+            return self.timed_out(started.elapsed());
+        }
+        self.unreachable(root_cause(error))
+    }
+
+    /// Some questions are given less time than others, so that it is said how long this one waited.
+    pub(super) fn timed_out(&self, after: Duration) -> JupyterError {
+        let rounded = after + Duration::from_millis(500);
+        JupyterError::Timeout {
+            server: self.name.clone(),
+            seconds: rounded.as_secs().max(1),
+        }
+    }
+
+    pub fn unreachable(&self, why: String) -> JupyterError {
+        JupyterError::Unreachable {
+            server: self.name.clone(),
+            url: self.base_url().to_owned(),
+            why,
+        }
+    }
+}
+
+impl fmt::Debug for JupyterServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JupyterServer")
+            .field("name", &self.name)
+            .field("url", &self.url.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn authorization(token: &Secret) -> Option<HeaderValue> {
+    if token.is_empty() {
+        return None;
+    }
+    let mut value = HeaderValue::try_from(format!("token {}", token.expose())).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// What came instead of JSON.
+fn described(response: &Response) -> &'static str {
+    let kind = response.headers().get(CONTENT_TYPE);
+    match kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+        true => "HTML",
+        false => "something else",
+    }
+}
+
+fn message_in(body: &[u8]) -> String {
+    let readable = Some(body).filter(|body| is_shallow_json(body));
+    let body: Value = readable
+        .and_then(|body| serde_json::from_slice(body).ok())
+        .unwrap_or_default();
+    let message = body
+        .get("message")
+        .or_else(|| body.get("error"))
+        .and_then(Value::as_str)
+        .unwrap_or("no reason given");
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
+/// The innermost cause is what a person can act on ("Connection refused"); the outer ones repeat the URL.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,59 @@
+//! The way into live-editing rooms, as far as it goes over REST.
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{JupyterError, JupyterServer, RoomKind};
+use crate::DocPath;
+
+/// What a client needs to enter a room.
+#[derive(Debug, Clone, Deserialize)]
+pub struct DocumentSession {
+    #[serde(rename = "fileId")]
+    pub file_id: String,
+    #[serde(rename = "sessionId")]
+    pub session_id: String,
+}
+
+impl JupyterServer {
+    /// Asks for a document's room. A file that does not exist gets one too; it fails when entered.
+    pub async fn document_session(&self, path: &DocPath, kind: RoomKind) -> Result<DocumentSession, JupyterError> {
+        let request = self
+            .request(
+                Method::PUT,
+                &format!("api/collaboration/session/{}", path.to_url_path()),
+            )
+            .json(&json!({ "format": kind.format(), "type": kind.file_type() }));
+        match self.json(request, path.as_str()).await {
+            // The address is unknown to a server without the extension, as a page or as JSON.
+            Err(
+                JupyterError::NotFound { server, .. }
+                | JupyterError::NotJupyter {
+                    server, status: 404, ..
+                },
+            ) => Err(JupyterError::NoCollaboration { server }),
+            answer => answer,
+        }
+    }
+
+    /// Where the file of a room is now; it keeps its id when it is renamed and loses it when it is deleted.
+    pub async fn path_of_file(&self, file_id: &str, subject: &str) -> Result<DocPath, JupyterError> {
+        let request = self.request(Method::GET, "api/fileid/path").query(&[("id", file_id)]);
+        let gone = || JupyterError::NotFound {
+            server: self.name().to_owned(),
+            path: subject.to_owned(),
+        };
+        match self.json::<FilePath>(request, subject).await {
+            Ok(found) => DocPath::parse(&found.path).map_err(|_| gone()),
+            // This part of Jupyter says so on a web page.
+            Err(JupyterError::NotJupyter { status: 404, .. }) => Err(gone()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FilePath {
+    path: String,
+}

@@ -1,0 +1,177 @@
+//! WebSockets to a Jupyter server: rooms and kernels are reached through them.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, LazyLock},
+    task::{Context, Poll},
+};
+
+use http::{StatusCode, Uri, header::AUTHORIZATION};
+use rustls_platform_verifier::ConfigVerifierExt;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::{
+    WebSocketStream, client_async_with_config,
+    tungstenite::{self, ClientRequestBuilder, error::ProtocolError, protocol::WebSocketConfig},
+};
+
+use super::{JupyterError, JupyterServer, limits::MAX_FRAME_BYTES};
+
+/// So much is read at once. Nearly all messages are far smaller, every read fills all of it with zeros first, and each
+/// socket keeps it.
+const READ_BYTES: usize = 16 * 1024;
+
+pub type Socket = WebSocketStream<Box<dyn Connection>>;
+
+pub trait Connection: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Connection for T {}
+
+impl JupyterServer {
+    /// Opens a WebSocket on an API path that is already percent-encoded; `subject` is what an error names.
+    pub async fn socket(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
+        let opened = self.open(api_path, subject, None).await?;
+        opened.ok_or_else(|| self.unreachable("it insists on a subprotocol".to_owned()))
+    }
+
+    /// The same with a subprotocol; `None` if the server does not speak it.
+    pub(crate) async fn socket_speaking(
+        &self,
+        subprotocol: &str,
+        api_path: &str,
+        subject: &str,
+    ) -> Result<Option<Socket>, JupyterError> {
+        self.open(api_path, subject, Some(subprotocol)).await
+    }
+
+    async fn open(
+        &self,
+        api_path: &str,
+        subject: &str,
+        subprotocol: Option<&str>,
+    ) -> Result<Option<Socket>, JupyterError> {
+        let connecting = timeout(self.request_timeout(), self.connect(api_path, subject, subprotocol));
+        connecting
+            .await
+            .unwrap_or_else(|_| Err(self.timed_out(self.request_timeout())))
+    }
+
+    async fn connect(
+        &self,
+        api_path: &str,
+        subject: &str,
+        subprotocol: Option<&str>,
+    ) -> Result<Option<Socket>, JupyterError> {
+        let unreachable = |error: &dyn std::error::Error| self.unreachable(error.to_string());
+        let (host, port) = self.authority();
+        let tcp = TcpStream::connect((host, port))
+            .await
+            .map_err(|error| unreachable(&error))?;
+        tcp.set_nodelay(true).map_err(|error| unreachable(&error))?;
+        let secure = self.url().scheme() == "https";
+        let connection: Box<dyn Connection> = match secure {
+            true => Box::new(tls(host, QuickAck(tcp)).await.map_err(|error| unreachable(&error))?),
+            false => Box::new(QuickAck(tcp)),
+        };
+        let scheme = if secure { "wss" } else { "ws" };
+        let url = format!(
+            "{scheme}{}{api_path}",
+            self.url().as_str().trim_start_matches(self.url().scheme())
+        );
+        let uri: Uri = url
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| unreachable(&error))?;
+        let mut request = ClientRequestBuilder::new(uri);
+        if let Some(authorization) = self.authorization() {
+            request = request.with_header(AUTHORIZATION.as_str(), authorization);
+        }
+        if let Some(subprotocol) = subprotocol {
+            request = request.with_sub_protocol(subprotocol);
+        }
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
+            .max_message_size(Some(MAX_FRAME_BYTES))
+            .max_frame_size(Some(MAX_FRAME_BYTES));
+        match client_async_with_config(request, connection, Some(config)).await {
+            Ok((socket, _)) => Ok(Some(socket)),
+            Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => Ok(None),
+            Err(tungstenite::Error::Http(answer)) => Err(self.refused_upgrade(answer.status(), subject)),
+            Err(error) => Err(unreachable(&error)),
+        }
+    }
+
+    fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
+        let server = self.name().to_owned();
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused_token(status),
+            StatusCode::NOT_FOUND => JupyterError::NotFound {
+                server,
+                path: subject.to_owned(),
+            },
+            _ => JupyterError::Refused {
+                server,
+                status: status.as_u16(),
+                message: "the connection was not upgraded".to_owned(),
+            },
+        }
+    }
+}
+
+async fn tls(host: &str, tcp: QuickAck) -> io::Result<tokio_rustls::client::TlsStream<QuickAck>> {
+    static CONFIG: LazyLock<Result<Arc<rustls::ClientConfig>, rustls::Error>> =
+        LazyLock::new(|| rustls::ClientConfig::with_platform_verifier().map(Arc::new));
+    let config = CONFIG.as_ref().map_err(io::Error::other)?;
+    let name = rustls::pki_types::ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    TlsConnector::from(Arc::clone(config)).connect(name, tcp).await
+}
+
+/// A stream that acknowledges at once what it receives. Jupyter's server leaves Nagle's algorithm on,
+/// so with delayed acknowledgements every second small message would wait for 40 ms.
+struct QuickAck(TcpStream);
+
+impl AsyncRead for QuickAck {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.0).poll_read(context, buffer);
+        // The kernel forgets the setting after a while, so it is renewed with each read.
+        #[cfg(target_os = "linux")]
+        if polled.is_ready() {
+            let _ = self.0.set_quickack(true);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for QuickAck {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,35 @@
+//! Why a room cannot be had.
+
+use jupyter_client::JupyterError;
+
+use crate::RoomError;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PoolError {
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    #[error(
+        "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
+    )]
+    Full { limit: usize, whose: &'static str },
+}
+
+impl PoolError {
+    /// Whether the same may succeed in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Room(error) => error.may_pass(),
+            Self::Full { .. } => true,
+        }
+    }
+
+    /// Whether the document breaks a limit.
+    pub fn is_excess(&self) -> bool {
+        matches!(self, Self::Room(error) if error.is_excess())
+    }
+
+    /// Whether there is no such document.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Room(RoomError::Jupyter(JupyterError::NotFound { .. })))
+    }
+}

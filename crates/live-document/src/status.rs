@@ -1,0 +1,69 @@
+//! The states of a room, and what may go wrong in one.
+
+use jupyter_client::JupyterError;
+
+use super::EditError;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoomStatus {
+    Connected,
+    Reconnecting,
+    /// The room is over, and why.
+    Disconnected(RoomError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RoomError {
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("{path:?} was closed in the gateway; try again to open it anew")]
+    Closed { path: String },
+    #[error(
+        "the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment"
+    )]
+    Reconnecting { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
+    )]
+    Lost { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` cannot write {path:?}, so nothing was changed; copy it with copy_document and edit the copy"
+    )]
+    WriteProtected { server: String, path: String },
+    #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
+    Refused { server: String, path: String, why: String },
+    #[error(
+        "{path:?} on Jupyter server `{server}` breaks a limit of the gateway, so that it was closed here: {why}; remove that in JupyterLab, or replace the whole content of the file"
+    )]
+    Excess { server: String, path: String, why: String },
+    #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
+    Busy { server: String, path: String },
+}
+
+impl RoomError {
+    /// Whether the document breaks a limit, so that opening it again is of no use until somebody has changed it.
+    pub fn is_excess(&self) -> bool {
+        matches!(
+            self,
+            Self::Excess { .. }
+                | Self::Jupyter(
+                    JupyterError::LargeDocument { .. } | JupyterError::TooDeep { .. } | JupyterError::TooLarge { .. }
+                )
+        )
+    }
+
+    /// Whether the same may succeed in a moment.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Jupyter(error) => error.may_pass(),
+            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Busy { .. } => true,
+            Self::Edit(_)
+            | Self::Lost { .. }
+            | Self::WriteProtected { .. }
+            | Self::Refused { .. }
+            | Self::Excess { .. } => false,
+        }
+    }
+}
