@@ -273,7 +273,8 @@ struct Parts {
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {
     unsupported(config)?;
-    Ok(Store::open(config.store.url.expose()).await?)
+    let limits = settings::store(config);
+    Ok(Store::open(config.store.url.expose(), limits).await?)
 }
 
 async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {

@@ -8,7 +8,7 @@ use crate::{
     http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
     mcp::{EndpointConfig, SessionLimits},
     pool::PoolLimits,
-    store::{Store, StoreError, file_url},
+    store::{Store, StoreError, StoreLimits, file_url},
     tools::ImageLimits,
 };
 
@@ -44,6 +44,13 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         }
     }
     Ok(())
+}
+
+pub(super) fn store(config: &Config) -> StoreLimits {
+    StoreLimits {
+        per_principal: config.store.max_bytes_per_principal,
+        total: config.store.max_bytes,
+    }
 }
 
 /// Without a config file nobody chose where the database goes. It is put into the user's own folder:
