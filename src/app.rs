@@ -12,7 +12,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use rmcp::ServerHandler;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
@@ -185,7 +185,8 @@ impl App {
         let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
-        background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
+        let replaced = authenticator.replacements();
+        background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
             Arc::clone(&authenticator),
@@ -277,8 +278,8 @@ async fn open_store(config: &Config) -> Result<Store, AppError> {
     Ok(Store::open(config.store.url.expose(), limits).await?)
 }
 
-async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {
-    endpoint.sweep(stop).await;
+async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Receiver<()>, stop: CancellationToken) {
+    endpoint.sweep(replaced, stop).await;
 }
 
 async fn prune(store: Store, keep: Duration, stop: CancellationToken) {

@@ -23,6 +23,7 @@ use super::{
     limits::MAX_ANSWER_BYTES,
     room::{Lobby, Lookout, ReadDocuments, Turns},
     sessions::Starting,
+    urls::allowed_base,
 };
 use crate::{
     config::{Secret, ServerConfig},
@@ -136,6 +137,11 @@ impl JupyterServer {
     /// Whether an agent gave its URL, so that it is nobody else's.
     pub fn is_by_url(&self) -> bool {
         self.is_by_url
+    }
+
+    /// Whether one of these base URLs allows connecting to it.
+    pub fn is_allowed_by(&self, connect_urls: &[Url]) -> bool {
+        allowed_base(self.url.as_str(), connect_urls).is_some()
     }
 
     /// Whether it is the server at a URL, reached with this token.
