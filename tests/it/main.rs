@@ -45,6 +45,7 @@ mod resources_access;
 mod resources_read;
 mod resources_watch;
 mod resumption;
+mod revocation;
 mod rooms_concurrency;
 mod rooms_editing;
 mod rooms_limits;
