@@ -47,6 +47,7 @@ mod resources_watch;
 mod resumption;
 mod rooms_concurrency;
 mod rooms_editing;
+mod rooms_half_written;
 mod rooms_limits;
 mod rooms_outside;
 mod rooms_presence;

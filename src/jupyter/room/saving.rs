@@ -47,13 +47,28 @@ pub(super) struct Saving {
     /// Whether the server has passed over a request.
     is_deaf: bool,
     failed: bool,
+    /// Nothing is asked for before this.
+    not_before: Option<Instant>,
 }
 
 impl Saving {
+    /// One that asks for nothing before a moment.
+    pub(super) fn not_before(moment: Option<Instant>) -> Self {
+        Self {
+            not_before: moment,
+            ..Self::default()
+        }
+    }
+
+    fn may_ask(&self) -> bool {
+        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
+        let is_early = self.not_before.is_some_and(|moment| Instant::now() < moment);
+        !is_early && (self.asked.is_none() || is_forgotten)
+    }
+
     /// The next request, unless one is under way: another would make the server give that one up.
     pub(super) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.wants_saving() {
+        if !self.may_ask() || !state.wants_saving() {
             return None;
         }
         // Requests overtake edits on the server, so only what it has already is covered.
@@ -70,8 +85,7 @@ impl Saving {
 
     /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
     pub(super) fn request_now(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.unsaved {
+        if !self.may_ask() || !state.unsaved {
             return None;
         }
         // One that does not cover what was edited last would only be in the way of the one that does.
@@ -278,6 +292,16 @@ mod tests {
         saving.ponged(&mut state, &saving.ping());
         assert!(saving.request(&state).is_some());
         assert!(saving.request(&state).is_none(), "one at a time");
+    }
+
+    #[test]
+    fn a_server_that_has_just_been_restarted_is_asked_for_nothing() {
+        let mut state = state();
+        edit(&mut state, "a", true);
+        let mut saving = Saving::not_before(Instant::now().checked_add(Duration::from_secs(60)));
+        assert!(saving.request(&state).is_none() && saving.request_now(&state).is_none());
+        let mut saving = Saving::not_before(Some(Instant::now()));
+        assert!(saving.request_now(&state).is_some());
     }
 
     #[test]
