@@ -132,7 +132,9 @@ impl Worker {
                 let process = message.process();
                 let (history, owner) = (&self.shared.history, &active.execution.owner);
                 let told = process.and_then(|id| history.on_taken_up(self.server.name(), &self.place, owner, id));
-                told.into_iter().for_each(|notice| active.execution.notify(notice));
+                if let Some(notice) = told {
+                    active.execution.notify(notice);
+                }
             }
             let is_interrupted = active.interrupted.is_some();
             let is_unwanted = is_interrupted && active.run.begun && !had_begun;

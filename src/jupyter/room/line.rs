@@ -343,7 +343,7 @@ impl Line {
             let mut frames = state.take_outbox();
             state.pause();
             // Otherwise the server will do it without being asked, and would write the file twice.
-            if state.is_kept_waiting() && saving.is_worth_asking() {
+            if state.is_kept_waiting() && saving.is_worth_asking(&state) {
                 frames.extend(saving.request(&state));
             }
             frames

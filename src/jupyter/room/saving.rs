@@ -93,10 +93,13 @@ impl Saving {
         Some(self.ask(covered))
     }
 
-    /// Whether the server may be asked again, considering what it costs it.
-    pub(super) fn is_worth_asking(&self) -> bool {
+    /// Whether the server may be asked again, considering what it costs it. When changes have come to an end since it was last
+    /// asked, one more save is the last, so that it need not wait.
+    pub(super) fn is_worth_asking(&self, state: &State) -> bool {
         let pause = self.took.saturating_mul(WORTH).min(MAX_PAUSE);
-        self.asked_at.is_none_or(|at| at.elapsed() >= pause)
+        let is_last = |asked: Duration| state.is_quiet() && asked > state.unchanged_for();
+        self.asked_at
+            .is_none_or(|at| at.elapsed() >= pause || is_last(at.elapsed()))
     }
 
     /// What a ping that is sent after a request carries.
@@ -122,7 +125,8 @@ impl Saving {
         self.took = self.asked_at.map_or(Duration::ZERO, |at| at.elapsed());
         match status {
             SaveStatus::Success => self.answered = Some(mark),
-            SaveStatus::Skipped => {}
+            // It has cost the server nothing.
+            SaveStatus::Skipped => self.asked_at = None,
             SaveStatus::Failed => {
                 tracing::warn!(path = %state.path, "Jupyter could not save an open document");
                 self.failed = true;
@@ -269,16 +273,40 @@ mod tests {
     fn a_server_that_takes_long_to_save_is_asked_more_rarely() {
         let (mut saving, mut state) = (Saving::default(), state());
         edit(&mut state, "a", true);
-        assert!(saving.is_worth_asking());
+        assert!(saving.is_worth_asking(&state));
         saving.request(&state);
         saving.asked_at = Instant::now().checked_sub(Duration::from_millis(200));
         saving.answered(&state, 1, SaveStatus::Success);
-        assert!(!saving.is_worth_asking());
+        assert!(!saving.is_worth_asking(&state));
         saving.asked_at = Instant::now().checked_sub(Duration::from_secs(5));
-        assert!(saving.is_worth_asking());
+        assert!(saving.is_worth_asking(&state));
         saving.took = Duration::from_secs(60);
         saving.asked_at = Instant::now().checked_sub(MAX_PAUSE);
-        assert!(saving.is_worth_asking(), "but not as rarely as that");
+        assert!(saving.is_worth_asking(&state), "but not as rarely as that");
+    }
+
+    #[test]
+    fn what_was_changed_last_is_saved_soon_however_long_saving_takes() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        saving.request(&state);
+        saving.took = Duration::from_secs(60);
+        saving.asked_at = Instant::now().checked_sub(Duration::from_secs(4));
+        let changed_before = |state: &State, seconds: u64| {
+            let at = SystemTime::now() - Duration::from_secs(seconds);
+            state.document.changed.send_replace(at);
+        };
+        changed_before(&state, 0);
+        assert!(!saving.is_worth_asking(&state), "more may come");
+        changed_before(&state, 2);
+        assert!(
+            saving.is_worth_asking(&state),
+            "nothing came since, and it was not asked since"
+        );
+        changed_before(&state, 6);
+        assert!(!saving.is_worth_asking(&state), "it was asked since");
+        saving.answered(&state, 1, SaveStatus::Skipped);
+        assert!(saving.is_worth_asking(&state), "it did nothing");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(super) struct Faults {
 #[derive(Debug)]
 pub(super) struct Death {
     pub(super) at: Instant,
+    /// When it was there again.
+    pub(super) back: Instant,
     pub(super) whose: Process,
     /// The sources of all cells, by notebook.
     pub(super) on_disk: Vec<HashSet<String>>,
@@ -87,7 +89,11 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
             Fault::Line => {
                 faults.lines_cut += 1;
                 site.proxy.cut();
+                continue;
             }
+        }
+        if let Some(death) = deaths.last_mut() {
+            death.back = Instant::now();
         }
     }
 }
@@ -102,6 +108,7 @@ impl Death {
         };
         Self {
             at: Instant::now(),
+            back: Instant::now(),
             whose,
             on_disk: (0..notebooks).map(on_disk).collect(),
         }

@@ -20,8 +20,8 @@ use super::{
 
 /// How long everybody may take to agree when nothing is disturbed any more.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What was acknowledged is in the file by then, even if Jupyter has to be started again and the machine is busy. What is
-/// lost later was not lost because both processes were killed.
+/// What was acknowledged is in the file when both processes have been there for so long, even on a busy machine. What is
+/// lost later was not lost because both were killed.
 const SAVED_WITHIN: Duration = Duration::from_secs(15);
 /// An answer has room for so many.
 const CELLS_PER_READ: usize = 50;
@@ -167,12 +167,18 @@ fn count<'a>(
 
 /// Whether both processes that had a cell were killed before it was in its file.
 fn is_lost_with_both(asked: &Asked, deaths: &[Death]) -> bool {
-    let is_saved = |death: &&Death| death.on_disk[asked.notebook].contains(&asked.mark);
-    let unsaved = asked.answered..asked.answered + SAVED_WITHIN;
-    let later = deaths.iter().filter(|death| unsaved.contains(&death.at));
-    let unsaved: Vec<Process> = later
-        .take_while(|death| !is_saved(death))
-        .map(|death| death.whose)
-        .collect();
-    unsaved.contains(&Process::Jupyter) && unsaved.contains(&Process::Gateway)
+    let (mut died, mut away) = (Vec::new(), Duration::ZERO);
+    for death in deaths.iter().filter(|death| death.at >= asked.answered) {
+        let is_saved = death.on_disk[asked.notebook].contains(&asked.mark);
+        let could_be_saved = death.at - asked.answered - away;
+        if is_saved || could_be_saved > SAVED_WITHIN {
+            return false;
+        }
+        died.push(death.whose);
+        away += death.back - death.at;
+        if died.contains(&Process::Jupyter) && died.contains(&Process::Gateway) {
+            return true;
+        }
+    }
+    false
 }
