@@ -170,7 +170,7 @@ fn is_lost_with_both(asked: &Asked, deaths: &[Death]) -> bool {
     let (mut died, mut away) = (Vec::new(), Duration::ZERO);
     for death in deaths.iter().filter(|death| death.at >= asked.answered) {
         let is_saved = death.on_disk[asked.notebook].contains(&asked.mark);
-        let could_be_saved = death.at - asked.answered - away;
+        let could_be_saved = (death.at - asked.answered).saturating_sub(away);
         if is_saved || could_be_saved > SAVED_WITHIN {
             return false;
         }
