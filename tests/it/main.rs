@@ -48,6 +48,7 @@ mod resumption;
 mod revocation;
 mod rooms_concurrency;
 mod rooms_editing;
+mod rooms_half_written;
 mod rooms_limits;
 mod rooms_outside;
 mod rooms_presence;

@@ -190,13 +190,13 @@ pub async fn run(plan: &Plan) -> Outcome {
         .map(|number| tokio::spawn(worker::work(Arc::clone(&site), plan.clone(), number, stop.clone())))
         .collect();
     let until = Instant::now() + Duration::from_secs(plan.seconds);
-    let faults = faults::strike(&site, Dice::new(plan.seed), until).await;
+    let (faults, deaths) = faults::strike(&site, plan.notebooks, Dice::new(plan.seed), until).await;
     stop.cancel();
     let mut asked = Vec::new();
     for worker in workers {
         asked.extend(worker.await.expect("no panic"));
     }
-    let outcome = outcome::judge(&site, plan, asked).await;
+    let outcome = outcome::judge(&site, plan, asked, &deaths).await;
     let after = site.weigh().await;
     println!(
         "{faults:?}; memory of the gateway: {} MB before, {} MB after, {} MB at most",

@@ -127,6 +127,12 @@ impl Worker {
             }
             if active.run.busy && !was_busy {
                 active.is_taken_up();
+                let process = message.process();
+                let (history, owner) = (&self.shared.history, &active.execution.owner);
+                let told = process.and_then(|id| history.on_taken_up(self.server.name(), &self.place, owner, id));
+                if let Some(notice) = told {
+                    active.execution.notify(notice);
+                }
             }
             let is_interrupted = active.interrupted.is_some();
             let is_unwanted = is_interrupted && active.run.begun && !had_begun;

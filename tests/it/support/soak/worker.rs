@@ -17,6 +17,7 @@ pub(super) struct Asked {
     pub(super) mark: String,
     pub(super) answer: Answer,
     pub(super) at: Duration,
+    pub(super) answered: Instant,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +57,7 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
             mark,
             answer,
             at,
+            answered: Instant::now(),
         });
         tokio::time::sleep(dice.millis(5..120)).await;
     }
