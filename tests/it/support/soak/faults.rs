@@ -1,6 +1,11 @@
 //! What goes wrong during a soak.
 
-use std::{collections::HashSet, time::Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use tokio::time::sleep;
 
 use super::{
     super::{notebook::sources_on_disk, own_lab::OwnLab},
@@ -22,7 +27,19 @@ impl Fault {
             _ => Self::Line,
         }
     }
+
+    /// The process that is killed.
+    fn process(&self) -> Option<Process> {
+        match self {
+            Self::Jupyter => Some(Process::Jupyter),
+            Self::Gateway => Some(Process::Gateway),
+            Self::Line => None,
+        }
+    }
 }
+
+/// How long a file may take to have what was acknowledged.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often what happened.
 #[derive(Debug, Default)]
@@ -34,19 +51,8 @@ pub(super) struct Faults {
     files_put_back: usize,
 }
 
-/// A process that was killed, and what the files had then.
-#[derive(Debug)]
-pub(super) struct Death {
-    pub(super) at: Instant,
-    /// When it was there again.
-    pub(super) back: Instant,
-    pub(super) whose: Process,
-    /// The sources of all cells, by notebook.
-    pub(super) on_disk: Vec<HashSet<String>>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Process {
+enum Process {
     Jupyter,
     Gateway,
 }
@@ -56,23 +62,29 @@ pub(super) enum Process {
     clippy::await_holding_invalid_type,
     reason = "whoever wants what is being restarted waits for it"
 )]
-pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until: Instant) -> (Faults, Vec<Death>) {
+pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until: Instant) -> Faults {
     let mut faults = Faults::default();
-    let mut deaths = Vec::new();
+    let mut last = None;
     // Everything happens in a short run too.
     let mut first = [Fault::Jupyter, Fault::Gateway, Fault::Line].into_iter();
     loop {
-        tokio::time::sleep(dice.millis(1500..6000)).await;
+        sleep(dice.millis(1500..6000)).await;
         if Instant::now() >= until {
-            return (faults, deaths);
+            return faults;
         }
         site.weigh().await;
-        match first.next().unwrap_or_else(|| Fault::random(&mut dice)) {
+        let fault = first.next().unwrap_or_else(|| Fault::random(&mut dice));
+        if let Some(process) = fault.process()
+            && last.replace(process).is_some_and(|last| last != process)
+        {
+            saved(site, notebooks).await;
+            sleep(dice.millis(0..1500)).await;
+        }
+        match fault {
             Fault::Jupyter => {
                 faults.jupyter_killed += 1;
                 let mut lab = site.lab.lock().await;
                 lab.kill();
-                deaths.push(Death::now(Process::Jupyter, &lab, notebooks));
                 faults.files_put_back += (0..notebooks).filter(|number| put_back(&lab, *number)).count();
                 lab.restart().await;
             }
@@ -81,37 +93,33 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
                 if let Some(mut gateway) = site.gateway.lock().await.take() {
                     gateway.kill().await.expect("it was running");
                 }
-                let lab = site.lab.lock().await;
-                deaths.push(Death::now(Process::Gateway, &lab, notebooks));
-                drop(lab);
                 site.start_gateway().await;
             }
             Fault::Line => {
                 faults.lines_cut += 1;
                 site.proxy.cut();
-                continue;
             }
-        }
-        if let Some(death) = deaths.last_mut() {
-            death.back = Instant::now();
         }
     }
 }
 
-impl Death {
-    fn now(whose: Process, lab: &OwnLab, notebooks: usize) -> Self {
-        let on_disk = |number: usize| {
-            // Of a file that is being written the one of before is still there under another name.
-            let file = sources_on_disk(&lab.file(&path(number)));
-            let sources = file.or_else(|| sources_on_disk(&lab.file(&before(number))));
-            sources.unwrap_or_default().into_iter().collect()
+/// Has agents pause until everything that was acknowledged is in its file, as far as it is not lost. What only one process has
+/// is gone with it, so that both must not be killed before that.
+async fn saved(site: &Site, notebooks: usize) {
+    let _pause = site.pause.write().await;
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let acknowledged = site.acknowledged.lock().await.clone();
+        let files = site.files(notebooks).await;
+        let is_saved = |number: usize| {
+            let on_disk = sources_on_disk(&files[number]).unwrap_or_default();
+            let on_disk: HashSet<String> = on_disk.into_iter().collect();
+            acknowledged[number].is_subset(&on_disk)
         };
-        Self {
-            at: Instant::now(),
-            back: Instant::now(),
-            whose,
-            on_disk: (0..notebooks).map(on_disk).collect(),
+        if (0..notebooks).all(is_saved) {
+            return;
         }
+        sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -12,17 +12,12 @@ use super::{
         Agent, Human,
         notebook::{CellView, sources_on_disk},
     },
-    Plan, Site,
-    faults::{Death, Process},
-    path,
+    Plan, Site, path,
     worker::{Answer, Asked},
 };
 
 /// How long everybody may take to agree when nothing is disturbed any more.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What was acknowledged is in the file when both processes have been there for so long, even on a busy machine. What is
-/// lost later was not lost because both were killed.
-const SAVED_WITHIN: Duration = Duration::from_secs(15);
 /// An answer has room for so many.
 const CELLS_PER_READ: usize = 50;
 
@@ -32,8 +27,6 @@ pub struct Outcome {
     pub acknowledged: usize,
     /// Acknowledged, and not there.
     pub lost: Vec<String>,
-    /// The same, but Jupyter and the gateway were both killed before it was in the file. Nobody else had it.
-    pub lost_with_both: Vec<String>,
     /// There more than once, acknowledged or not.
     pub doubled: Vec<String>,
     /// Acknowledged, and there under another id.
@@ -57,7 +50,7 @@ impl Outcome {
     }
 }
 
-pub(super) async fn judge(site: &Site, plan: &Plan, asked: Vec<Asked>, deaths: &[Death]) -> Outcome {
+pub(super) async fn judge(site: &Site, plan: &Plan, asked: Vec<Asked>) -> Outcome {
     let mut outcome = Outcome {
         asked: asked.len(),
         ..Outcome::default()
@@ -65,15 +58,14 @@ pub(super) async fn judge(site: &Site, plan: &Plan, asked: Vec<Asked>, deaths: &
     for number in 0..plan.notebooks {
         let cells = settled(site, number, &mut outcome).await;
         let asked = asked.iter().filter(|asked| asked.notebook == number);
-        count(&mut outcome, number, asked, &cells, deaths);
+        count(&mut outcome, number, asked, &cells);
     }
     let refused: HashSet<&str> = asked.iter().filter_map(refusal).collect();
     println!(
-        "{} asked, {} acknowledged, {} lost, {} lost with both, {} doubled, {} under another id; refused because: {refused:?}",
+        "{} asked, {} acknowledged, {} lost, {} doubled, {} under another id; refused because: {refused:?}",
         outcome.asked,
         outcome.acknowledged,
         outcome.lost.len(),
-        outcome.lost_with_both.len(),
         outcome.doubled.len(),
         outcome.changed_ids.len(),
     );
@@ -131,13 +123,7 @@ async fn known(agent: &Agent, path: &str, expected: usize) -> Vec<String> {
     known
 }
 
-fn count<'a>(
-    outcome: &mut Outcome,
-    number: usize,
-    asked: impl Iterator<Item = &'a Asked>,
-    cells: &[CellView],
-    deaths: &[Death],
-) {
+fn count<'a>(outcome: &mut Outcome, number: usize, asked: impl Iterator<Item = &'a Asked>, cells: &[CellView]) {
     let mut ids: HashMap<&str, Vec<&str>> = HashMap::new();
     for cell in cells {
         ids.entry(&cell.source).or_default().push(&cell.id);
@@ -154,31 +140,10 @@ fn count<'a>(
         if let Answer::Acknowledged(id) = &asked.answer {
             outcome.acknowledged += 1;
             if there.is_empty() {
-                match is_lost_with_both(asked, deaths) {
-                    true => outcome.lost_with_both.push(tell()),
-                    false => outcome.lost.push(tell()),
-                }
+                outcome.lost.push(tell());
             } else if !there.contains(&&**id) {
                 outcome.changed_ids.push(tell());
             }
         }
     }
-}
-
-/// Whether both processes that had a cell were killed before it was in its file.
-fn is_lost_with_both(asked: &Asked, deaths: &[Death]) -> bool {
-    let (mut died, mut away) = (Vec::new(), Duration::ZERO);
-    for death in deaths.iter().filter(|death| death.at >= asked.answered) {
-        let is_saved = death.on_disk[asked.notebook].contains(&asked.mark);
-        let could_be_saved = (death.at - asked.answered).saturating_sub(away);
-        if is_saved || could_be_saved > SAVED_WITHIN {
-            return false;
-        }
-        died.push(death.whose);
-        away += death.back - death.at;
-        if died.contains(&Process::Jupyter) && died.contains(&Process::Gateway) {
-            return true;
-        }
-    }
-    false
 }
