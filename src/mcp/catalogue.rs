@@ -32,7 +32,7 @@ pub(super) enum Refusal {
     #[error("Unknown tool: {0}")]
     Unknown(String),
     #[error(
-        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those selected ({selected}); connect with ?toolsets={toolset} to use it"
+        "tool `{tool}` is in toolset `{toolset}`, which is not selected (selected: {selected}); connect with ?toolsets={toolset} to use it"
     )]
     NotSelected {
         tool: String,
@@ -40,14 +40,14 @@ pub(super) enum Refusal {
         selected: String,
     },
     #[error(
-        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those that your tenant offers ({offered}); ask an operator for it"
+        "tool `{tool}` is in toolset `{toolset}`, which your tenant does not offer (offered: {offered}); ask an operator for it"
     )]
     NotOffered {
         tool: String,
         toolset: &'static str,
         offered: String,
     },
-    #[error("tool `{tool}` changes things and this connection is read-only; connect without readonly=true to use it")]
+    #[error("tool `{tool}` changes things, and this connection is read-only; connect without readonly=true to use it")]
     ReadOnly { tool: String },
 }
 

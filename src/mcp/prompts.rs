@@ -75,7 +75,7 @@ pub(super) async fn complete(
         _ => false,
     };
     if !is_known {
-        let message = format!("there is no argument `{name}` to complete");
+        let message = format!("`{name}` is not an argument that can be completed");
         return Err(ErrorData::invalid_params(message, None));
     }
     let known: Known = request

@@ -10,7 +10,7 @@ pub enum PoolError {
     #[error(transparent)]
     Room(#[from] RoomError),
     #[error(
-        "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
+        "all {limit} documents that may be open {whose} are in use; end one with end_nb_session, or try again later"
     )]
     Full { limit: usize, whose: &'static str },
 }

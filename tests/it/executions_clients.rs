@@ -64,7 +64,7 @@ async fn a_question_waits_for_whoever_answers_it() {
             (&json!("completed"), "Hello Ana\n")
         );
         let late = agent.call("get_execution", answer).await.error();
-        assert!(late.contains("asks nothing"), "{late}");
+        assert!(late.contains("asks for nothing"), "{late}");
     }
 }
 
@@ -492,7 +492,7 @@ async fn executions_are_nobody_elses() {
     );
     let refused = bo.call("run_code", run).await.error();
     assert!(
-        refused.contains("1 executions of your tenant") && refused.contains("1 of others"),
+        refused.contains("already running 1 execution, its limit") && refused.contains("1 of others"),
         "{refused}"
     );
     assert!(!refused.contains(id.as_str().unwrap()), "{refused}");

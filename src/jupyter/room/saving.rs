@@ -110,7 +110,7 @@ impl Saving {
             SaveStatus::Success => self.answered = Some(mark),
             SaveStatus::Skipped => {}
             SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
+                tracing::warn!(path = %state.path, "Jupyter cannot save an open document");
                 self.failed = true;
             }
         }
