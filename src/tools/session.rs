@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, ToolDefinition, ToolError};
+use super::{Call, Effect, ToolDefinition, ToolError, output::JsonObject};
 use crate::{
     jupyter::room::{RoomKind, RoomStatus},
     pool::OpenRoom,
@@ -64,6 +64,7 @@ struct PathArguments {
 #[derive(Serialize, JsonSchema)]
 struct Sessions {
     root_path: String,
+    #[schemars(with = "Vec<JsonObject>")]
     sessions: Vec<Session>,
     total_sessions: usize,
     active_sessions: usize,

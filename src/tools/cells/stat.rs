@@ -9,6 +9,7 @@ use crate::{
     tools::{
         Call, ToolError,
         notebook::require_notebook_name,
+        output::JsonObject,
         people::{PersonHere, people},
     },
     types::DocPath,
@@ -30,6 +31,7 @@ pub(super) struct Stat {
     kernel: Option<Kernel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
+    #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
 }
 
