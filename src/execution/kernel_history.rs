@@ -72,13 +72,13 @@ impl KernelHistory {
         };
         match earlier.ended {
             Some((at, reason)) => Some(format!(
-                "{} at {}, after your last run in {}: its variables are gone. Run the code that defines them again.",
+                "{} at {}, after your last run in {}: the variables of that run are gone. Run the code that defines them again.",
                 capitalized(&reason.told_to(owner)),
                 humantime::format_rfc3339_seconds(at),
                 place.describe(),
             )),
             None if earlier.kernel_id != kernel_id => Some(format!(
-                "{what}. Its variables are gone. Run the code that defines them again."
+                "{what}. The variables of that run are gone. Run the code that defines them again."
             )),
             None => None,
         }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(run("bo", "k2"), None, "of no concern to who ran nothing before");
         let told = run("ana", "k2").expect("a notice");
         assert!(
-            told.contains("has another kernel") && told.contains("variables"),
+            told.contains("has a different kernel") && told.contains("variables"),
             "{told}"
         );
         assert_eq!(run("ana", "k2"), None, "once");

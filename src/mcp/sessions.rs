@@ -48,7 +48,7 @@ pub struct SessionLimits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("all {limit} MCP sessions are open and busy; close one with DELETE, or try again later")]
+#[error("too many MCP sessions are busy (limit {limit}); close one with DELETE, or try again later")]
 pub(super) struct TooManySessions {
     limit: usize,
 }

@@ -10,7 +10,7 @@ pub enum PoolError {
     #[error(transparent)]
     Room(#[from] RoomError),
     #[error(
-        "all {limit} documents that may be open {whose} are in use; end one with end_nb_session, or try again later"
+        "too many documents are open and in use {whose} (limit {limit}); end one with end_nb_session, or try again later"
     )]
     Full { limit: usize, whose: &'static str },
 }

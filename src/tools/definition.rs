@@ -237,7 +237,7 @@ fn with_integers(value: Value) -> Value {
 /// What was expected, without the names of types that mean nothing to who calls a tool.
 fn in_plain_words(message: &str) -> String {
     if message.starts_with("missing field ") {
-        return "it is required".to_owned();
+        return "required but missing".to_owned();
     }
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();

@@ -239,7 +239,7 @@ async fn edit_and_lose(agent: &Agent, folder: &Folder, tool: &str, edit: Value, 
         read["notices"][0].as_str().map(str::to_owned)
     })
     .await;
-    assert!(told.contains(&path) && told.contains("from outside"), "{told}");
+    assert!(told.contains(&path) && told.contains("overwritten on disk"), "{told}");
     let again = agent.call(reading, json!({ "path": path })).await.ok();
     assert!(again["notices"].is_null(), "it is told once: {again}");
     told
