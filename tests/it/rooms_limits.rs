@@ -119,7 +119,7 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
         };
         let (held, error) = tokio::join!(editors, refused);
         assert!(
-            error.contains("3 documents") && error.contains(whose) && error.contains("end_nb_session"),
+            error.contains("limit 3") && error.contains(whose) && error.contains("end_nb_session"),
             "{error}"
         );
         for answer in held {
