@@ -64,7 +64,7 @@ async fn a_client_that_is_killed_loses_nothing() {
         let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", era).await;
         for tool in ["get_execution", "cancel_execution"] {
             let refused = ben.call(tool, json!({ "execution_id": id })).await.error();
-            assert!(refused.contains("there is no execution"), "{refused}");
+            assert!(refused.contains("you have no execution"), "{refused}");
         }
         let result = ended(&again, &id).await;
         assert_eq!(
@@ -74,7 +74,7 @@ async fn a_client_that_is_killed_loses_nothing() {
         );
         assert_eq!(scene.rests(0).await, COUNTED);
         let refused = ben.call("get_execution", json!({ "execution_id": id })).await.error();
-        assert!(refused.contains("there is no execution"), "{refused}");
+        assert!(refused.contains("you have no execution"), "{refused}");
     }
 }
 
@@ -88,7 +88,7 @@ async fn beyond_the_limit_it_is_said_what_runs() {
     .await;
     let running = scene.start(0).await;
     let refused = scene.agent.call("run_code", json!({ "code": "1" })).await.error();
-    for part in ["1 executions", &running, &scene.path, "cancel_execution"] {
+    for part in ["1 execution, its limit", &running, &scene.path, "cancel_execution"] {
         assert!(refused.contains(part), "{refused}");
     }
     let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", Era::Modern).await;

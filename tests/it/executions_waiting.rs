@@ -78,7 +78,7 @@ async fn a_question_that_nobody_answers_is_interrupted_in_time() {
             .call("get_execution", late)
             .await
             .error()
-            .contains("asks nothing")
+            .contains("asks for nothing")
     );
 }
 

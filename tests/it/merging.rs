@@ -4,7 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{beside::Beside, eventually, lab, proxy::Proxy};
+use crate::support::{
+    Agent, Era, Gateway, Human,
+    beside::Beside,
+    eventually,
+    gateway::{everything, lab_server},
+    lab,
+    notebook::notebook,
+    proxy::Proxy,
+};
 
 #[tokio::test]
 async fn a_person_types_on_while_an_agent_changes_what_it_read_before() {
@@ -90,7 +98,7 @@ async fn a_cell_is_not_deleted_under_a_persons_hands() {
     .await;
     let refused = scene.call("delete_nb_cells", delete("c0", false)).await.error();
     assert!(
-        refused.contains("Ida is there") && refused.contains("first"),
+        refused.contains("Ida is in cell c0") && refused.contains("first"),
         "{refused}"
     );
 
@@ -117,7 +125,7 @@ async fn who_was_shown_only_a_part_is_told_how_to_read_the_whole() {
     let read = scene.read().await;
     assert_eq!(read["cells"][0]["truncated"]["source"], true);
     let refused = scene.modify("c0", "start = 1\n").await.error();
-    for part in ["only a part", "read_nb_cells", "max_cell_data", "c0"] {
+    for part in ["only part of", "read_nb_cells", "max_cell_data", "c0"] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
     let revision =
@@ -127,7 +135,7 @@ async fn who_was_shown_only_a_part_is_told_how_to_read_the_whole() {
             .call("modify_nb_cells", revision)
             .await
             .error()
-            .contains("only a part")
+            .contains("only part of")
     );
     let whole = json!({ "ranges": [{ "cell_id": "c0" }], "max_cell_data": 4000 });
     scene.call("read_nb_cells", whole).await.ok();
@@ -226,7 +234,7 @@ async fn every_author_since_a_revision_counts_and_not_only_the_last() {
         .call("modify_nb_cells", since(&revision, "c0", "lost"))
         .await
         .error();
-    assert!(refused.contains("Ida and bob"), "{refused}");
+    assert!(refused.contains("Ida and agent `bob`"), "{refused}");
     let forced = json!({ "force": true, "if_revision": revision, "modifications": [{ "range": { "start": 0 }, "content": "forced" }] });
     scene.call("modify_nb_cells", forced).await.ok();
     scene.shows(&["forced"]).await;
@@ -245,7 +253,7 @@ async fn what_an_agent_read_is_still_known_when_the_notebook_is_opened_again() {
 #[tokio::test]
 async fn what_an_agent_read_is_still_known_after_a_cut_line() {
     let proxy = Proxy::to(lab().address()).await;
-    let content = crate::support::notebook::notebook(&["x = 1\ny = 2"]);
+    let content = notebook(&["x = 1\ny = 2"]);
     let scene = Beside::through(&proxy.url(), "cut.ipynb", &content).await;
     scene.read().await;
     proxy.cut();
@@ -253,4 +261,55 @@ async fn what_an_agent_read_is_still_known_after_a_cut_line() {
     scene.heard().await;
     scene.modify("c0", "x = 10\ny = 2").await.ok();
     scene.shows(&["x = 10\ny = 2\nz = 3"]).await;
+}
+
+#[tokio::test]
+async fn a_refusal_says_whether_an_agent_or_a_person_changed_it() {
+    let ben = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"token-of-ben\"\npermissions = [\"read\", \"write\"]\n";
+    let gateway = Gateway::configured(&format!("{}{}{ben}", lab_server("lab"), everything())).await;
+    let path = lab()
+        .folder()
+        .write("who.ipynb", &notebook(&["x = 1", "y = 1", "z = 1"]));
+    let ana = Agent::connect(&gateway, Era::Modern).await;
+    let ben = Agent::with_token(&gateway, "token-of-ben", Era::Modern).await;
+    let human = Human::join(&path).await;
+    let read = ana.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let set = |cell: &str, content: &str| {
+        let modification = json!({ "range": { "cell_id": cell }, "content": content });
+        json!({ "path": path, "modifications": [modification], "exec": false })
+    };
+    ben.call("modify_nb_cells", set("c0", "x = 2")).await.ok();
+    human.publish("Ida", true);
+    human.splice_cell("c1", 4, 1, "2");
+    eventually("the person's change is seen", async || {
+        let read = ben.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (read["cells"][1]["source"] == "y = 2").then_some(())
+    })
+    .await;
+    for (cell, who, now) in [("c0", "agent `ben`", "x = 2"), ("c1", "Ida", "y = 2")] {
+        let mut stale = set(cell, "3");
+        stale["if_revision"] = read["revision"].clone();
+        let refused = ana.call("modify_nb_cells", stale).await.error();
+        let told = format!("nothing was changed: {who} changed cell {cell} after the revision that you named");
+        assert!(refused.starts_with(&told) && refused.contains(now), "{refused}");
+    }
+    let delete = json!({ "path": path, "ranges": [{ "start": 2 }], "if_revision": read["revision"] });
+    ben.call(
+        "insert_nb_cells",
+        json!({ "path": path, "position": 0, "exec": false, "cells": [{ "content": "0" }] }),
+    )
+    .await
+    .ok();
+    let refused = ana.call("delete_nb_cells", delete).await.error();
+    assert!(
+        refused.starts_with("nothing was changed: agent `ben` inserted or removed cells since you read it"),
+        "{refused}"
+    );
+    let read = ana.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert_eq!(read["cells"][3]["source"], "z = 1");
+    ben.call("modify_nb_cells", set("c2", "z = 2")).await.ok();
+    let delete = json!({ "path": path, "ranges": [{ "cell_id": "c2" }] });
+    let refused = ana.call("delete_nb_cells", delete).await.error();
+    let told = "nothing was changed: agent `ben` changed cell c2 since you read it. It is now:\n```\nz = 2\n```";
+    assert!(refused.starts_with(told), "{refused}");
 }

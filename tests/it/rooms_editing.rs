@@ -156,7 +156,7 @@ async fn what_cannot_be_done_whole_is_not_done_at_all() {
         .call("delete_nb_cells", json!({ "ranges": [fine], "if_revision": future }))
         .await
         .error();
-    assert!(error.contains("not a revision"), "{error}");
+    assert!(error.contains("not a current revision"), "{error}");
     assert_eq!(scene.revision().await, revision, "nothing changed");
     assert_eq!(scene.human.cells(), before);
 }

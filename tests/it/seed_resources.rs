@@ -420,7 +420,7 @@ async fn errors(scene: &Scene) {
     let (code, message) = agent.cannot_read("notebook://current").await;
     assert_eq!(code, missing);
     assert!(
-        message.starts_with("No notebook for current session; use one"),
+        message.starts_with("No notebook for current session; reading one"),
         "{message}"
     );
 }

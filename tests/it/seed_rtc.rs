@@ -148,7 +148,7 @@ async fn ranges_are_objects() {
         arguments["path"] = path.as_str().into();
         let error = agent.call(tool, arguments).await.error();
         assert!(
-            error.contains(named) && error.contains("an array cannot stand here"),
+            error.contains(named) && error.contains("expected an object"),
             "{tool}: {error}"
         );
     }

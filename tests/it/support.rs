@@ -15,6 +15,7 @@ pub mod process;
 pub mod proxy;
 pub mod running;
 pub mod scene;
+pub mod schema;
 pub mod soak;
 pub mod tab;
 pub mod watcher;

@@ -85,21 +85,21 @@ impl KernelHistory {
         let earlier = earlier.filter(|earlier| !earlier.kernel_id.is_empty())?;
         let what = match place {
             Place::Notebook(path) => format!(
-                "'{path}' has another kernel than at your last run: a person chose another one, or shut the earlier one down"
+                "'{path}' has a different kernel than at your last run: somebody chose another one, or shut the earlier one down"
             ),
             Place::Scratch { .. } => {
-                "This is another kernel than at your last run: the earlier one was shut down".to_owned()
+                "This is a different kernel than at your last run: the earlier one was shut down".to_owned()
             }
         };
         match earlier.ended {
             Some((at, reason)) => Some(format!(
-                "{} at {}, after your last run in {}: the variables of that time are gone. Run again what defines them.",
+                "{} at {}, after your last run in {}: the variables of that run are gone. Run the code that defines them again.",
                 capitalized(&reason.told_to(owner)),
                 humantime::format_rfc3339_seconds(at),
                 place.describe(),
             )),
             None if earlier.kernel_id != kernel_id => Some(format!(
-                "{what}. The variables of that time are gone. Run again what defines them."
+                "{what}. The variables of that run are gone. Run the code that defines them again."
             )),
             None => None,
         }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(run("bo", "k2"), None, "of no concern to who ran nothing before");
         let told = run("ana", "k2").expect("a notice");
         assert!(
-            told.contains("has another kernel") && told.contains("variables"),
+            told.contains("has a different kernel") && told.contains("variables"),
             "{told}"
         );
         assert_eq!(run("ana", "k2"), None, "once");

@@ -622,7 +622,7 @@ async fn rename_sessions(server: &JupyterServer, from: &DocPath, to: &DocPath) -
 fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
     record.status = ExecutionStatus::Lost;
     record.reason = Some(format!(
-        "the gateway was restarted without Jupyter server `{}`",
+        "the gateway restarted without Jupyter server `{}`, so it is unknown how this ended",
         record.server
     ));
     for cell in record.cells.iter_mut().filter(|cell| !cell.status.is_finished()) {

@@ -178,7 +178,7 @@ async fn editing() {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let error = scene.call(tool, "a", arguments).await.error();
-        assert!(error.contains("cells were inserted or removed"), "{tool}: {error}");
+        assert!(error.contains("inserted or removed cells"), "{tool}: {error}");
     }
 }
 

@@ -149,6 +149,7 @@ impl Agent {
             .get("result")
             .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
         let blocks = result["content"].as_array().expect("content");
+        super::schema::check(tool, &result["structuredContent"]);
         Some(ToolAnswer {
             is_error: result["isError"] == true,
             texts: blocks

@@ -45,7 +45,7 @@ impl Worker {
                     self.interrupt();
                 }
                 self.doubt_outputs().await;
-                self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
+                self.raise_barrier("the connection to the kernel was lost, so it is unknown how the run ended")
                     .await;
             }
             KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
@@ -155,7 +155,7 @@ impl Worker {
             }
             if is_silent {
                 // An interrupt at the very beginning can make a kernel forget to reply.
-                self.raise_barrier("it was interrupted and the kernel did not reply")
+                self.raise_barrier("the run was interrupted, and the kernel did not say how it ended")
                     .await;
             }
         } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {
