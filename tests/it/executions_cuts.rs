@@ -20,7 +20,10 @@ const WAITS: &str = "import os, time\nprint('begin', flush=True)\nwhile not os.p
 /// A cell that has begun, through a line that can be cut.
 async fn begun() -> (Proxy, Scene, String) {
     let proxy = Proxy::to(lab().address()).await;
-    let scene = Scene::through(&proxy.url(), "", &[WAITS, "print('next')"]).await;
+    let scene = Scene::notebook(&[WAITS, "print('next')"])
+        .through(&proxy.url())
+        .set()
+        .await;
     let id = scene.start(0).await;
     scene.shows(0, "begin").await;
     (proxy, scene, id)

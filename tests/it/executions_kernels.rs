@@ -418,18 +418,8 @@ async fn of_two_kernels_of_a_notebook_that_of_the_people_counts() {
     let scene = Scene::new(&["x = 1"]).await;
     scene.run(0, 1).await.ok();
     let ours = scene.kernel().await;
-    let session = json!({ "path": "5e5510", "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
-    let started: Value = person()
-        .send(Method::POST, "api/sessions", session)
-        .await
-        .json()
-        .await
-        .unwrap();
-    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
-    person()
-        .send(Method::PATCH, &named, json!({ "path": scene.path }))
-        .await;
+    let theirs = scene.start_kernel_beside().await;
     let stat = scene.call("get_nb_stat", json!({})).await.ok();
-    assert_eq!(stat["kernel"]["id"], started["kernel"]["id"]);
+    assert_eq!(stat["kernel"]["id"], theirs.as_str());
     assert_ne!(stat["kernel"]["id"], ours.as_str());
 }
