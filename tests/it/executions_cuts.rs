@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually,
-    gateway::{everything, server},
-    lab,
+    Agent, Era, Gateway, Human, eventually, lab,
     notebook::notebook,
     own_lab::OwnLab,
     proxy::Proxy,
@@ -132,12 +130,7 @@ async fn output_that_somebody_else_may_have_had_instead_is_said_to_be_missing() 
 #[tokio::test]
 async fn a_jupyter_that_is_killed_loses_what_ran_and_the_notebook_says_so() {
     let mut jupyter = OwnLab::start(&[]).await;
-    let gateway = Gateway::configured(&format!(
-        "{}{}",
-        server("own", &jupyter.url(), jupyter.token()),
-        everything()
-    ))
-    .await;
+    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
     let agent = Agent::executing(&gateway, Era::Modern).await;
     jupyter.write(
         "k.ipynb",

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, eventually,
-    gateway::{everything, server},
     jupyter::JupyterApi,
     notebook::notebook,
     own_lab::OwnLab,
@@ -378,12 +377,7 @@ async fn another_language_runs_as_well() {
     let path = format!("import os; os.environ['JUPYTER_PATH'] = '{}'\n", data.path().display());
     std::fs::write(&config, path).unwrap();
     let jupyter = OwnLab::start(&[&format!("--config={}", config.display())]).await;
-    let gateway = Gateway::configured(&format!(
-        "{}{}",
-        server("own", &jupyter.url(), jupyter.token()),
-        everything()
-    ))
-    .await;
+    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
     let agent = Agent::executing(&gateway, Era::Modern).await;
     jupyter.write("b.ipynb", &notebook(&["x=ü; echo $x; echo again >> ran", "sleep 60"]));
     agent
