@@ -335,6 +335,7 @@ async fn kernels_of_its_own_that_a_killed_gateway_left_behind_are_shut_down_unle
         let ran = agent.call("run_code", run).await.ok();
         let told = ended(&agent, ran["execution_id"].as_str().unwrap()).await;
         assert_eq!(told["status"], "completed", "{told}");
+        scene.recorded(&told["execution_id"], "completed").await;
         told["kernel_id"].as_str().unwrap().to_owned()
     };
     let left = kernel_of(json!({ "code": "1" })).await;
@@ -342,8 +343,6 @@ async fn kernels_of_its_own_that_a_killed_gateway_left_behind_are_shut_down_unle
     let notebooks = kernel_of(json!({ "code": "1", "path": scene.path })).await;
     assert_ne!(left, used);
     let _tab = Tab::open(&used).await;
-    // The records are written in the background.
-    tokio::time::sleep(Duration::from_millis(500)).await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let exists = async |kernel: &str| person().get(&format!("api/kernels/{kernel}")).await.status() == 200;
@@ -365,8 +364,7 @@ async fn what_code_in_no_notebook_printed_and_asked_outlives_a_killed_gateway() 
         .ok();
     assert_eq!(asked["status"], "input_required", "{asked}");
     let get = json!({ "execution_id": asked["execution_id"] });
-    // The record is written in the background.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    scene.recorded(&asked["execution_id"], "input_required").await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let (_gateway, agent) = scene.gateway().await;

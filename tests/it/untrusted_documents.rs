@@ -145,6 +145,7 @@ async fn what_ran_in_such_a_document_is_lost_and_no_restart_dies_of_it() {
         let told = ended(&agent, &execution).await;
         assert_eq!(told["status"], "lost", "{told}");
         assert!(told.to_string().contains(TOO_DEEP), "{told}");
+        scene.recorded(&told["execution_id"], "lost").await;
         again.signal("-KILL");
         again.ended().await;
         let (_last, agent) = scene.gateway().await;

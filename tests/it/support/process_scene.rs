@@ -1,7 +1,10 @@
 //! A scene whose gateway is the binary, with a database that outlives it: to be killed and started again.
 
+use serde_json::Value;
+use sqlx::SqlitePool;
+
 use super::{
-    Agent, Era, Human, lab,
+    Agent, Era, Human, eventually, lab,
     lab::Folder,
     notebook::notebook,
     running::{Home, Running},
@@ -37,8 +40,27 @@ impl ProcessScene {
 
     /// Starts a gateway, and an agent that is connected to it.
     pub async fn gateway(&self) -> (Running, Agent) {
-        let running = Running::start(self.home.serve_for(&self.url, lab().token())).await;
+        let mut command = self.home.serve_for(&self.url, lab().token());
+        command.env("JMG__STORE__URL", self.store_url());
+        let running = Running::start(command).await;
         let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
         (running, agent)
+    }
+
+    /// Waits until an execution is in the database with this status: records are written in the background.
+    pub async fn recorded(&self, execution: &Value, status: &str) {
+        let pool = SqlitePool::connect(&self.store_url()).await.expect("the database");
+        let what = format!("{execution} is recorded as {status}");
+        eventually(&what, async || {
+            let query = sqlx::query_scalar("SELECT status FROM executions WHERE execution_id = $1");
+            let found: Option<String> = query.bind(execution.as_str()).fetch_optional(&pool).await.ok()?;
+            (found? == status).then_some(())
+        })
+        .await;
+        pool.close().await;
+    }
+
+    fn store_url(&self) -> String {
+        store::file_url(&self.home.path("gateway.db"))
     }
 }
