@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, eventually,
-    gateway::{everything, server},
     jupyter::JupyterApi,
     notebook::notebook,
     own_lab::OwnLab,
@@ -378,12 +377,7 @@ async fn another_language_runs_as_well() {
     let path = format!("import os; os.environ['JUPYTER_PATH'] = '{}'\n", data.path().display());
     std::fs::write(&config, path).unwrap();
     let jupyter = OwnLab::start(&[&format!("--config={}", config.display())]).await;
-    let gateway = Gateway::configured(&format!(
-        "{}{}",
-        server("own", &jupyter.url(), jupyter.token()),
-        everything()
-    ))
-    .await;
+    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
     let agent = Agent::executing(&gateway, Era::Modern).await;
     jupyter.write("b.ipynb", &notebook(&["x=ü; echo $x; echo again >> ran", "sleep 60"]));
     agent
@@ -418,18 +412,8 @@ async fn of_two_kernels_of_a_notebook_that_of_the_people_counts() {
     let scene = Scene::new(&["x = 1"]).await;
     scene.run(0, 1).await.ok();
     let ours = scene.kernel().await;
-    let session = json!({ "path": "5e5510", "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
-    let started: Value = person()
-        .send(Method::POST, "api/sessions", session)
-        .await
-        .json()
-        .await
-        .unwrap();
-    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
-    person()
-        .send(Method::PATCH, &named, json!({ "path": scene.path }))
-        .await;
+    let theirs = scene.start_kernel_beside().await;
     let stat = scene.call("get_nb_stat", json!({})).await.ok();
-    assert_eq!(stat["kernel"]["id"], started["kernel"]["id"]);
+    assert_eq!(stat["kernel"]["id"], theirs.as_str());
     assert_ne!(stat["kernel"]["id"], ours.as_str());
 }

@@ -43,11 +43,7 @@ async fn a_server_that_runs_on_this_machine_is_found() {
 #[tokio::test]
 async fn a_server_can_come_from_the_environment() {
     let home = Home::new();
-    let mut command = home.serve();
-    command
-        .env("JUPYTERLAB_URL", lab().url())
-        .env("JUPYTERLAB_TOKEN", lab().token());
-    let gateway = Running::start(command).await;
+    let gateway = Running::start(home.serve_for(lab().url(), lab().token())).await;
     let server = only_server(&gateway).await;
     assert_eq!(
         (&server["name"], &server["reachable"]),

@@ -12,6 +12,7 @@ pub mod node;
 pub mod notebook;
 pub mod own_lab;
 pub mod process;
+pub mod process_scene;
 pub mod proxy;
 pub mod running;
 pub mod scene;

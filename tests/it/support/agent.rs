@@ -28,7 +28,7 @@ pub struct Agent {
     pub session: Option<String>,
     next_id: AtomicI64,
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
-    executes: bool,
+    pub(super) executes: bool,
     capabilities: Value,
 }
 
