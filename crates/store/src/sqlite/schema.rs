@@ -5,7 +5,8 @@ use sqlx::{
     migrate::{Migrate, MigrateError, Migrator},
 };
 
-use super::{StoreError, location::Location};
+use super::Location;
+use crate::StoreError;
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
