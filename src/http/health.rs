@@ -141,7 +141,7 @@ pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderM
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
         (false, true) => (StatusCode::OK, "ready"),
     };
-    let principal = authenticate(&edge, &headers).ok();
+    let principal = authenticate(&edge, &headers).await.ok();
     for (name, state) in &mut servers {
         if !principal
             .as_ref()

@@ -23,10 +23,13 @@ use super::{
     selection::select,
 };
 use crate::{
-    auth::{AuthError, Principal},
+    auth::{AuthError, Credentials, Principal},
     mcp::Caller,
     tools::Scope,
 };
+
+/// The challenge to a client whose token does not hold.
+const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
 pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
     match answer(&edge, request).await {
@@ -42,7 +45,7 @@ type Refusal = (&'static str, Problem);
 
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
-    let principal = authenticate(edge, &parts.headers)?;
+    let principal = authenticate(edge, &parts.headers).await?;
     let connection = parts.extensions.remove::<Arc<ClientConnection>>();
     if let Some(connection) = &connection {
         connection.on_authenticated();
@@ -70,10 +73,11 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     }))
 }
 
-/// The principal of a request's token.
-pub(super) fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-    let token = bearer(headers).unwrap_or_default();
-    edge.authenticator.authenticate(token).map_err(|error| match error {
+/// The principal of a request's credentials.
+pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+    let bearer = bearer(headers).unwrap_or_default();
+    let found = edge.authenticator.authenticate(Credentials { bearer }).await;
+    found.map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
                            with a token of this gateway, as it prints it at start or as its operator gave it to you";
@@ -82,10 +86,19 @@ pub(super) fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc
         AuthError::Unknown => {
             let message = "the token is not known here; check the `Authorization: Bearer <token>` header of the client, \
                            or ask an operator for a new token";
-            (
-                "token_unknown",
-                Problem::unauthorized(message, "Bearer error=\"invalid_token\""),
-            )
+            ("token_unknown", Problem::unauthorized(message, INVALID_TOKEN))
+        }
+        AuthError::Rejected(_) => {
+            let message = format!("{error}; get a new one");
+            ("token_rejected", Problem::unauthorized(&message, INVALID_TOKEN))
+        }
+        AuthError::Unavailable => {
+            let problem = Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "auth_unavailable",
+                "whether the token holds cannot be told at this moment; try again later",
+            );
+            ("auth_unavailable", problem)
         }
     })
 }
