@@ -14,7 +14,7 @@ mod server;
 mod stack;
 
 pub use connections::{ConnectionLimits, ConnectionTable, Timeouts, within_descriptors};
-pub use edge::{Edge, EdgeConfig};
+pub use edge::{Access, Edge, EdgeConfig};
 pub use origin::OriginPolicy;
 pub use server::{Drain, serve};
 pub use stack::{metrics_router, router};

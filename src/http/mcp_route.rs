@@ -1,6 +1,6 @@
 //! `/mcp`: body, then identity, then the protocol.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
@@ -19,15 +19,20 @@ use tokio::time::timeout;
 use super::{
     Edge,
     connections::{ClientConnection, Timeouts},
+    guard::REQUEST_ID,
     problem::Problem,
     selection::select,
 };
 use crate::{
+    audit::Origin,
     auth::{AuthError, Credentials, Principal},
+    limits::{Decision, LimitKey, Limiter},
     mcp::Caller,
     tools::Scope,
 };
 
+/// What a request counts against the limits.
+const REQUEST_COST: u32 = 1;
 /// The challenge to a client whose token does not hold.
 const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
@@ -46,11 +51,16 @@ type Refusal = (&'static str, Problem);
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
     let principal = authenticate(edge, &parts.headers).await?;
+    check_rate(&*edge.access.limiter, &principal)?;
     let connection = parts.extensions.remove::<Arc<ClientConnection>>();
     if let Some(connection) = &connection {
         connection.on_authenticated();
     }
-    let caller = caller(edge, &parts, Arc::clone(&principal))?;
+    let origin = Origin {
+        address: connection.as_ref().map(|connection| connection.address()),
+        request_id: request_id(&parts.headers).into(),
+    };
+    let caller = caller(edge, &parts, Arc::clone(&principal))?.coming_from(origin);
     let patience = connection
         .map_or_else(Timeouts::default, |connection| *connection.timeouts())
         .body;
@@ -76,7 +86,7 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
 /// The principal of a request's credentials.
 pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
     let bearer = bearer(headers).unwrap_or_default();
-    let found = edge.authenticator.authenticate(Credentials { bearer }).await;
+    let found = edge.access.authenticator.authenticate(Credentials { bearer }).await;
     found.map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
@@ -101,6 +111,28 @@ pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Resu
             ("auth_unavailable", problem)
         }
     })
+}
+
+/// After authentication: what is counted is the principal's.
+fn check_rate(limiter: &dyn Limiter, principal: &Principal) -> Result<(), Refusal> {
+    let key = LimitKey {
+        tenant: &principal.tenant.name,
+        principal: &principal.id,
+    };
+    match limiter.check(key, REQUEST_COST, Instant::now()) {
+        Decision::Allowed => Ok(()),
+        Decision::Denied { retry_after } => {
+            let message = "too many requests; send fewer, or try again later";
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
+            Err(("rate_limited", problem.retrying_after(retry_after)))
+        }
+    }
+}
+
+/// The id that the guard has given the request.
+fn request_id(headers: &HeaderMap) -> &str {
+    let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    id.unwrap_or_default()
 }
 
 /// Refuses a body that does not come. What comes of it later must not be taken for another request.
@@ -160,5 +192,56 @@ async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result
                 "the body ended before it was complete",
             ),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        auth::{PathRules, Tenant},
+        limits::Unlimited,
+        types::PermissionSet,
+    };
+
+    fn rules() -> PathRules {
+        PathRules::new(&[]).expect("no rules")
+    }
+
+    struct Full;
+
+    impl Limiter for Full {
+        fn check(&self, key: LimitKey<'_>, cost: u32, _: Instant) -> Decision {
+            assert_eq!((key.tenant, key.principal, cost), ("research", "token:ana", 1));
+            Decision::Denied {
+                retry_after: Duration::from_millis(1500),
+            }
+        }
+    }
+
+    #[test]
+    fn who_asks_too_much_is_told_when_to_try_again() {
+        let tenant = Tenant {
+            name: "research".into(),
+            servers: Vec::new(),
+            connect_urls: Vec::new(),
+            permissions: PermissionSet::default(),
+            paths: rules(),
+            toolsets: Vec::new(),
+            max_open_rooms: 1,
+            max_concurrent_executions: 1,
+        };
+        let (permissions, paths) = (PermissionSet::default(), rules());
+        let principal = Principal::new("token:ana", "Ana", Arc::new(tenant), permissions, paths);
+        assert!(check_rate(&Unlimited, &principal).is_ok());
+        let (reason, problem) = check_rate(&Full, &principal).expect_err("refused");
+        let response = problem.into_response();
+        assert_eq!(
+            (reason, response.status()),
+            ("rate_limited", StatusCode::TOO_MANY_REQUESTS)
+        );
+        assert_eq!(response.headers()["retry-after"], "2");
     }
 }
