@@ -24,7 +24,7 @@ impl Engine {
     }
 
     async fn look_for_deserted(&self, servers: &Servers) {
-        let deserted = match self.shared.store.deserted_kernels().await {
+        let deserted = match self.shared.store.orphan_kernels().await {
             Ok(deserted) => deserted,
             Err(error) => return tracing::warn!(%error, "cannot look for orphaned kernels"),
         };

@@ -646,6 +646,7 @@ impl Execution {
             principal: self.owner.principal.to_string(),
             server: self.server.name().to_owned(),
             path: state.path.as_ref().map(ToString::to_string),
+            file_id: None,
             kernel_id: state.kernel_id.clone(),
             kernel_session: state.kernel_session.clone(),
             kind: self.kind,
