@@ -9,7 +9,7 @@ mod renames;
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -17,6 +17,7 @@ use std::{
 
 use dashmap::{DashMap, DashSet};
 use jupyter_client::{DocPath, JupyterServer};
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 
@@ -201,7 +202,7 @@ impl Pool {
             kind,
         };
         if let Some(lease) = self.lease_at(&key) {
-            lease.look_after_whereabouts().await;
+            lease.check_file().await;
             self.settle(&key);
         }
         // Held before the room is opened, so that its place cannot be taken for an idle one.
@@ -398,7 +399,7 @@ impl Pool {
         for key in self.keys_at(server, path) {
             let removed = self.slots.remove(&key);
             if let Some(room) = removed.as_ref().and_then(|(_, slot)| slot.room.get()) {
-                room.forsake().await;
+                room.abandon().await;
             }
         }
     }
@@ -408,7 +409,7 @@ impl Pool {
         for key in self.keys_at(server, path) {
             let slot = self.slots.get(&key).map(|slot| Arc::clone(&slot));
             if let Some(room) = slot.as_ref().and_then(|slot| slot.room.get()) {
-                room.is_overwritten();
+                room.mark_overwritten();
             }
         }
     }
@@ -478,7 +479,7 @@ impl Pool {
         if let Some(slot) = self.slots.get(key) {
             return Ok((Hold::new(&slot, self.started.0), None));
         }
-        let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+        let _admission = self.admission.lock();
         self.settle_renamed(key);
         if let Some(slot) = self.slots.get(key) {
             return Ok((Hold::new(&slot, self.started.0), None));

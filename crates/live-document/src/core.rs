@@ -1,0 +1,44 @@
+//! A shared document and its whole life without I/O. The only place that knows yrs.
+
+pub(crate) mod acknowledgement;
+pub(crate) mod awareness;
+pub(crate) mod change_log;
+mod depths;
+pub(crate) mod disconnect;
+pub(crate) mod document;
+mod edit;
+pub(crate) mod edit_journal;
+pub(crate) mod inbound;
+mod json;
+mod limits;
+mod merge;
+mod notebook;
+pub(crate) mod people;
+pub(crate) mod presence;
+mod reader;
+pub(crate) mod readings;
+pub(crate) mod reconcile;
+pub(crate) mod refusal;
+pub(crate) mod saving;
+pub(crate) mod scan;
+mod splice;
+pub(crate) mod state;
+mod status;
+pub(crate) mod wire;
+
+pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
+pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
+pub(crate) use jupyter_client::RoomKind;
+pub use notebook::Cell;
+pub use people::{Cursor, Person};
+pub use presence::Activity;
+pub use reconcile::Merged;
+pub use refusal::{Cause, Refusal, Refused};
+pub use splice::Splice;
+pub use status::{RoomError, RoomStatus};
+
+/// A random id for a client of a room. It has 32 bits, as in a browser: servers before
+/// jupyter-collaboration 4 garble longer ones, so that what we write comes back as somebody else's.
+fn new_client_id() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().1 & u64::from(u32::MAX)
+}

@@ -1,0 +1,64 @@
+//! One Jupyter server as its open documents share it: who is listed as online there, how often it is asked for files, which room
+//! sends changes, and what agents read.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jupyter_client::JupyterServer;
+
+use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::Turns};
+use crate::core::readings::ReadDocuments;
+
+pub struct Host {
+    server: Arc<JupyterServer>,
+    /// It was seen to send a notebook piece by piece.
+    loads_progressively: AtomicBool,
+    /// Where agents are listed as online.
+    pub(crate) global_awareness: GlobalAwareness,
+    /// How its rooms see to it that their documents are in their places.
+    pub(crate) file_checks: FileChecks,
+    /// Which of them sends changes.
+    pub(crate) turns: Arc<Turns>,
+    /// What principals read of its documents.
+    pub(crate) read_documents: ReadDocuments,
+}
+
+impl Host {
+    pub fn new(server: Arc<JupyterServer>) -> Self {
+        Self {
+            server,
+            loads_progressively: AtomicBool::new(false),
+            global_awareness: GlobalAwareness::default(),
+            file_checks: FileChecks::default(),
+            turns: Arc::default(),
+            read_documents: ReadDocuments::default(),
+        }
+    }
+
+    pub fn server(&self) -> &Arc<JupyterServer> {
+        &self.server
+    }
+
+    /// Whether a notebook that has some of its cells may still be growing. A server does not say so, but whoever
+    /// opens a notebook first sees it.
+    pub(crate) fn loads_progressively(&self) -> bool {
+        self.loads_progressively.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn was_seen_loading(&self) {
+        self.loads_progressively.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Host {
+    type Target = JupyterServer;
+
+    fn deref(&self) -> &JupyterServer {
+        &self.server
+    }
+}
