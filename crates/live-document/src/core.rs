@@ -18,6 +18,7 @@ pub(crate) mod presence;
 mod reader;
 pub(crate) mod readings;
 pub(crate) mod reconcile;
+pub(crate) mod recovery;
 pub(crate) mod refusal;
 pub(crate) mod saving;
 pub(crate) mod scan;

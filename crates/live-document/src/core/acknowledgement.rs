@@ -2,7 +2,7 @@
 //! well, so an echo is the acknowledgement.
 
 use tokio::sync::oneshot;
-use yrs::{IdSet, StateVector, Update, block::ClientID};
+use yrs::{IdSet, StateVector, Update};
 
 /// Resolves when the server has the edit, or fails if it was lost with the server's document.
 pub(crate) type Ticket = oneshot::Receiver<Result<(), Lost>>;
@@ -75,16 +75,9 @@ impl Acknowledgements {
         self.pending.is_empty()
     }
 
-    /// Whether a document is the one that the server had, or an earlier state of it: a server that was killed comes
-    /// back without what it had not yet noted down, which browsers then send it again, and so must we. If it is
-    /// another one, made anew from the file, merging the old one into it would duplicate cells.
-    ///
-    /// Every document has something of a client with a random name: the server itself notes where the file is.
-    /// What is loaded from a file is said by client 0, whichever document it is.
-    pub(crate) fn are_of(&self, vector: &StateVector) -> bool {
-        let has_all = self.acked.iter().all(|(client, clock)| vector.get(client) >= *clock);
-        let is_shared = |client: &ClientID| client.get() != 0 && vector.get(client) > 0;
-        has_all || self.acked.iter().any(|(client, _)| is_shared(client))
+    /// What the server has shown to have.
+    pub(crate) fn acknowledged(&self) -> &StateVector {
+        &self.acked
     }
 
     /// Takes everybody who still waits, for a document that is being given up.

@@ -173,13 +173,6 @@ impl Document {
         self.doc.transact().state_vector()
     }
 
-    /// Whether somebody who is known here has done something that is not.
-    pub(crate) fn is_behind(&self, vector: &StateVector) -> bool {
-        let known = self.state_vector();
-        let mut others = vector.iter();
-        others.any(|(client, clock)| known.get(client) > 0 && *clock > known.get(client))
-    }
-
     /// What somebody with this state vector lacks.
     pub(crate) fn diff(&self, vector: &StateVector) -> Vec<u8> {
         self.doc.transact().encode_diff_v1(vector)

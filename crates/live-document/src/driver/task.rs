@@ -25,13 +25,12 @@ use super::{
 use crate::{
     Room, RoomError, RoomKind, RoomStatus,
     core::{
-        acknowledgement::Lost,
         disconnect::{Disconnect, GONE, guarded},
-        document::{Document, FileAge, Snapshot},
-        edit_journal::{EditJournal, ReplayOutcome},
+        document::Document,
         inbound::receive,
+        recovery::{Clocks, ServerDocument},
         saving::Saving,
-        state::{Origin, State},
+        state::State,
         wire::Message,
     },
 };
@@ -200,73 +199,31 @@ fn worth_retrying(error: &RoomError) -> bool {
     )
 }
 
-/// One attempt: the server's document is taken into a scratch one first. If it is the document we know, or an
-/// earlier state of it, both are merged; otherwise the server has made a new one, which is adopted, and our
-/// unsaved edits are done again in it.
+/// One attempt to join again. The server's document is received into an empty one first; what becomes of ours is decided
+/// when it is complete.
 async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Result<Connection, RoomError> {
     let to_error = |end: Disconnect| end.into_error(&shared.server, path);
     let mut line = Connection::join(&shared.server, path, shared.kind).await?;
-    let mut scratch = Document::new(shared.kind);
+    let mut document = Document::new(shared.kind);
     let received = line
-        .first_sync_silently(&shared.server, &mut scratch)
+        .first_sync_silently(&shared.server, &mut document)
         .await
         .map_err(to_error)?;
+    let theirs = ServerDocument {
+        document,
+        updates: received.updates,
+        server_session: line.session.session_id.clone(),
+    };
+    let clocks = Clocks {
+        file_written: line.written,
+        last_heard,
+    };
     let frames = {
         let mut state = shared.write();
         state.file_id.clone_from(&line.session.file_id);
         state.writable = line.writable;
         state.awareness.repeat_all();
-        if state.document.acknowledgements.are_of(&scratch.state_vector()) {
-            let restarted = state.server_session != line.session.session_id;
-            // A server that was restarted resets its document to the file, unsaved edits or not. A file that was
-            // not written since the server was last heard knows nothing that the document did not. (Where the server's clock
-            // is ahead, the edits are looked through one by one instead.)
-            let is_outdated = line.written.is_some_and(|written| written <= last_heard)
-                // Somebody who typed while the server was away and came back before us must not lose that.
-                && !state.document.is_behind(&scratch.state_vector());
-            let held = restarted.then(|| state.document.snapshot());
-            let unsaved = if restarted && !is_outdated {
-                std::mem::take(&mut state.document.journal)
-            } else {
-                EditJournal::default()
-            };
-            for update in &received.updates {
-                // What people typed while the line was down, unless it is what a restarted server made of its document.
-                let take = if restarted {
-                    Document::apply_remote
-                } else {
-                    Document::apply_live
-                };
-                guarded(|| Ok(take(&mut state.document, update)?)).map_err(to_error)?;
-            }
-            // They go out with the answer below.
-            if let Some(held) = held {
-                state.incarnation += 1;
-                let came = if is_outdated {
-                    FileAge::Stale
-                } else {
-                    FileAge::MaybeNewer
-                };
-                if state.document.identify_cells(&held, came).is_some() {
-                    state.mark_unsaved();
-                    tracing::info!(path = %state.path, "Jupyter was restarted; cells that it made anew were repairs");
-                }
-                if is_outdated {
-                    restore(&mut state, &held);
-                } else {
-                    let (ReplayOutcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
-                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
-                }
-            }
-        } else {
-            adopt(&mut state, scratch);
-        }
-        if state.server_session != line.session.session_id {
-            state.document.watch_for_duplicates();
-        }
-        state.server_session.clone_from(&line.session.session_id);
-        // Before the answer, so that the server never has a cell twice: it would give one of them another id.
-        state.remove_duplicates();
+        state.recover(theirs, clocks).map_err(to_error)?;
         if let Some(vector) = received.server_vector {
             let answer = Message::SyncStep2(state.document.diff(&vector));
             state.send(&answer);
@@ -275,35 +232,4 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
     };
     line.send_frames(frames).await.map_err(to_error)?;
     Ok(line)
-}
-
-/// Brings back what a restarted server has lost.
-fn restore(state: &mut State, held: &Snapshot) {
-    let changes = state.document.restore(held);
-    if changes > 0 {
-        state.mark_unsaved();
-    }
-    tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
-}
-
-fn adopt(state: &mut State, new: Document) {
-    state.incarnation += 1;
-    let held = state.document.snapshot().of_another_document();
-    let mut old = std::mem::replace(&mut state.document, new);
-    std::mem::swap(&mut state.document.changed, &mut old.changed);
-    state.document.changed.send_replace(SystemTime::now());
-    let waiting = old.acknowledgements.take_waiting();
-    if let Some(repairs) = state.document.identify_cells(&held, FileAge::MaybeNewer) {
-        state.send_change(repairs.update, Origin::Caller);
-    }
-    let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
-    let ReplayOutcome { repeated, conflicting } = outcome;
-    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
-    for edit in applied {
-        state.send_change(edit.update, Origin::Caller);
-    }
-    // Who still waits learns that nothing was acknowledged, or that an edit could not be repeated.
-    for caller in waiting.into_iter().filter(|_| conflicting > 0) {
-        let _ = caller.send(Err(Lost));
-    }
 }
