@@ -156,6 +156,11 @@ impl Room {
         self.0.read().document.changed.subscribe()
     }
 
+    /// Where the document is, to be watched.
+    pub fn paths(&self) -> watch::Receiver<DocPath> {
+        self.0.read().paths.subscribe()
+    }
+
     /// The metadata of a whole notebook.
     pub fn metadata(&self) -> Value {
         self.0.read().document.metadata()
@@ -434,7 +439,7 @@ impl Room {
 
     /// Tells the room that its document has another name now, before the server's document says so.
     pub fn set_path(&self, path: &DocPath) {
-        self.0.write().path.clone_from(path);
+        self.0.write().set_path(path.clone());
     }
 
     /// Tells the room that a directory above its document has another name now. Jupyter may have lost

@@ -72,7 +72,7 @@ fn follow_rename(state: &mut State) {
         && path != state.path
     {
         tracing::info!(from = %state.path, to = %path, "an open document was renamed");
-        state.path = path;
+        state.set_path(path);
     }
     state.said_path = said;
 }

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) awareness: Awareness,
     pub(crate) names: Names,
     pub(crate) path: DocPath,
+    /// Tells of its changes.
+    pub(crate) paths: watch::Sender<DocPath>,
     /// The path that the document itself named last.
     pub(crate) said_path: Option<String>,
     pub(crate) file_id: String,
@@ -83,6 +85,7 @@ impl State {
             document,
             awareness: Awareness::default(),
             names: Names::default(),
+            paths: watch::Sender::new(path.clone()),
             path,
             file_id,
             server_session,
@@ -98,6 +101,13 @@ impl State {
             overwritten: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
+        }
+    }
+
+    pub(crate) fn set_path(&mut self, path: DocPath) {
+        if path != self.path {
+            self.path.clone_from(&path);
+            self.paths.send_replace(path);
         }
     }
 

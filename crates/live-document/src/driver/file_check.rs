@@ -168,7 +168,7 @@ impl Room {
         let file_id = self.0.read().file_id.clone();
         match server.path_of_file(&file_id, path.as_str()).await {
             // The server tells a renamed room of its new path too, but takes its time.
-            Ok(now) if now != path => self.0.write().path = now,
+            Ok(now) if now != path => self.0.write().set_path(now),
             Ok(_) | Err(JupyterError::NotFound { .. }) => {
                 tracing::info!(%path, "an open document was deleted");
                 self.abandon().await;

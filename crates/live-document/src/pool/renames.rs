@@ -20,8 +20,13 @@ impl Default for Renames {
 }
 
 impl Renames {
-    pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) {
-        self.lock().put((Arc::clone(server), from.clone()), to.clone());
+    /// Remembers a rename; whether it was not the last one known.
+    pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) -> bool {
+        let mut renames = self.lock();
+        // What has this name now was not renamed from it.
+        renames.pop(&(Arc::clone(server), to.clone()));
+        let known = renames.put((Arc::clone(server), from.clone()), to.clone());
+        known.as_ref() != Some(to)
     }
 
     /// The last name that is known of what had this one.
@@ -52,5 +57,13 @@ mod tests {
         assert_eq!(renames.follow("lab", &path("c")), None);
         assert_eq!(renames.follow("other", &path("a")), None);
         assert_eq!(renames.follow("lab", &path("x")), None, "it has its name back");
+    }
+    #[test]
+    fn a_rename_is_news_once_and_again_after_it_was_undone() {
+        let (renames, server) = (Renames::default(), Arc::<str>::from("lab"));
+        let path = |name: &str| DocPath::parse(name).expect("a path");
+        let note = |from: &str, to: &str| renames.note(&server, &path(from), &path(to));
+        assert!(note("a", "b") && !note("a", "b"));
+        assert!(note("b", "a") && note("a", "b"));
     }
 }
