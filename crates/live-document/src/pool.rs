@@ -453,6 +453,8 @@ impl Pool {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        let hosts: Vec<Arc<Host>> = self.hosts.iter().map(|host| Arc::clone(&host)).collect();
+        futures::future::join_all(hosts.iter().map(|host| host.close())).await;
     }
 
     async fn close_where(&self, condition: impl Fn(&Slot) -> bool) {

@@ -4,7 +4,7 @@ mod shown;
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use jupyter_client::{DocPath, JupyterServer, NewDocument};
@@ -20,16 +20,13 @@ use crate::{
         awareness::{Cursors, Visit},
         change_log::Author,
         document::{Applied, Document},
+        life::Input,
+        policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
         refusal::names,
-        state::{Origin, State},
+        state::{Origin, State, Waiting},
     },
     driver::{global_awareness, shared::Shared, task},
 };
-
-/// How long an edit waits for a lost connection to come back.
-const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
-/// How long an edit waits for the server to acknowledge it before it answers without.
-const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -338,7 +335,7 @@ impl Room {
 
     /// Whether what runs have written is still in line, since the server has much to do.
     pub fn is_in_line(&self) -> bool {
-        self.0.read().is_in_line()
+        self.0.read().waiting() != Waiting::Nothing
     }
 
     /// Shows code cells as queued; those that it marked, with their counts.
@@ -364,7 +361,7 @@ impl Room {
 
     /// Shows what an agent does here, although it writes nothing.
     pub fn shows(&self, author: &Arc<str>, name: &str, activity: Activity) {
-        if self.0.read().awareness.is_shown(author, activity) {
+        if self.0.read().awareness.is_shown(author, activity, Instant::now()) {
             return;
         }
         self.show(&mut self.0.write(), author, name, activity, None);
@@ -446,16 +443,11 @@ impl Room {
     /// track of the document, so that this room can never be saved again; it is joined anew at the new
     /// path, where what was not saved is done again.
     pub fn rejoin_at(&self, path: &DocPath) {
-        self.set_path(path);
-        // Whoever comes next waits for it.
-        self.0.status.send_if_modified(|status| {
-            let is_connected = *status == RoomStatus::Connected;
-            if is_connected {
-                *status = RoomStatus::Reconnecting;
-            }
-            is_connected
-        });
-        self.0.moved.notify_one();
+        if !self.0.on(Input::Moved(path.clone())).is_empty() {
+            // Whoever comes next waits for it.
+            self.0.status.send_replace(RoomStatus::Reconnecting);
+            self.0.bell.notify_one();
+        }
     }
 
     /// Tells the room that its file was written from outside, and that Jupyter makes the document the same.
@@ -481,7 +473,7 @@ impl Room {
 
     /// Leaves the room of a document that is gone, where nothing can be saved any more.
     pub async fn abandon(&self) {
-        self.0.write().unsaved = false;
+        self.0.write().unsaved = None;
         self.close().await;
     }
 
@@ -500,7 +492,7 @@ impl Room {
     }
 
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
-    /// memory while the line is down may be old.
+    /// memory while the connection is down may be old.
     pub async fn connected(&self) -> Result<(), RoomError> {
         if *self.0.status.borrow() == RoomStatus::Connected {
             return Ok(());

@@ -10,30 +10,23 @@ use std::{
 use jupyter_client::is_shallow_json;
 use serde_json::{Map, Value, json};
 
-use super::limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES};
 use super::{
+    limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES},
+    policy::{
+        CURSOR_INTERVAL, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN, PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER,
+        SHOWN_AGAIN_AFTER,
+    },
     presence::{Activity, user},
     wire::AwarenessEntry,
 };
 
-/// JupyterLab forgets a presence that is silent for 30 s.
-const REFRESH_AFTER: Duration = Duration::from_secs(12);
-/// So does everybody else here, Jupyter included.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
-/// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
-pub(crate) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
-/// A cursor that moves all the time is shown this often: what is said of it costs the server about as much as an edit,
-/// and the next edit has to wait behind it.
-const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
 /// Marks a presence as an agent's, which has no autosave_preferences of its own.
 const AGENT: &str = "agent";
-/// An agent that does the same all the time need not be shown again each time.
-const SHOWN_AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// An execution that goes on is shown again before this; what was not shown for so long has ended unnoticed.
-const EXECUTION_SHOWN_WITHIN: Duration = Duration::from_secs(25);
 
 #[derive(Debug)]
 pub(crate) struct Awareness {
+    /// As it was last told.
+    now: Instant,
     agents: HashMap<Arc<str>, Agent>,
     others: HashMap<u64, Other>,
     /// Since when it is heard what people say.
@@ -93,21 +86,24 @@ struct Agent {
     last_said: Option<Instant>,
 }
 
-impl Default for Awareness {
-    fn default() -> Self {
+impl Awareness {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
+            now,
             agents: HashMap::new(),
             others: HashMap::new(),
-            since: Instant::now(),
+            since: now,
             edited: false,
             saved: false,
             said: None,
             decided: false,
         }
     }
-}
 
-impl Awareness {
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
     /// Shows an agent in the room, with its cursor if it has one; else with that which it had.
     pub(crate) fn show(&mut self, visit: &Visit<'_>, cursors: Option<Cursors>) {
         let had = self.agents.get(visit.id).and_then(|agent| agent.cursors.clone());
@@ -128,7 +124,7 @@ impl Awareness {
 
     /// Shows an agent with what it says of itself. Returns whether that is news.
     pub(crate) fn say(&mut self, visit: &Visit<'_>, members: Map<String, Value>) -> bool {
-        let now = Instant::now();
+        let now = self.now;
         let mut is_new = !self.agents.contains_key(visit.id);
         let agent = self.agents.entry(Arc::clone(visit.id)).or_insert_with(|| Agent {
             client: super::new_client_id(),
@@ -155,10 +151,11 @@ impl Awareness {
 
     /// Shows that what an agent executed has ended, if the agent is still here.
     pub(crate) fn rest(&mut self, id: &Arc<str>) {
+        let now = self.now;
         if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.activity.is_execution()) {
             agent.user = user(id, &agent.name, Activity::Idle);
             (agent.activity, agent.last_sent) = (Activity::Idle, None);
-            agent.last_active = Instant::now();
+            agent.last_active = now;
         }
     }
 
@@ -186,10 +183,11 @@ impl Awareness {
     }
 
     /// Whether an agent is shown with what it does, and was a moment ago.
-    pub(crate) fn is_shown(&self, id: &Arc<str>, activity: Activity) -> bool {
+    pub(crate) fn is_shown(&self, id: &Arc<str>, activity: Activity, now: Instant) -> bool {
         // Whoever edits or executes has also read.
         let is_same = |agent: &Agent| agent.activity == activity || activity == Activity::Reading;
-        let is_fresh = |agent: &Agent| is_same(agent) && agent.last_active.elapsed() < SHOWN_AGAIN_AFTER;
+        let is_fresh =
+            |agent: &Agent| is_same(agent) && now.saturating_duration_since(agent.last_active) < SHOWN_AGAIN_AFTER;
         self.agents.get(id).is_some_and(is_fresh)
     }
 
@@ -224,12 +222,13 @@ impl Awareness {
                 Value::Null => drop(self.others.remove(&entry.client)),
                 _ if self.others.len() >= MAX_PRESENCES && !self.others.contains_key(&entry.client) => {}
                 state => {
-                    let heard = Instant::now();
+                    let heard = self.now;
                     newcomer |= self.others.insert(entry.client, Other { state, heard }).is_none();
                 }
             }
         }
-        self.others.retain(|_, other| other.is_here());
+        let now = self.now;
+        self.others.retain(|_, other| other.is_here(now));
         newcomer
     }
 
@@ -240,7 +239,7 @@ impl Awareness {
 
     /// What the people who are here say of themselves, agents left aside.
     pub(crate) fn people(&self) -> impl Iterator<Item = &Value> {
-        let here = self.others.values().filter(|other| other.is_here());
+        let here = self.others.values().filter(|other| other.is_here(self.now));
         here.map(|other| &other.state)
             .filter(|state| state.get(AGENT).is_none())
     }
@@ -272,12 +271,12 @@ impl Awareness {
 
     /// The same, with something that all of them say, and none more often than in this interval.
     pub(crate) fn due_with(&mut self, common: &[(&str, Value)], interval: Duration) -> Vec<AwarenessEntry> {
-        let now = Instant::now();
+        let now = self.now;
         let is_older = |at: Option<Instant>, age: Duration| at.is_none_or(|at| now.duration_since(at) >= age);
         let mut entries = Vec::new();
         self.agents.retain(|_, agent| {
             let left = now.duration_since(agent.last_active) > agent.stays;
-            let due = is_older(agent.last_sent, REFRESH_AFTER) && is_older(agent.last_said, interval);
+            let due = is_older(agent.last_sent, PRESENCE_REFRESHED_AFTER) && is_older(agent.last_said, interval);
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
@@ -315,19 +314,19 @@ impl Awareness {
     }
 
     /// We edited the document.
-    pub(crate) fn edited(&mut self) {
+    pub(crate) fn record_edit(&mut self) {
         self.edited = true;
     }
 
     /// The server saved the document. While it is unknown what people want it is not asked to, so that it did says
     /// that somebody wants it, or that nobody is there.
-    pub(crate) fn saved(&mut self) {
+    pub(crate) fn record_save(&mut self) {
         self.saved |= self.edited;
     }
 
     /// The names of those who are here, each once.
     pub(crate) fn names(&self) -> Vec<String> {
-        let others = self.others.values().filter(|other| other.is_here());
+        let others = self.others.values().filter(|other| other.is_here(self.now));
         let ours = self.agents.values().map(|agent| agent.name.clone());
         let names: BTreeSet<String> = others.filter_map(Other::name).chain(ours).collect();
         names.into_iter().collect()
@@ -339,7 +338,7 @@ impl Awareness {
         let mut autosave_preferences = self.autosave_preferences().peekable();
         match autosave_preferences.peek() {
             Some(_) => Some(autosave_preferences.any(|autosave_preference| autosave_preference)),
-            None => (self.saved || self.since.elapsed() > EVERYBODY_SPOKE).then_some(true),
+            None => (self.saved || self.now.duration_since(self.since) > EVERYBODY_SPOKE).then_some(true),
         }
     }
 
@@ -353,14 +352,14 @@ impl Awareness {
     }
 
     fn autosave_preferences(&self) -> impl Iterator<Item = bool> {
-        let here = self.others.values().filter(|other| other.is_here());
+        let here = self.others.values().filter(|other| other.is_here(self.now));
         here.filter_map(Other::autosave_preference)
     }
 }
 
 impl Other {
-    fn is_here(&self) -> bool {
-        self.heard.elapsed() < FORGOTTEN_AFTER
+    fn is_here(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.heard) < PRESENCE_FORGOTTEN_AFTER
     }
 
     /// Agents of other gateways add to what is displayed what they do.
@@ -405,6 +404,12 @@ impl Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Default for Awareness {
+        fn default() -> Self {
+            Self::new(Instant::now())
+        }
+    }
 
     const STAYS: Duration = Duration::from_secs(60);
 
@@ -456,7 +461,7 @@ mod tests {
         assert_eq!(awareness.due().len(), 1);
         let gone = awareness.withdraw();
         assert_eq!((gone.len(), &*gone[0].state), (1, "null"));
-        awareness.edited();
+        awareness.record_edit();
         assert_eq!(awareness.due().len(), 1, "and is back");
         assert!(awareness.withdraw().is_empty(), "once");
         let mut known = Awareness::default();
@@ -535,19 +540,17 @@ mod tests {
     fn what_people_want_is_unknown_until_the_server_shows_it_or_everybody_spoke() {
         let mut awareness = Awareness::default();
         show(&mut awareness, "a", Activity::Editing);
-        awareness.saved();
+        awareness.record_save();
         assert_eq!(awareness.autosave(), None, "it may have been asked to");
-        awareness.edited();
+        awareness.record_edit();
         assert_eq!(autosave_said(&awareness.due()), false);
-        awareness.saved();
+        awareness.record_save();
         assert_eq!(awareness.autosave(), Some(true));
         assert_eq!(autosave_said(&awareness.due()), true);
         awareness.received(vec![entry(1, &json!({ "autosave": true }))]);
         assert_eq!(autosave_said(&awareness.due()), false, "people decide");
-        let mut patient = Awareness {
-            since: Instant::now().checked_sub(EVERYBODY_SPOKE).expect("a clock"),
-            ..Awareness::default()
-        };
+        let mut patient = Awareness { ..Awareness::default() };
+        patient.tell_time(patient.now + EVERYBODY_SPOKE + STAYS);
         assert_eq!(patient.autosave(), Some(true));
         patient.received(vec![entry(1, &json!({ "autosave": false }))]);
         assert_eq!(patient.autosave(), Some(false));
@@ -558,9 +561,8 @@ mod tests {
         let mut awareness = Awareness::default();
         awareness.received(vec![entry(1, &json!({ "user": { "name": "Ida" }, "autosave": false }))]);
         assert_eq!(awareness.names(), ["Ida"]);
-        for other in awareness.others.values_mut() {
-            other.heard = other.heard.checked_sub(FORGOTTEN_AFTER).expect("a clock");
-        }
+        awareness.tell_time(awareness.now + PRESENCE_FORGOTTEN_AFTER);
+        awareness.since = awareness.now;
         assert_eq!(awareness.autosave(), None);
         assert!(awareness.names().is_empty());
     }
@@ -569,7 +571,7 @@ mod tests {
     fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
         let mut awareness = Awareness::default();
         let id: Arc<str> = "a".into();
-        awareness.edited();
+        awareness.record_edit();
         let moves = |awareness: &mut Awareness, position: u32| {
             let visit = Visit {
                 id: &id,
@@ -593,9 +595,8 @@ mod tests {
         moves(&mut awareness, 3);
         assert!(awareness.due().is_empty());
         let due = awareness.due_at().expect("later");
-        assert!(due > Instant::now() && due <= Instant::now() + CURSOR_INTERVAL);
-        let agent = awareness.agents.get_mut(&id).expect("there");
-        agent.last_said = Instant::now().checked_sub(CURSOR_INTERVAL);
+        assert_eq!(due, awareness.now + CURSOR_INTERVAL);
+        awareness.tell_time(due);
         assert!(awareness.due()[0].state.contains("[3]"), "with where it is now");
         assert_eq!(awareness.due_at(), None);
     }
@@ -604,7 +605,7 @@ mod tests {
     fn an_agent_that_somebody_declared_gone_comes_back() {
         let mut awareness = Awareness::default();
         show(&mut awareness, "a", Activity::Editing);
-        awareness.edited();
+        awareness.record_edit();
         let said = awareness.due().remove(0);
         awareness.received(vec![AwarenessEntry {
             state: "null".to_owned(),

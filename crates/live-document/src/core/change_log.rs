@@ -4,8 +4,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
+
+use super::{clock::Clock, policy::TYPING};
 
 /// Who made a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +30,7 @@ impl Author {
 pub(crate) struct ChangeLog {
     /// Tells the revisions of this incarnation of the document from those of another.
     epoch: Arc<str>,
+    clock: Clock,
     revision: u64,
     cells: HashMap<Arc<str>, History>,
     /// Moves of cells, or changes of the text of a plain document.
@@ -59,8 +62,6 @@ pub(crate) struct History {
 const MAX_MOVES: usize = 256;
 /// How many authors of one thing are remembered. Every page that a person opens is another.
 const MAX_AUTHORS: usize = 8;
-/// For so long somebody who typed may be about to go on.
-const TYPING: Duration = Duration::from_secs(60);
 
 impl History {
     fn record(&mut self, author: &Author, revision: u64) {
@@ -72,8 +73,8 @@ impl History {
         }
     }
 
-    fn record_typing(&mut self, author: &Author) {
-        self.typed = Some((Instant::now(), author.clone()));
+    fn record_typing(&mut self, author: &Author, now: Instant) {
+        self.typed = Some((now, author.clone()));
     }
 
     /// Those other than `me` who changed it after a revision, the latest last.
@@ -86,23 +87,32 @@ impl History {
         found
     }
 
-    fn typing(&self) -> Option<&Author> {
+    fn typing(&self, clock: &Clock) -> Option<&Author> {
         let (at, author) = self.typed.as_ref()?;
-        (at.elapsed() < TYPING).then_some(author)
+        (clock.since(*at) < TYPING).then_some(author)
     }
 }
 
 impl ChangeLog {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].into();
         Self {
             epoch,
+            clock,
             revision: 0,
             cells: HashMap::new(),
             whole: History::default(),
             moves: VecDeque::new(),
             forgotten: 0,
         }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.clock.advance(now);
     }
 
     /// The revision as callers see it.
@@ -148,7 +158,7 @@ impl ChangeLog {
         let history = self.cells.entry(Arc::clone(cell)).or_default();
         history.record(author, self.revision);
         if is_typing {
-            history.record_typing(author);
+            history.record_typing(author, self.clock.now());
         }
     }
 
@@ -164,7 +174,7 @@ impl ChangeLog {
     pub(crate) fn whole_changed(&mut self, author: &Author, is_typing: bool) {
         self.whole.record(author, self.revision);
         if is_typing {
-            self.whole.record_typing(author);
+            self.whole.record_typing(author, self.clock.now());
         }
     }
 
@@ -200,12 +210,12 @@ impl ChangeLog {
 
     /// Who may be about to go on typing in a cell.
     pub(crate) fn typing_in(&self, cell: &str) -> Option<&Author> {
-        self.cells.get(cell)?.typing()
+        self.cells.get(cell)?.typing(&self.clock)
     }
 
     /// Who may be about to go on typing in a text.
     pub(crate) fn typing_in_text(&self) -> Option<&Author> {
-        self.whole.typing()
+        self.whole.typing(&self.clock)
     }
 }
 
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn every_author_since_counts_and_not_only_the_last() {
-        let mut log = ChangeLog::new();
+        let mut log = ChangeLog::new(Clock::default());
         let (cell, me, bob) = ("c".into(), Author::Local("me".into()), Author::Local("bob".into()));
         for author in [&bob, &me, &Author::Client(1), &me] {
             log.advance();
@@ -232,7 +242,7 @@ mod tests {
 
     #[test]
     fn authors_that_are_forgotten_still_count() {
-        let mut log = ChangeLog::new();
+        let mut log = ChangeLog::new(Clock::default());
         let (cell, me) = ("c".into(), Author::Local("me".into()));
         for client in 0..100 {
             log.advance();
@@ -246,7 +256,7 @@ mod tests {
 
     #[test]
     fn moments_of_another_incarnation_have_no_revision() {
-        let (mut log, other) = (ChangeLog::new(), ChangeLog::new());
+        let (mut log, other) = (ChangeLog::new(Clock::default()), ChangeLog::new(Clock::default()));
         let before = log.now();
         log.advance();
         assert_eq!(

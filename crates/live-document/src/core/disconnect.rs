@@ -2,20 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use jupyter_client::{DocPath, JupyterError, JupyterServer};
 use serde::Deserialize;
-use tokio_tungstenite::tungstenite::{self, error::CapacityError, protocol::CloseFrame};
 
-use super::{RoomError, document::UpdateError, scan::Excess};
+use super::{document::UpdateError, scan::Excess};
 
 /// The code by which Jupyter says that a document does not exist.
 pub(crate) const GONE: u16 = 4404;
-/// What is left of the code by which servers before jupyter-collaboration 4 say that they cannot open a
-/// file: it is one that nobody may send. That the file exists is known by then.
-const UNSPEAKABLE: u16 = 1002;
-
 /// How a connection ended.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
     Cut(String),
     Malformed(String),
@@ -38,18 +32,6 @@ impl From<UpdateError> for Disconnect {
     }
 }
 
-impl From<tungstenite::Error> for Disconnect {
-    fn from(error: tungstenite::Error) -> Self {
-        match error {
-            // It would come again.
-            tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. }) => {
-                Self::Excess(Excess::Size.to_string())
-            }
-            error => Self::Cut(error.to_string()),
-        }
-    }
-}
-
 /// The JSON that newer servers put into the reason of a closure.
 #[derive(Deserialize)]
 struct CloseReason {
@@ -57,17 +39,7 @@ struct CloseReason {
 }
 
 impl Disconnect {
-    pub(crate) fn closed(frame: Option<CloseFrame>) -> Self {
-        match frame {
-            Some(frame) => Self::Closed {
-                code: frame.code.into(),
-                reason: frame.reason.to_string(),
-            },
-            None => Self::Cut("the server closed the connection".to_owned()),
-        }
-    }
-
-    /// Whether joining again may help: the line was cut, or the server wants a new session.
+    /// Whether joining again may help: the connection was cut, or the server wants a new session.
     pub(crate) fn is_recoverable(&self) -> bool {
         match self {
             Self::Cut(_) => true,
@@ -77,42 +49,6 @@ impl Disconnect {
                     .map_or(true, |said| said.reason != "initialization_error"),
                 4400..=4599 => false,
                 _ => true,
-            },
-        }
-    }
-
-    pub(crate) fn into_error(self, server: &JupyterServer, path: &DocPath) -> RoomError {
-        let (name, path) = (server.name().to_owned(), path.to_string());
-        match self {
-            Self::Closed { code: GONE, .. } => JupyterError::NotFound { server: name, path }.into(),
-            Self::Closed {
-                code: 4400 | UNSPEAKABLE,
-                ..
-            } => {
-                let why = "it is not a document of this kind (a directory, a binary file, or not a valid notebook); \
-                    get_document_info shows what is in the file, and overwrite_document replaces it"
-                    .to_owned();
-                RoomError::Refused {
-                    server: name,
-                    path,
-                    why,
-                }
-            }
-            Self::Closed { reason, code } => RoomError::Refused {
-                server: name,
-                path,
-                why: format!("{reason} (code {code})"),
-            },
-            Self::Cut(why) => server.unreachable(why).into(),
-            Self::Malformed(why) => RoomError::Refused {
-                server: name,
-                path,
-                why,
-            },
-            Self::Excess(why) => RoomError::Excess {
-                server: name,
-                path,
-                why,
             },
         }
     }

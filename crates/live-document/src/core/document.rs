@@ -20,7 +20,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 use jupyter_client::limits::MAX_FRAME_BYTES;
@@ -46,6 +46,7 @@ use super::{
     acknowledgement::{Acknowledgements, Ticket},
     awareness::Cursors,
     change_log::{Author, ChangeLog},
+    clock::Clock,
     depths::Depths,
     edit::Edit,
     edit_journal::EditJournal,
@@ -80,6 +81,7 @@ pub(crate) struct Document {
     log: ChangeLog,
     /// When the document last changed, for those who watch it.
     pub(crate) changed: watch::Sender<SystemTime>,
+    changed_at: Instant,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) journal: EditJournal,
     /// Cells that came although they were there, while that is looked after.
@@ -110,7 +112,7 @@ pub(crate) struct Applied {
 }
 
 impl Document {
-    pub(crate) fn new(kind: RoomKind) -> Self {
+    pub(crate) fn new(kind: RoomKind, clock: Clock) -> Self {
         let mut options = Options::with_client_id(ClientID::new(super::new_client_id()));
         options.offset_kind = OffsetKind::Utf16;
         let doc = Doc::with_options(options);
@@ -137,8 +139,9 @@ impl Document {
             state,
             meta,
             order: Vec::new(),
-            log: ChangeLog::new(),
-            changed: watch::Sender::new(SystemTime::now()),
+            log: ChangeLog::new(clock),
+            changed_at: clock.now(),
+            changed: watch::Sender::new(clock.wall()),
             acknowledgements: Acknowledgements::default(),
             journal: EditJournal::default(),
             duplicated: None,
@@ -150,6 +153,24 @@ impl Document {
             saves,
             resets,
         }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.log.clock()
+    }
+
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.log.tell_time(now);
+    }
+
+    /// Tells those who watch that the document changed.
+    pub(crate) fn mark_changed(&mut self) {
+        self.changed_at = self.clock().now();
+        self.changed.send_replace(self.clock().wall());
+    }
+
+    pub(crate) fn unchanged_for(&self) -> Duration {
+        self.clock().since(self.changed_at)
     }
 
     pub(crate) fn saves(&self) -> u64 {
@@ -420,7 +441,7 @@ impl Document {
             return;
         }
         self.log.advance();
-        self.changed.send_replace(SystemTime::now());
+        self.mark_changed();
         for change in observed {
             match change {
                 Observed::Structure(steps) => {

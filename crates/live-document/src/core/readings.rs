@@ -181,7 +181,7 @@ mod tests {
     use crate::core::change_log::ChangeLog;
 
     fn now() -> Moment {
-        ChangeLog::new().now()
+        ChangeLog::new(crate::core::clock::Clock::default()).now()
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl State {
         let before = self.document.snapshot().of_another_document();
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
-        self.document.changed.send_replace(SystemTime::now());
+        self.document.mark_changed();
         let waiting = old.acknowledgements.take_waiting();
         if let Some(repairs) = self.document.identify_cells(&before, FileAge::MaybeNewer) {
             self.send_change(repairs.update, Origin::Caller);

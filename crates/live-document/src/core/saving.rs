@@ -1,5 +1,5 @@
 //! When to ask the server to write to disk, and what is known to be there. It saves by itself after a
-//! second without changes, but never while changes keep coming. Does no I/O.
+//! second without changes, but never while changes keep coming.
 //!
 //! Its "success" alone proves nothing: a save that another change overtook is given up and answered so
 //! too. What does is the hash it then notes in the document; any noted after the answer is of a save
@@ -19,136 +19,167 @@ use std::time::{Duration, Instant};
 use super::{
     RoomKind,
     document::{Document, sha256},
+    policy::{REQUEST_FORGOTTEN_AFTER, save_pause},
     state::State,
-    wire::{SaveStatus, save_request},
+    wire::SaveStatus,
 };
 
-/// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
-/// can forget to.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
-/// A server that is kept from saving is asked after so many times as long as it took the last time, but soon enough: to
-/// write a notebook costs it as much as to run some dozens of small cells, which would have to wait for it.
-const WORTH: u32 = 20;
-const MAX_PAUSE: Duration = Duration::from_secs(12);
-
-#[derive(Default)]
+/// What is known of saves on one connection.
+#[derive(Debug, Default)]
 pub(crate) struct Saving {
     last_request: u64,
-    /// The request under way, and the place in the journal up to which the server had everything then.
-    asked: Option<(u64, u64)>,
+    /// The request under way.
+    request: Option<Request>,
     asked_at: Option<Instant>,
     /// How long the last save took until it was answered.
     took: Duration,
-    /// The place in the journal that the next save must cover.
+    /// The place in the journal that the next note of a save covers.
     answered: Option<u64>,
     /// The place in the journal up to which the server had everything when it noted a save.
     noted: Option<u64>,
     /// Whether the server has passed over a request.
-    is_deaf: bool,
+    ignores_requests: bool,
     failed: bool,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    number: u64,
+    /// The place in the journal up to which the server had everything when it was asked.
+    covers: u64,
+}
+
 impl Saving {
-    /// The next request, unless one is under way: another would make the server give that one up.
-    pub(crate) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.wants_saving() {
-            return None;
-        }
-        // Requests overtake edits on the server, so only what it has already is covered.
-        let covered = known_to_server(state).unwrap_or(0);
-        Some(self.ask(covered))
-    }
-
-    fn ask(&mut self, covered: u64) -> Vec<u8> {
-        self.last_request += 1;
-        self.asked = Some((self.last_request, covered));
-        self.asked_at = Some(Instant::now());
-        save_request(self.last_request)
-    }
-
-    /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
-    pub(crate) fn request_now(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.unsaved {
-            return None;
-        }
-        // One that does not cover what was edited last would only be in the way of the one that does.
-        let covered = known_to_server(state)?;
-        Some(self.ask(covered))
-    }
-
-    /// Whether the server may be asked again, considering what it costs it.
-    pub(crate) fn is_worth_asking(&self) -> bool {
-        let pause = self.took.saturating_mul(WORTH).min(MAX_PAUSE);
-        self.asked_at.is_none_or(|at| at.elapsed() >= pause)
-    }
-
     /// What a ping that is sent after a request carries.
     pub(crate) fn ping(&self) -> [u8; 8] {
         self.last_request.to_be_bytes()
     }
 
-    /// The server answers in turn, so a request that is still open when a later ping has come back was
+    /// Takes note of a failed save, once.
+    pub(crate) fn take_failure(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+
+    /// Whether the server may be asked again, considering what it costs it.
+    fn is_worth_asking(&self, now: Instant) -> bool {
+        let pause = save_pause(self.took);
+        self.asked_at
+            .is_none_or(|at| now.saturating_duration_since(at) >= pause)
+    }
+
+    /// Whether a request is under way: another would make the server give that one up.
+    fn is_under_way(&self, now: Instant) -> bool {
+        let is_forgotten = self.ignores_requests
+            && self
+                .asked_at
+                .is_some_and(|at| now.saturating_duration_since(at) > REQUEST_FORGOTTEN_AFTER);
+        self.request.is_some() && !is_forgotten
+    }
+
+    fn ask(&mut self, covers: u64, now: Instant) -> u64 {
+        self.last_request += 1;
+        let number = self.last_request;
+        (self.request, self.asked_at) = (Some(Request { number, covers }), Some(now));
+        number
+    }
+}
+
+impl State {
+    /// The next request to save what the server keeps from saving, if it is worth its while.
+    pub(crate) fn request_overdue_save(&mut self) -> Option<u64> {
+        // Otherwise the server will do it without being asked, and would write the file twice.
+        let is_due = self.is_save_overdue() && self.saving.is_worth_asking(self.now());
+        if is_due { self.request_save() } else { None }
+    }
+
+    /// The next request, unless one is under way or people do the saving.
+    pub(crate) fn request_save(&mut self) -> Option<u64> {
+        let now = self.now();
+        if self.saving.is_under_way(now) || !self.wants_saving() {
+            return None;
+        }
+        // Requests overtake edits on the server, so only what it has already is covered.
+        let covers = self.known_to_server().unwrap_or(0);
+        Some(self.saving.ask(covers, now))
+    }
+
+    /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
+    pub(crate) fn request_save_now(&mut self) -> Option<u64> {
+        let now = self.now();
+        if self.saving.is_under_way(now) || self.unsaved.is_none() {
+            return None;
+        }
+        // One that does not cover what was edited last would only be in the way of the one that does.
+        let covers = self.known_to_server()?;
+        Some(self.saving.ask(covers, now))
+    }
+
+    /// The server answers in order, so a request that is still open when a later ping has come back was
     /// not understood.
-    pub(crate) fn ponged(&mut self, state: &mut State, ping: &[u8]) {
-        if self.asked.is_some_and(|(request, _)| request.to_be_bytes() == ping) {
-            self.is_deaf = true;
-            self.settle(state);
+    pub(crate) fn on_pong(&mut self, ping: &[u8]) {
+        if self
+            .saving
+            .request
+            .is_some_and(|request| request.number.to_be_bytes() == ping)
+        {
+            self.saving.ignores_requests = true;
+            self.settle_save();
         }
     }
 
-    pub(crate) fn answered(&mut self, state: &State, response_to: u64, status: SaveStatus) {
-        let Some((_, mark)) = self.asked.take_if(|(request, _)| *request == response_to) else {
+    pub(crate) fn on_save_answered(&mut self, response_to: u64, status: SaveStatus) {
+        let now = self.now();
+        let saving = &mut self.saving;
+        let Some(request) = saving.request.take_if(|request| request.number == response_to) else {
             return;
         };
         // Something between us and the server answered the ping.
-        self.is_deaf = false;
-        self.took = self.asked_at.map_or(Duration::ZERO, |at| at.elapsed());
+        saving.ignores_requests = false;
+        saving.took = saving.asked_at.map_or(Duration::ZERO, |at| now - at);
         match status {
-            SaveStatus::Success => self.answered = Some(mark),
+            SaveStatus::Success => saving.answered = Some(request.covers),
             SaveStatus::Skipped => {}
             SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
-                self.failed = true;
+                tracing::warn!(path = %self.path, "Jupyter could not save an open document");
+                saving.failed = true;
             }
         }
     }
 
     /// The server has noted in the document that it was saved.
-    pub(crate) fn noted(&mut self, state: &mut State) {
-        let known = known_to_server(state).filter(|_| is_text_of_file(&state.document));
-        self.noted = known.or(self.noted);
-        match known.filter(|_| state.is_entrusted() || state.is_saved_by_hand()) {
-            Some(mark) => believe(state, mark),
-            None => self.settle(state),
+    pub(crate) fn on_save_noted(&mut self) {
+        let known = self.known_to_server().filter(|_| is_text_of_file(&self.document));
+        self.saving.noted = known.or(self.saving.noted);
+        match known.filter(|_| self.is_entrusted() || self.is_saved_by_hand()) {
+            Some(mark) => self.mark_saved(mark),
+            None => self.settle_save(),
         }
     }
 
-    /// Whether a save failed since this was last asked.
-    pub(crate) fn take_failure(&mut self) -> bool {
-        std::mem::take(&mut self.failed)
-    }
-
-    fn settle(&mut self, state: &mut State) {
-        let saved = if self.is_deaf { self.noted } else { self.answered.take() };
+    fn settle_save(&mut self) {
+        let saved = match self.saving.ignores_requests {
+            true => self.saving.noted,
+            false => self.saving.answered.take(),
+        };
         if let Some(mark) = saved {
-            believe(state, mark);
+            self.mark_saved(mark);
         }
     }
-}
 
-/// Notes that everything up to a place in the journal is on disk.
-fn believe(state: &mut State, mark: u64) {
-    state.document.journal.saved_up_to(mark);
-    state.unsaved = state.document.journal.mark() > mark;
-    state.note_file();
-}
+    /// Notes that everything up to a place in the journal is on disk.
+    fn mark_saved(&mut self, mark: u64) {
+        self.document.journal.saved_up_to(mark);
+        if self.document.journal.mark() <= mark {
+            self.unsaved = None;
+        }
+        self.note_file();
+    }
 
-/// The end of the journal, if the server has all of it.
-fn known_to_server(state: &State) -> Option<u64> {
-    let document = &state.document;
-    document.acknowledgements.is_settled().then(|| document.journal.mark())
+    /// The end of the journal, if the server has all of it.
+    fn known_to_server(&self) -> Option<u64> {
+        let document = &self.document;
+        document.acknowledgements.is_settled().then(|| document.journal.mark())
+    }
 }
 
 /// Whether the noted hash is that of the text as it is now. Of a notebook that cannot be told.
@@ -158,138 +189,4 @@ fn is_text_of_file(document: &Document) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::SystemTime;
-
-    use super::*;
-    use crate::core::{Activity, Edit, awareness::Visit, state::Origin, wire::AwarenessEntry};
-    use jupyter_client::DocPath;
-
-    fn state() -> State {
-        let path = DocPath::parse("a.md").expect("a path");
-        let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
-        // Nobody minds.
-        state.awareness.edited();
-        state.awareness.saved();
-        state
-    }
-
-    /// Edits, and has the server confirm it if it `arrives`.
-    fn edit(state: &mut State, text: &str, arrives: bool) {
-        let edits = [Edit::SetText { text: text.to_owned() }];
-        let applied = state.document.apply_local(&"ana".into(), &edits).expect("valid");
-        state.unsaved = true;
-        if arrives {
-            state.document.apply_remote(&applied.update).expect("an echo");
-        }
-    }
-
-    #[test]
-    fn a_save_is_believed_when_it_was_asked_for_answered_and_noted() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        edit(&mut state, "a", true);
-        saving.noted(&mut state);
-        assert!(state.unsaved, "the note of a save that may have begun before the edit");
-        assert!(saving.request(&state).is_some());
-        assert!(saving.request(&state).is_none(), "one at a time");
-        saving.answered(&state, 1, SaveStatus::Success);
-        saving.ponged(&mut state, &1_u64.to_be_bytes());
-        assert!(state.unsaved);
-        saving.noted(&mut state);
-        assert!(!state.unsaved);
-    }
-
-    #[test]
-    fn a_server_that_saves_by_itself_is_believed_by_its_notes() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        let change = |state: &mut State, text: &str| {
-            let edits = [Edit::SetText { text: text.to_owned() }];
-            let applied = state.document.apply_local(&"ana".into(), &edits).expect("valid");
-            state.changed(applied.update.clone(), Origin::Caller);
-            applied.update
-        };
-        let early = change(&mut state, "a");
-        state.document.apply_remote(&early).expect("an echo");
-        let visit = Visit {
-            id: &"ana".into(),
-            name: "ana",
-            activity: Activity::Editing,
-            stays: Duration::from_secs(60),
-        };
-        state.awareness.show(&visit, None);
-        assert!(!state.awareness.due().is_empty(), "from now on the server saves");
-        saving.noted(&mut state);
-        assert!(state.unsaved, "before, it need not have");
-        state.unsaved = false;
-
-        let late = change(&mut state, "ab");
-        saving.noted(&mut state);
-        assert!(state.unsaved, "it is not with the server yet");
-        state.document.apply_remote(&late).expect("an echo");
-        saving.noted(&mut state);
-        assert!(!state.unsaved);
-    }
-
-    #[test]
-    fn what_a_person_saved_by_hand_is_saved() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        let by_hand = AwarenessEntry {
-            client: 1,
-            clock: 1,
-            state: r#"{"user":{},"autosave":false}"#.to_owned(),
-        };
-        state.awareness.received(vec![by_hand]);
-        edit(&mut state, "a", true);
-        saving.noted(&mut state);
-        assert!(state.unsaved, "the note of a save that may have begun before the edit");
-        let long_ago = SystemTime::now() - Duration::from_secs(10);
-        state.document.changed.send_replace(long_ago);
-        saving.noted(&mut state);
-        assert!(!state.unsaved);
-    }
-
-    #[test]
-    fn a_server_that_takes_long_to_save_is_asked_more_rarely() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        edit(&mut state, "a", true);
-        assert!(saving.is_worth_asking());
-        saving.request(&state);
-        saving.asked_at = Instant::now().checked_sub(Duration::from_millis(200));
-        saving.answered(&state, 1, SaveStatus::Success);
-        assert!(!saving.is_worth_asking());
-        saving.asked_at = Instant::now().checked_sub(Duration::from_secs(5));
-        assert!(saving.is_worth_asking());
-        saving.took = Duration::from_secs(60);
-        saving.asked_at = Instant::now().checked_sub(MAX_PAUSE);
-        assert!(saving.is_worth_asking(), "but not as rarely as that");
-    }
-
-    #[test]
-    fn a_request_that_the_server_forgot_is_made_again() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        edit(&mut state, "a", true);
-        saving.request(&state);
-        let long_ago = Instant::now().checked_sub(FORGOTTEN_AFTER * 2).expect("a clock");
-        saving.asked_at = Some(long_ago);
-        assert!(saving.request(&state).is_none(), "it may still be at it");
-        saving.ponged(&mut state, &saving.ping());
-        assert!(saving.request(&state).is_some());
-        assert!(saving.request(&state).is_none(), "one at a time");
-    }
-
-    #[test]
-    fn a_server_that_knows_no_requests_is_believed_by_its_notes() {
-        let (mut saving, mut state) = (Saving::default(), state());
-        edit(&mut state, "a", true);
-        saving.noted(&mut state);
-        saving.request(&state);
-        saving.ponged(&mut state, &saving.ping());
-        assert!(!state.unsaved, "what was noted before it was known");
-        edit(&mut state, "ab", false);
-        saving.noted(&mut state);
-        assert!(state.unsaved, "the server did not have it yet");
-        edit(&mut state, "abc", true);
-        saving.noted(&mut state);
-        assert!(state.unsaved, "one edit is still on its way");
-    }
-}
+mod tests;

@@ -1,29 +1,20 @@
 //! What a room consists of: the document, who is in it, and what waits to be sent.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use jupyter_client::DocPath;
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 use super::{
     awareness::Awareness,
     document::{Discarded, Document, merge},
+    life::Phase,
     people::Names,
+    policy::{MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SAVED_BY_THEN, SAVES_AFTER},
+    saving::Saving,
     wire::Message,
 };
 
-/// How long changes are made to pause. The server waits for a second without any, and then writes for a while.
-const PAUSE: Duration = Duration::from_secs(2);
-/// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
-const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
-/// After so long without a change the server saves by itself.
-const QUIET: Duration = Duration::from_secs(1);
-/// By then the server has saved, or it is not known that it did.
-const OVERDUE: Duration = Duration::from_secs(3);
-/// Edits that the server has not taken yet; beyond it callers are told to wait.
-const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
-/// How long after its announcement a document is overwritten at the latest.
-const OVERWRITTEN_WITHIN: Duration = Duration::from_secs(5);
 /// Edits that are gone and not told yet; nobody need ask for them.
 const MAX_DISCARDED: usize = 256;
 
@@ -42,24 +33,39 @@ pub(crate) struct State {
     /// Counts the documents that the server has come back with.
     pub(crate) incarnation: u64,
     outbox: Vec<Vec<u8>>,
-    /// Changes of the document, which are sent when it is the room's turn.
+    /// Changes of the document, in the order in which they were made.
     changes: Vec<Change>,
     outbox_bytes: usize,
-    /// Something of ours is not on disk yet.
-    pub(crate) unsaved: bool,
-    unsaved_since: Instant,
-    /// Whether the server was known to save by itself whenever something was changed that is not on disk yet.
-    entrusted: bool,
+    /// What of ours is not on disk yet, if anything.
+    pub(crate) unsaved: Option<Unsaved>,
+    pub(crate) saving: Saving,
+    pub(crate) phase: Phase,
     /// Whether the server can write the file.
     pub(crate) writable: bool,
-    /// Until when changes were made to pause.
-    pause: Option<Instant>,
     /// When Jupyter said that it makes the document the same as the file.
     overwritten: Option<Instant>,
     /// Counts what was learned of the file: that it was written, or taken over.
     pub(crate) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
+}
+
+/// Changes of ours that are not on disk yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unsaved {
+    since: Instant,
+    /// Whether the server was known to save by itself whenever something of it was changed.
+    entrusted: bool,
+}
+
+/// What waits to be sent, and how urgently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    Nothing,
+    /// What runs wrote.
+    Outputs,
+    /// Something that a caller waits for.
+    Edits,
 }
 
 /// A change that waits to be sent.
@@ -82,8 +88,9 @@ impl State {
     pub(crate) fn new(document: Document, path: DocPath, file_id: String, server_session: String) -> Self {
         Self {
             said_path: document.path(),
+            awareness: Awareness::new(document.clock().now()),
+            phase: Phase::synced(document.clock().now()),
             document,
-            awareness: Awareness::default(),
             names: Names::default(),
             paths: watch::Sender::new(path.clone()),
             path,
@@ -93,11 +100,9 @@ impl State {
             outbox: Vec::new(),
             changes: Vec::new(),
             outbox_bytes: 0,
-            unsaved: false,
-            unsaved_since: Instant::now(),
-            entrusted: false,
+            unsaved: None,
+            saving: Saving::default(),
             writable: true,
-            pause: None,
             overwritten: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
@@ -111,9 +116,19 @@ impl State {
         }
     }
 
+    /// Tells what time it is.
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.document.tell_time(now);
+        self.awareness.tell_time(now);
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.document.clock().now()
+    }
+
     /// Jupyter makes the document the same as the file, or has just done so.
     pub(crate) fn mark_overwritten(&mut self) {
-        self.overwritten = Some(Instant::now());
+        self.overwritten = Some(self.now());
         self.note_discarded();
         self.note_file();
     }
@@ -132,7 +147,7 @@ impl State {
     pub(crate) fn note_discarded(&mut self) {
         if self
             .overwritten
-            .is_none_or(|since| since.elapsed() > OVERWRITTEN_WITHIN)
+            .is_none_or(|since| self.document.clock().since(since) > OVERWRITTEN_WITHIN)
         {
             return;
         }
@@ -184,7 +199,7 @@ impl State {
 
     /// Shows people who do the saving themselves that there is something to save, before they close the document.
     pub(crate) fn show_unsaved(&mut self) {
-        if self.unsaved
+        if self.unsaved.is_some()
             && self.awareness.autosave() == Some(false)
             && let Some(applied) = self.document.mark_dirty()
         {
@@ -195,67 +210,47 @@ impl State {
     /// Notes that something of ours is not on disk yet.
     pub(crate) fn mark_unsaved(&mut self) {
         let entrusted = self.awareness.server_saves();
-        if std::mem::replace(&mut self.unsaved, true) {
-            self.entrusted &= entrusted;
-        } else {
-            self.unsaved_since = Instant::now();
-            self.entrusted = entrusted;
-        }
-        self.awareness.edited();
+        let unsaved = self.unsaved.unwrap_or(Unsaved {
+            since: self.now(),
+            entrusted,
+        });
+        self.unsaved = Some(Unsaved {
+            entrusted: unsaved.entrusted && entrusted,
+            ..unsaved
+        });
+        self.awareness.record_edit();
     }
 
     /// Whether something of ours may be written to disk, but it is not known yet if people want that.
     pub(crate) fn may_want_saving(&self) -> bool {
-        self.unsaved && self.awareness.autosave().is_none()
-    }
-
-    /// Has changes pause, once, if it is still not known whether people want them saved: the server shows it only when
-    /// nothing changes for a second, which may never be.
-    pub(crate) fn pause(&mut self) {
-        if self.pause.is_none() && self.is_save_overdue() && self.may_want_saving() {
-            self.pause = Some(Instant::now() + PAUSE);
-        }
+        self.unsaved.is_some() && self.awareness.autosave().is_none()
     }
 
     /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
     pub(crate) fn is_save_overdue(&self) -> bool {
-        let since = self.unsaved_since.elapsed();
-        since >= SAVED_BY_THEN && self.unchanged_for() < QUIET || since >= OVERDUE
+        let since = |unsaved: Unsaved| self.document.clock().since(unsaved.since);
+        let is_overdue = |unsaved: Unsaved| {
+            since(unsaved) >= SAVED_BY_THEN && self.document.unchanged_for() < SAVES_AFTER
+                || since(unsaved) >= SAVE_OVERDUE
+        };
+        self.unsaved.is_some_and(is_overdue)
     }
 
     /// Whether people do the saving, and a save that ends now has everything.
     pub(crate) fn is_saved_by_hand(&self) -> bool {
-        self.unsaved && self.awareness.autosave() == Some(false) && self.unchanged_for() >= OVERDUE
-    }
-
-    fn unchanged_for(&self) -> Duration {
-        self.document.changed.borrow().elapsed().unwrap_or_default()
+        self.unsaved.is_some()
+            && self.awareness.autosave() == Some(false)
+            && self.document.unchanged_for() >= SAVE_OVERDUE
     }
 
     /// Whether the server saves, by itself and later than it was made, every change that is not on disk yet.
     pub(crate) fn is_entrusted(&self) -> bool {
-        self.unsaved && self.entrusted
-    }
-
-    pub(crate) fn end_pause(&mut self) {
-        self.pause = Some(Instant::now());
-    }
-
-    /// When changes may be sent again, if they may not now.
-    pub(crate) fn paused_until(&self) -> Option<Instant> {
-        let is_paused = |until: &Instant| *until > Instant::now() && self.may_want_saving();
-        self.pause.filter(is_paused)
-    }
-
-    /// When something may be sent that may not be sent now.
-    pub(crate) fn waits_until(&self) -> Option<Instant> {
-        let presence = self.awareness.due_at().map(Instant::from_std);
-        self.paused_until().into_iter().chain(presence).min()
+        self.unsaved.is_some_and(|unsaved| unsaved.entrusted)
     }
 
     /// Whether something of ours is to be written to disk, and nobody minds.
     pub(crate) fn wants_saving(&self) -> bool {
-        self.unsaved && self.awareness.autosave() == Some(true)
+        self.unsaved.is_some() && self.awareness.autosave() == Some(true)
     }
 
     /// Whether the server is too far behind to be given more.
@@ -280,25 +275,17 @@ impl State {
         outbox
     }
 
-    /// Whether there are changes to be sent, which do not pause.
-    pub(crate) fn has_changes(&self) -> bool {
-        !self.changes.is_empty() && self.paused_until().is_none()
-    }
-
-    /// Whether somebody waits for the server to have them.
-    pub(crate) fn is_urgent(&self) -> bool {
-        self.changes.iter().any(|change| change.origin == Origin::Caller)
-    }
-
-    /// Whether what was put out before is still to be sent.
-    pub(crate) fn is_in_line(&self) -> bool {
-        !self.changes.is_empty()
+    /// What waits to be sent.
+    pub(crate) fn waiting(&self) -> Waiting {
+        let is_edit = |change: &Change| change.origin == Origin::Caller;
+        match self.changes.as_slice() {
+            [] => Waiting::Nothing,
+            changes if changes.iter().any(is_edit) => Waiting::Edits,
+            _ => Waiting::Outputs,
+        }
     }
 
     pub(crate) fn take_changes(&mut self) -> Vec<Vec<u8>> {
-        if self.paused_until().is_some() {
-            return Vec::new();
-        }
         let mut changes = std::mem::take(&mut self.changes);
         self.outbox_bytes -= changes.iter().map(|change| change.update.len()).sum::<usize>();
         let withdrawn = match changes.is_empty() {
@@ -310,7 +297,7 @@ impl State {
         farewell.into_iter().chain(alike.flat_map(frames)).collect()
     }
 
-    /// Everything, where no turn is waited for.
+    /// Everything, without waiting for the throttle of outputs.
     pub(crate) fn take_all(&mut self) -> Vec<Vec<u8>> {
         let mut all = self.take_outbox();
         all.append(&mut self.take_changes());
@@ -325,7 +312,7 @@ impl State {
     }
 }
 
-/// Runs that were over before their turn came are sent as one change: each costs the server as much as running them.
+/// Runs that were over before they could be sent are sent as one change: each costs the server as much as running them.
 fn frames(changes: &mut [Change]) -> Vec<Vec<u8>> {
     let frame = |update: Vec<u8>| Message::Update(update).encode();
     let merged = match changes {
@@ -346,35 +333,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::core::clock::Clock;
     use crate::{CellKind, CellWrite, Edit, NewCell, OutputsChange, RoomKind, RunEnd};
 
     #[test]
-    fn changes_pause_once_and_only_while_it_is_unknown_what_people_want() {
-        let path = DocPath::parse("a.md").expect("a path");
-        let mut state = State::new(Document::new(RoomKind::Text), path, String::new(), String::new());
-        state.pause();
-        assert!(state.paused_until().is_none(), "there is nothing to save");
-        state.changed(vec![1], Origin::Caller);
-        state.pause();
-        assert!(state.paused_until().is_none(), "the server may be about to save it");
-        state.unsaved_since = Instant::now().checked_sub(SAVED_BY_THEN).expect("a clock");
-        state.pause();
-        assert!(state.take_changes().is_empty());
-        state.awareness.saved();
-        assert_eq!(state.take_changes().len(), 1, "the server has shown it");
-
-        state.awareness = Awareness::default();
-        state.changed(vec![2], Origin::Caller);
-        state.end_pause();
-        state.pause();
-        assert_eq!(state.take_changes().len(), 1, "not a second time");
-    }
-
-    #[test]
-    fn runs_that_wait_for_their_turn_are_sent_as_one() {
+    fn runs_that_wait_together_are_sent_as_one() {
         let path = DocPath::parse("a.ipynb").expect("a path");
-        let mut state = State::new(Document::new(RoomKind::Notebook), path, String::new(), String::new());
-        let mut server = Document::new(RoomKind::Notebook);
+        let mut state = State::new(
+            Document::new(RoomKind::Notebook, Clock::default()),
+            path,
+            String::new(),
+            String::new(),
+        );
+        let mut server = Document::new(RoomKind::Notebook, Clock::default());
         let (ana, cell) = ("ana".into(), NewCell::new(CellKind::Code, "1"));
         let id = cell.id.clone();
         let insert = [Edit::AppendCells { cells: vec![cell] }];

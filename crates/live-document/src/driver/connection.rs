@@ -1,79 +1,28 @@
-//! A room's socket: joining, the first synchronisation, sending, saving and leaving.
-
-use std::time::{Duration, SystemTime};
+//! Rooms of jupyter-collaboration over WebSockets.
 
 use futures::{SinkExt, StreamExt};
-use jupyter_client::{DocPath, DocumentKind, JupyterError, collaboration::DocumentSession, socket::Socket};
-use tokio::time::{Instant, timeout, timeout_at};
+use jupyter_client::{DocPath, DocumentKind, JupyterError, socket::Socket};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
-use yrs::StateVector;
 
-use super::{Host, output_throttle::Turn, shared::Shared};
+use super::{
+    Host,
+    backend::{DocumentBackend, DocumentConnection, Incoming, JoinedFile},
+};
 use crate::{
     RoomError, RoomKind,
-    core::{
-        awareness::EVERYBODY_SPOKE,
-        disconnect::{Disconnect, guarded},
-        document::{Document, decode_vector, encode_vector},
-        inbound::receive,
-        saving::Saving,
-        wire::Message,
-    },
+    core::{disconnect::Disconnect, policy::CLOSE_PATIENCE, wire::save_request},
 };
 
-/// A large notebook may take the server a while to load.
-const SYNC_PATIENCE: Duration = Duration::from_secs(120);
-/// A document that is loaded piece by piece is probably complete when nothing came for so long.
-const QUIET: Duration = Duration::from_millis(400);
-/// The same before it is known to be loaded that way, which few are.
-const FIRST_QUIET: Duration = Duration::from_millis(30);
-/// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
-const EMPTY_QUIET: Duration = Duration::from_secs(2);
-/// How many pings come back without a new cell in between before a notebook counts as complete.
-const PINGS: u8 = 3;
-/// Pings go out all the time, so silence for this long is a dead line.
-pub(crate) const SILENCE: Duration = Duration::from_secs(20);
-const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether enough time has passed to know what people want.
-const LEARNING: Duration = Duration::from_secs(1);
-/// How long a room that is left waits until its file has what was written in it.
-const SAVE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often that is asked for; a server that saves something else every time saves this too.
-const MAX_SAVES: usize = 3;
-
 /// A joined room's socket.
-pub(crate) struct Connection {
-    pub(crate) socket: Socket,
-    pub(crate) session: DocumentSession,
-    /// Whether the server can write the file, as far as it says.
-    pub(crate) writable: bool,
-    pub(crate) created: Option<String>,
-    /// When the file was last written, by the server's clock.
-    pub(crate) written: Option<SystemTime>,
-    /// When the server last said something.
-    pub(crate) heard: SystemTime,
-    /// The last edit that was sent on it.
-    last_sent: u64,
-}
+pub(crate) struct Connection(Socket);
 
-/// What the server sent until it had sent everything.
-pub(crate) struct Received {
-    /// What the server said to have, if it said so yet; some ask only after they have answered.
-    pub(crate) server_vector: Option<StateVector>,
-    pub(crate) updates: Vec<Vec<u8>>,
-}
+impl DocumentBackend for Host {
+    type Connection = Connection;
 
-/// What comes next on a line, if anything comes in time.
-enum Incoming {
-    Message(Message),
-    Pong,
-    Nothing,
-}
-
-impl Connection {
-    pub(crate) async fn join(server: &Host, path: &DocPath, kind: RoomKind) -> Result<Self, RoomError> {
+    async fn join(&self, path: &DocPath, kind: RoomKind) -> Result<(Connection, JoinedFile), RoomError> {
         // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
-        let (file, session) = tokio::join!(server.document(path), server.document_session(path, kind));
+        let (file, session) = tokio::join!(self.document(path), self.document_session(path, kind));
         if let Err(gone @ JupyterError::NotFound { .. }) = file {
             return Err(gone.into());
         }
@@ -81,13 +30,13 @@ impl Connection {
             // Jupyter finds out so fast that it stops the room while it is being started. That error ends the task that
             // serves all of its rooms, so that nobody is told of edits any more, in whichever room.
             return Err(RoomError::Refused {
-                server: server.name().to_owned(),
+                server: self.name().to_owned(),
                 path: path.to_string(),
                 why: "it is a directory; list_documents shows what is in it".to_owned(),
             });
         }
         if let Ok(file) = &file {
-            file.require_size(server.name())?;
+            file.require_size(self.name())?;
         }
         let session = session?;
         let written = file.as_ref().ok().and_then(jupyter_client::Document::written);
@@ -95,249 +44,62 @@ impl Connection {
         // The colons must stay as they are: encoded, they name another, empty room.
         let room = kind.room_id(&session.file_id);
         let address = format!("api/collaboration/room/{room}?sessionId={}", session.session_id);
-        let socket = server.socket(&address, path.as_str()).await?;
-        Ok(Self {
-            socket,
-            session,
+        let socket = self.socket(&address, path.as_str()).await?;
+        let file = JoinedFile {
+            file_id: session.file_id,
+            server_session: session.session_id,
             writable,
             created,
             written,
-            heard: SystemTime::now(),
-            last_sent: 0,
-        })
-    }
-
-    /// The handshake of a document that is opened for the first time.
-    pub(crate) async fn first_sync(&mut self, server: &Host, document: &mut Document) -> Result<(), Disconnect> {
-        let received = self.first_sync_silently(server, document).await?;
-        match received.server_vector {
-            Some(vector) => self.send(&Message::SyncStep2(document.diff(&vector))).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Takes the server's document into an empty one, telling the server nothing of ours yet.
-    pub(crate) async fn first_sync_silently(
-        &mut self,
-        server: &Host,
-        document: &mut Document,
-    ) -> Result<Received, Disconnect> {
-        self.send(&Message::SyncStep1(encode_vector(&StateVector::default())))
-            .await?;
-        let mut received = Received {
-            server_vector: None,
-            updates: Vec::new(),
         };
-        let mut synced = false;
-        // A server that loads piece by piece sends cells all the time. When none came for a moment, pings
-        // that come back without any tell a notebook that is complete from a server that is busy.
-        let mut pings_left = 0;
-        let mut until = Instant::now() + SYNC_PATIENCE;
-        loop {
-            match self.receive_until(until).await? {
-                Incoming::Message(Message::SyncStep1(vector)) => {
-                    let vector = decode_vector(&vector)?;
-                    document.acknowledgements.server_has(&vector);
-                    received.server_vector = Some(vector);
-                }
-                Incoming::Message(Message::SyncStep2(update)) => {
-                    guarded(|| Ok(document.apply_remote(&update)?))?;
-                    received.updates.push(update);
-                    // Jupyter gives every notebook a cell, so one without is probably being loaded.
-                    let is_empty = document.kind() == RoomKind::Notebook && document.cell_count() == 0;
-                    if document.kind() == RoomKind::Text || !is_empty && !server.loads_progressively() {
-                        break;
-                    }
-                    synced = true;
-                    until = Instant::now() + if is_empty { EMPTY_QUIET } else { FIRST_QUIET };
-                }
-                Incoming::Message(Message::Update(update)) => {
-                    let before = document.cell_count();
-                    guarded(|| Ok(document.apply_remote(&update)?))?;
-                    received.updates.push(update);
-                    if synced && document.cell_count() > before {
-                        server.was_seen_loading();
-                        pings_left = 0;
-                        until = Instant::now() + QUIET;
-                    }
-                }
-                Incoming::Pong if pings_left == 1 => break,
-                Incoming::Pong if pings_left > 1 => {
-                    pings_left -= 1;
-                    self.ping(Vec::new()).await?;
-                }
-                Incoming::Message(_) | Incoming::Pong => {}
-                Incoming::Nothing if synced && pings_left == 0 => {
-                    pings_left = PINGS;
-                    until = Instant::now() + SILENCE;
-                    self.ping(Vec::new()).await?;
-                }
-                Incoming::Nothing => {
-                    return Err(Disconnect::Cut(
-                        "the server did not send the document in time".to_owned(),
-                    ));
-                }
-            }
-        }
-        Ok(received)
+        Ok((Connection(socket), file))
     }
 
-    async fn receive_until(&mut self, until: Instant) -> Result<Incoming, Disconnect> {
+    async fn is_gone(&self, path: &DocPath) -> bool {
+        matches!(self.exists(path).await, Ok(false))
+    }
+}
+
+impl DocumentConnection for Connection {
+    async fn send(&mut self, frames: Vec<Vec<u8>>) -> Result<(), Disconnect> {
+        for frame in frames {
+            self.0.feed(Frame::Binary(frame.into())).await.map_err(cut)?;
+        }
+        self.0.flush().await.map_err(cut)
+    }
+
+    async fn save(&mut self, request: u64) -> Result<(), Disconnect> {
+        self.send(vec![save_request(request)]).await
+    }
+
+    async fn ping(&mut self, payload: &[u8]) -> Result<(), Disconnect> {
+        self.0.send(Frame::Ping(payload.to_vec().into())).await.map_err(cut)
+    }
+
+    async fn receive(&mut self) -> Incoming {
         loop {
-            match timeout_at(until, self.socket.next()).await {
-                Ok(Some(Ok(Frame::Binary(bytes)))) => {
-                    let message = Message::decode(&bytes).map_err(|error| Disconnect::Malformed(error.to_string()))?;
-                    if let Some(message) = message {
-                        return Ok(Incoming::Message(message));
-                    }
-                }
-                Ok(Some(Ok(Frame::Pong(_)))) => return Ok(Incoming::Pong),
-                Ok(Some(Ok(Frame::Close(close)))) => return Err(Disconnect::closed(close)),
-                Ok(Some(Ok(_))) => {}
-                Ok(Some(Err(error))) => return Err(error.into()),
-                Ok(None) => return Err(Disconnect::Cut("the server hung up".to_owned())),
-                Err(_) => return Ok(Incoming::Nothing),
-            }
+            return match self.0.next().await {
+                Some(Ok(Frame::Binary(bytes))) => Incoming::Frame(bytes),
+                Some(Ok(Frame::Pong(payload))) => Incoming::Pong(payload),
+                Some(Ok(Frame::Close(close))) => Incoming::Lost(Disconnect::closed(close)),
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => Incoming::Lost(error.into()),
+                None => Incoming::Lost(Disconnect::Cut("the server hung up".to_owned())),
+            };
         }
     }
 
-    /// Says goodbye for every agent and hangs up.
-    pub(crate) async fn leave(&mut self, shared: &Shared, saving: &mut Saving) {
-        // An edit may wait for the bell that this closing overtook.
-        let waiting = {
-            let mut state = shared.write();
-            state.end_pause();
-            state.take_all()
-        };
-        let _ = self.send_frames(waiting).await;
-        // Whoever looks at the file next, a copy for instance, must find the edits there.
-        let _ = timeout(EVERYBODY_SPOKE, self.wait_for_autosave_preference(shared, saving)).await;
-        let _ = timeout(SAVE_PATIENCE, self.save(shared, saving)).await;
-        let farewell = shared.write().awareness.farewell();
-        if !farewell.is_empty() {
-            let _ = self.send(&Message::Awareness(farewell)).await;
-        }
-        // Hanging up with something unread resets the connection, and the server would lose the farewell.
+    async fn close(&mut self) {
+        // Hanging up with something unread resets the connection, and the server would lose what was said last.
         let closing = async {
-            let _ = self.socket.close(None).await;
-            while let Some(Ok(_)) = self.socket.next().await {}
+            let _ = self.0.close(None).await;
+            while let Some(Ok(_)) = self.0.next().await {}
         };
         let _ = timeout(CLOSE_PATIENCE, closing).await;
     }
+}
 
-    /// Waits until it is known whether people want what is not on disk yet to be saved.
-    async fn wait_for_autosave_preference(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), Disconnect> {
-        while shared.read().may_want_saving() {
-            // That nobody speaks is known when enough time has passed.
-            if let Ok(heard) = timeout(LEARNING, self.receive_one(shared, saving)).await {
-                heard?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Has the server write what is not on disk yet, and waits for it.
-    async fn save(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), Disconnect> {
-        let mut asked = 0;
-        while shared.read().wants_saving() && asked <= MAX_SAVES {
-            let request = saving.request(&shared.read());
-            if let Some(request) = request {
-                asked += 1;
-                self.send_frames(vec![request]).await?;
-                self.ping(saving.ping().to_vec()).await?;
-            }
-            self.receive_one(shared, saving).await?;
-            if saving.take_failure() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks the server to write the document now, for somebody who waits for that.
-    pub(crate) async fn save_now(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), Disconnect> {
-        let request = saving.request_now(&shared.read());
-        match request {
-            Some(request) => {
-                self.send_frames(vec![request]).await?;
-                self.ping(saving.ping().to_vec()).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    async fn receive_one(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), Disconnect> {
-        match self.socket.next().await {
-            Some(Ok(Frame::Binary(bytes))) => guarded(|| receive(&mut shared.write(), &bytes, saving))?,
-            Some(Ok(Frame::Pong(ping))) => saving.ponged(&mut shared.write(), &ping),
-            Some(Ok(Frame::Close(close))) => return Err(Disconnect::closed(close)),
-            Some(Err(error)) => return Err(error.into()),
-            None => return Err(Disconnect::Cut("the server hung up".to_owned())),
-            Some(Ok(_)) => {}
-        }
-        Ok(())
-    }
-
-    async fn send(&mut self, message: &Message) -> Result<(), Disconnect> {
-        self.send_frames(vec![message.encode()]).await
-    }
-
-    /// Sends changes of the document, if there are any and somebody waits for them or it is the room's turn.
-    pub(crate) async fn send_changes(&mut self, shared: &Shared, turn: &mut Turn) -> Result<(), Disconnect> {
-        let changes = {
-            let mut state = shared.write();
-            if state.document.acknowledgements.has_all_to(self.last_sent) {
-                turn.is_confirmed();
-            }
-            if !state.has_changes() {
-                turn.is_unneeded();
-                return Ok(());
-            }
-            if !state.is_urgent() && !turn.take() {
-                return Ok(());
-            }
-            self.last_sent = state.document.acknowledgements.latest();
-            state.take_changes()
-        };
-        self.send_frames(changes).await
-    }
-
-    /// Sends what waits in the room and needs no turn.
-    pub(crate) async fn send_waiting(&mut self, shared: &Shared) -> Result<(), Disconnect> {
-        let frames = shared.write().take_outbox();
-        self.send_frames(frames).await
-    }
-
-    pub(crate) async fn send_frames(&mut self, frames: Vec<Vec<u8>>) -> Result<(), Disconnect> {
-        if frames.is_empty() {
-            return Ok(());
-        }
-        let cut = |error: tokio_tungstenite::tungstenite::Error| Disconnect::Cut(error.to_string());
-        for frame in frames {
-            self.socket.feed(Frame::Binary(frame.into())).await.map_err(cut)?;
-        }
-        self.socket.flush().await.map_err(cut)
-    }
-
-    /// What is due from time to time: a ping, presences, and saving what keeps changing.
-    pub(crate) async fn look_after(&mut self, shared: &Shared, saving: &mut Saving) -> Result<(), Disconnect> {
-        let frames = {
-            let mut state = shared.write();
-            state.show_unsaved();
-            let mut frames = state.take_outbox();
-            state.pause();
-            // Otherwise the server will do it without being asked, and would write the file twice.
-            if state.is_save_overdue() && saving.is_worth_asking() {
-                frames.extend(saving.request(&state));
-            }
-            frames
-        };
-        self.send_frames(frames).await?;
-        self.ping(saving.ping().to_vec()).await
-    }
-
-    async fn ping(&mut self, payload: Vec<u8>) -> Result<(), Disconnect> {
-        let sent = self.socket.send(Frame::Ping(payload.into())).await;
-        sent.map_err(|error| Disconnect::Cut(error.to_string()))
-    }
+#[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
+fn cut(error: tokio_tungstenite::tungstenite::Error) -> Disconnect {
+    Disconnect::Cut(error.to_string())
 }

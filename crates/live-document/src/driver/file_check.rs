@@ -11,21 +11,14 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Room, RoomStatus};
-
-/// A document is trusted to be where it was for so many times as long as it takes to ask, within these bounds.
-const WORTH: u32 = 50;
-const MIN_TRUST: Duration = Duration::from_secs(1);
-const MAX_TRUST: Duration = Duration::from_secs(15);
-/// A room is in steady use after so many calls in a row, none of which came long after the one before.
-const STEADY: u32 = 3;
-/// How long a call waits while others ask the same server, if nothing was heard of its document for too long, and how
-/// long one that reads waits for the answer: what is in memory is good enough while a server is too busy to say more.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::{
+    Room, RoomStatus,
+    core::policy::{FILE_CHECK_PATIENCE, MAX_TRUST, MIN_TRUST, STEADY_CALLS, file_trust},
+};
 
 /// How the rooms of one server ask it for their documents: one at a time, and more rarely the longer it takes.
 pub(crate) struct FileChecks {
-    turn: Arc<Semaphore>,
+    permit: Arc<Semaphore>,
     /// How long the last two answers took. One that came late by chance says nothing.
     answers: Mutex<[Duration; 2]>,
 }
@@ -33,7 +26,7 @@ pub(crate) struct FileChecks {
 impl Default for FileChecks {
     fn default() -> Self {
         Self {
-            turn: Arc::new(Semaphore::new(1)),
+            permit: Arc::new(Semaphore::new(1)),
             answers: Mutex::default(),
         }
     }
@@ -44,14 +37,13 @@ impl FileChecks {
         self.answers.lock()
     }
 
-    fn answered(&self, took: Duration) {
+    fn record_answer(&self, took: Duration) {
         let mut answers = self.answers();
         *answers = [answers[1], took];
     }
 
     fn trust(&self) -> Duration {
-        let [one, other] = *self.answers();
-        one.min(other).saturating_mul(WORTH).clamp(MIN_TRUST, MAX_TRUST)
+        file_trust(*self.answers())
     }
 }
 
@@ -79,15 +71,15 @@ impl Default for FileCheck {
 
 impl FileCheck {
     /// Notes a call; whether the room is in steady use. A busy server is slow to answer calls too.
-    fn used(&mut self, trust: Duration) -> bool {
+    fn record_use(&mut self, trust: Duration) -> bool {
         let is_in_a_row = self.used.elapsed() < (trust / 3).max(MIN_TRUST);
         self.used = Instant::now();
         self.streak = if is_in_a_row { self.streak.saturating_add(1) } else { 0 };
-        self.streak > STEADY
+        self.streak > STEADY_CALLS
     }
 
-    /// Whether it is time to look, in which case it is taken as done.
-    fn is_due(&mut self, trust: Duration) -> bool {
+    /// Takes note of a look at the file, if it is time for one.
+    fn take_due(&mut self, trust: Duration) -> bool {
         let is_due = self.located.elapsed() >= trust;
         if is_due {
             self.located = Instant::now();
@@ -108,16 +100,16 @@ impl Room {
         }
         let file_checks = &self.0.server.file_checks;
         let trust = file_checks.trust();
-        let is_steady = self.file_check().used(trust);
+        let is_steady = self.file_check().record_use(trust);
         let age = self.file_check().located.elapsed();
         if age < if is_steady { trust } else { MIN_TRUST } {
             return;
         }
-        let turn = match Arc::clone(&file_checks.turn).try_acquire_owned() {
-            Ok(turn) => turn,
+        let permit = match Arc::clone(&file_checks.permit).try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) if age < MAX_TRUST => return,
-            Err(_) => match timeout(PATIENCE, Arc::clone(&file_checks.turn).acquire_owned()).await {
-                Ok(Ok(turn)) => turn,
+            Err(_) => match timeout(FILE_CHECK_PATIENCE, Arc::clone(&file_checks.permit).acquire_owned()).await {
+                Ok(Ok(permit)) => permit,
                 _ => return,
             },
         };
@@ -127,12 +119,12 @@ impl Room {
             self.file_check().asked = Some(answered.clone());
         }
         let asking = answered.clone().drop_guard();
-        tokio::spawn(async move {
+        self.0.server.tasks.spawn(async move {
             room.locate(trust).await;
-            drop((turn, asking));
+            drop((permit, asking));
         });
         if !is_steady {
-            let _ = timeout(PATIENCE, answered.cancelled()).await;
+            let _ = timeout(FILE_CHECK_PATIENCE, answered.cancelled()).await;
         }
     }
 
@@ -151,7 +143,7 @@ impl Room {
 
     async fn locate(&self, trust: Duration) {
         // Somebody else may have looked meanwhile.
-        let is_due = self.file_check().is_due(trust);
+        let is_due = self.file_check().take_due(trust);
         if !is_due {
             return;
         }
@@ -159,7 +151,7 @@ impl Room {
         let path = self.0.read().path.clone();
         let asked = Instant::now();
         let found = server.document(&path).await;
-        server.file_checks.answered(asked.elapsed());
+        server.file_checks.record_answer(asked.elapsed());
         match found {
             Ok(file) => return self.0.write().writable = file.writable,
             Err(JupyterError::NotFound { .. }) => {}
@@ -187,34 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_server_is_asked_more_rarely() {
-        let file_checks = FileChecks::default();
-        assert_eq!(file_checks.trust(), MIN_TRUST);
-        file_checks.answered(Duration::from_millis(100));
-        assert_eq!(file_checks.trust(), MIN_TRUST, "once is chance");
-        file_checks.answered(Duration::from_millis(200));
-        assert_eq!(file_checks.trust(), Duration::from_secs(5));
-        for _ in 0..2 {
-            file_checks.answered(Duration::from_secs(10));
-        }
-        assert_eq!(file_checks.trust(), MAX_TRUST);
-        file_checks.answered(Duration::from_millis(1));
-        assert_eq!(file_checks.trust(), MIN_TRUST);
-    }
-
-    #[test]
     fn steady_use_is_many_calls_in_a_row() {
         let mut room = FileCheck::default();
-        assert!((0..STEADY).all(|_| !room.used(MIN_TRUST)));
-        assert!(room.used(MIN_TRUST) && room.used(MIN_TRUST));
+        assert!((0..STEADY_CALLS).all(|_| !room.record_use(MIN_TRUST)));
+        assert!(room.record_use(MIN_TRUST) && room.record_use(MIN_TRUST));
         room.used = earlier(room.used, MIN_TRUST);
-        assert!(!room.used(2 * MIN_TRUST), "it was idle");
-        assert!((0..=STEADY).any(|_| room.used(MIN_TRUST)));
+        assert!(!room.record_use(2 * MIN_TRUST), "it was idle");
+        assert!((0..=STEADY_CALLS).any(|_| room.record_use(MIN_TRUST)));
         room.used = earlier(room.used, MIN_TRUST);
-        assert!(room.used(MAX_TRUST), "so is everybody on a busy server");
-        assert!(!room.is_due(MIN_TRUST));
+        assert!(room.record_use(MAX_TRUST), "so is everybody on a busy server");
+        assert!(!room.take_due(MIN_TRUST));
         room.located = earlier(room.located, MIN_TRUST);
-        assert!(room.is_due(MIN_TRUST));
-        assert!(!room.is_due(MIN_TRUST), "taken as done");
+        assert!(room.take_due(MIN_TRUST));
+        assert!(!room.take_due(MIN_TRUST), "taken as done");
     }
 }

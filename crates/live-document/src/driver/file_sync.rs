@@ -1,23 +1,20 @@
 //! The file behind an open document, for code that reads and writes it: what was edited is brought to disk, and what
 //! was written there is waited for. Jupyter by itself saves a second after the last edit, and looks at files once a second.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use jupyter_client::{Content, Document as File, NewDocument};
 use parking_lot::MutexGuard;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use crate::{Room, RoomKind, core::document::sha256};
-
-/// How long what was edited may take to reach the disk.
-const SAVED_WITHIN: Duration = Duration::from_secs(5);
-/// A save that an edit overtook is given up by the server, and asked for again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// How long an open document may take to follow its file.
-const FOLLOWS_WITHIN: Duration = Duration::from_secs(4);
-/// A file that is older than this when its document is opened is in the document.
-const LOOKED_AT_BY_THEN: Duration = Duration::from_secs(3);
+use crate::{
+    Room, RoomKind,
+    core::{
+        document::sha256,
+        policy::{ASK_AGAIN, FOLLOWS_WITHIN, LOOKED_AT_BY_THEN, SAVED_WITHIN},
+    },
+};
 
 /// What is known of the file on disk.
 pub(crate) struct FileSeen {
@@ -138,7 +135,7 @@ impl Room {
         }
         let was_taken_over = {
             let state = self.0.read();
-            state.was_overwritten_since(since) && state.document.resets() > resets
+            state.was_overwritten_since(since.into_std()) && state.document.resets() > resets
         };
         was_taken_over || self.0.kind == RoomKind::Notebook && self.has_cells_of_file().await
     }

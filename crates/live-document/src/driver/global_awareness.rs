@@ -1,7 +1,7 @@
 //! Who is online, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
 //! document they are in. Agents are there while they work.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, time::Instant};
 
 use futures::{SinkExt, StreamExt};
 use jupyter_client::{DocPath, socket::Socket};
@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::Notify,
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::{MissedTickBehavior, interval, sleep},
 };
 use tokio_tungstenite::tungstenite::Message as Frame;
 
@@ -18,20 +18,12 @@ use crate::{
     RoomKind,
     core::{
         awareness::{Awareness, Visit},
+        policy::{GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY, backoff},
         wire::{AwarenessEntry, Message},
     },
 };
 
 const ADDRESS: &str = "api/collaboration/room/JupyterLab:globalAwareness";
-/// No agent says more often what it does.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How often presences are looked after: what was not said for the interval's sake is said with the next.
-const TICK: Duration = INTERVAL;
-/// A server that has no such room is left alone for so long.
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// How soon the room is joined again after a cut; twice as long after every failure.
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 
 #[derive(Default)]
 pub(crate) struct GlobalAwareness {
@@ -40,7 +32,6 @@ pub(crate) struct GlobalAwareness {
     bell: Notify,
 }
 
-#[derive(Default)]
 struct State {
     awareness: Awareness,
     /// Whether a task looks after it.
@@ -48,9 +39,21 @@ struct State {
     failed: Option<Instant>,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            awareness: Awareness::new(Instant::now()),
+            is_kept: false,
+            failed: None,
+        }
+    }
+}
+
 impl GlobalAwareness {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        let mut state = self.state.lock();
+        state.awareness.tell_time(Instant::now());
+        state
     }
 }
 
@@ -65,7 +68,10 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
         ("documents".to_owned(), json!([path.as_str()])),
     ]);
     let mut state = server.global_awareness.lock();
-    if state.failed.is_some_and(|failed| failed.elapsed() < TRY_AGAIN_AFTER) {
+    if state
+        .failed
+        .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
+    {
         return;
     }
     if !state.awareness.say(visit, members) {
@@ -74,7 +80,10 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
     if std::mem::replace(&mut state.is_kept, true) {
         server.global_awareness.bell.notify_one();
     } else {
-        tokio::spawn(keep(Arc::clone(server)));
+        let (closing, keeping) = (server.closing.clone(), keep(Arc::clone(server)));
+        server
+            .tasks
+            .spawn(async move { closing.run_until_cancelled(keeping).await });
     }
 }
 
@@ -84,13 +93,13 @@ pub(crate) fn rest(server: &Host, id: &Arc<str>) {
     server.global_awareness.bell.notify_one();
 }
 
-/// Stays in the room until nobody is left to be shown there, and comes back when the line is cut.
+/// Stays in the room until nobody is left to be shown there, and comes back when the connection is cut.
 async fn keep(server: Arc<Host>) {
-    let (mut backoff, mut was_joined) = (FIRST_BACKOFF, false);
+    let (mut attempts, mut was_joined) = (0, false);
     loop {
         match server.socket(ADDRESS, "the list of who is online").await {
             Ok(socket) => {
-                (backoff, was_joined) = (FIRST_BACKOFF, true);
+                (attempts, was_joined) = (0, true);
                 stay(&server.global_awareness, socket).await;
             }
             Err(error) => {
@@ -104,8 +113,8 @@ async fn keep(server: Arc<Host>) {
         if !server.global_awareness.lock().goes_on() {
             return;
         }
-        sleep(backoff).await;
-        backoff = (backoff * 2).min(MAX_BACKOFF);
+        sleep(backoff(attempts)).await;
+        attempts += 1;
     }
 }
 
@@ -113,13 +122,13 @@ impl State {
     /// Shows nobody for a while.
     fn give_up(&mut self) {
         self.failed = Some(Instant::now());
-        self.awareness = Awareness::default();
+        self.awareness = Awareness::new(Instant::now());
         self.is_kept = false;
     }
 
     /// What is to be said now; agents that have left say so once.
     fn due(&mut self) -> Vec<AwarenessEntry> {
-        self.awareness.due_with(&[], INTERVAL)
+        self.awareness.due_with(&[], GLOBAL_PRESENCE_INTERVAL)
     }
 
     /// Whether somebody is to be shown in the room when it is joined again, and whoever that is says so then.
@@ -131,9 +140,9 @@ impl State {
     }
 }
 
-/// Returns when nobody is there any more, or when the line is cut.
+/// Returns when nobody is there any more, or when the connection is cut.
 async fn stay(global_awareness: &GlobalAwareness, mut socket: Socket) {
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(GLOBAL_PRESENCE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -10,8 +10,9 @@ use std::{
 };
 
 use jupyter_client::JupyterServer;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::Turns};
+use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::OutputThrottle};
 use crate::core::readings::ReadDocuments;
 
 pub struct Host {
@@ -22,8 +23,12 @@ pub struct Host {
     pub(crate) global_awareness: GlobalAwareness,
     /// How its rooms see to it that their documents are in their places.
     pub(crate) file_checks: FileChecks,
-    /// Which of them sends changes.
-    pub(crate) turns: Arc<Turns>,
+    /// Which of them sends outputs.
+    pub(crate) output_throttle: Arc<OutputThrottle>,
+    /// The tasks of its documents.
+    pub(crate) tasks: TaskTracker,
+    /// Ends what goes on without an open document.
+    pub(crate) closing: CancellationToken,
     /// What principals read of its documents.
     pub(crate) read_documents: ReadDocuments,
 }
@@ -35,9 +40,18 @@ impl Host {
             loads_progressively: AtomicBool::new(false),
             global_awareness: GlobalAwareness::default(),
             file_checks: FileChecks::default(),
-            turns: Arc::default(),
+            output_throttle: Arc::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             read_documents: ReadDocuments::default(),
         }
+    }
+
+    /// Ends all of its tasks, when its documents are closed.
+    pub(crate) async fn close(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     pub fn server(&self) -> &Arc<JupyterServer> {

@@ -1,242 +1,205 @@
-//! Which room of a server shows what its runs put out: one at a time, and the next when the server has had the time to
-//! note it down. What callers wait for, their edits, is in no line.
+//! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
+//! note it down. What callers wait for, their edits, is never held back.
 //!
 //! Jupyter notes every change of every document down in one database. Where many documents change at the same moment,
 //! these notes wait for each other; if its garbage collector comes upon one that waits, the whole server stands still
-//! for everybody until the database gives up after five seconds. While a room is in line its outputs are gathered, so
+//! for everybody until the database gives up after five seconds. While a document waits its outputs are gathered, so
 //! that a server with much to do has fewer changes to note.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use parking_lot::{Mutex, MutexGuard};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, sleep_until, timeout_at},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep_until},
 };
 
-/// A turn is over then at the latest, whatever became of what was sent.
-const LONGEST: Duration = Duration::from_millis(500);
-/// To note a change down takes the server several times as long as to confirm it, but it is not waited for longer than
-/// this.
-const TIMES: u32 = 4;
-const LONGEST_REST: Duration = Duration::from_millis(60);
+use crate::core::policy::{LONGEST_OUTPUT_SLOT, output_rest};
 
-/// The turns of all rooms of one server.
-pub(crate) struct Turns {
-    place: Arc<Semaphore>,
-    /// How many are in line.
+/// The one right to send outputs to a server.
+pub(crate) struct OutputThrottle {
+    semaphore: Arc<Semaphore>,
+    /// How many documents wait for it.
     waiting: AtomicUsize,
-    /// Rung when somebody gets in line.
-    wanted: Notify,
 }
 
-impl Default for Turns {
+impl Default for OutputThrottle {
     fn default() -> Self {
         Self {
-            place: Arc::new(Semaphore::new(1)),
+            semaphore: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
-            wanted: Notify::new(),
         }
     }
 }
 
-impl Turns {
-    fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) > 0
-    }
+/// One document's part in it.
+pub(crate) struct OutputSlot {
+    throttle: Arc<OutputThrottle>,
+    state: SlotState,
+    /// The last edit that was sent, outputs included.
+    sent_up_to: u64,
 }
 
-/// One room's part in it.
-pub(crate) struct Turn {
-    turns: Arc<Turns>,
-    phase: Phase,
-}
-
-enum Phase {
-    Over,
-    Waiting(BoxFuture<'static, Held>),
+enum SlotState {
+    Idle,
+    Waiting(BoxFuture<'static, Option<OwnedSemaphorePermit>>),
     Held(Held),
 }
 
+/// The right to send, for as long as it lasts.
 struct Held {
-    permit: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
-    begun: Instant,
-    /// When something was last sent, if something was.
-    sent: Option<Instant>,
-    /// When that was confirmed.
-    confirmed: Option<Instant>,
+    _permit: OwnedSemaphorePermit,
+    until: Instant,
+    used: Used,
 }
 
-impl Turn {
-    pub(crate) fn new(turns: &Arc<Turns>) -> Self {
+/// What was done with the right to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Used {
+    NotYet,
+    Sent(Instant),
+    Confirmed,
+}
+
+impl OutputSlot {
+    pub(crate) fn new(throttle: &Arc<OutputThrottle>) -> Self {
         Self {
-            turns: Arc::clone(turns),
-            phase: Phase::Over,
+            throttle: Arc::clone(throttle),
+            state: SlotState::Idle,
+            sent_up_to: 0,
         }
     }
 
-    /// Whether changes may be sent now, which counts as done. If not, the room is in line for it, or will be when what
-    /// it sent is confirmed. Who has the turn keeps it while nobody else wants it.
-    pub(crate) fn take(&mut self) -> bool {
-        self.give_way();
-        if matches!(&self.phase, Phase::Held(held) if !held.is_valid()) {
-            self.phase = Phase::Over;
-        }
-        if matches!(self.phase, Phase::Over) {
-            self.phase = match Arc::clone(&self.turns.place).try_acquire_owned() {
-                Ok(permit) => Phase::Held(Held::new(permit)),
-                Err(_) => Phase::Waiting(wait(Arc::clone(&self.turns)).boxed()),
+    pub(crate) fn sent_up_to(&self) -> u64 {
+        self.sent_up_to
+    }
+
+    /// Takes note of what was sent.
+    pub(crate) fn record_sent(&mut self, latest: u64) {
+        self.sent_up_to = latest;
+    }
+
+    /// Takes the right to send outputs now. If another document has it, this one waits from now on; who has it sends
+    /// again before a confirmation only while nobody waits.
+    pub(crate) fn try_take(&mut self) -> bool {
+        self.release_if_over();
+        if matches!(self.state, SlotState::Idle) {
+            self.state = match Arc::clone(&self.throttle.semaphore).try_acquire_owned() {
+                Ok(permit) => SlotState::Held(Held::new(permit)),
+                Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle)).boxed()),
             };
         }
-        let Phase::Held(held) = &mut self.phase else {
-            return false;
-        };
-        let is_under_way = held.sent.is_some() && held.confirmed.is_none();
-        let may_send = !is_under_way || !self.turns.is_wanted();
-        if may_send {
-            (held.sent, held.confirmed) = (Some(Instant::now()), None);
-        }
-        may_send
-    }
-
-    /// Returns when something about the turn has changed: the room has come to it, somebody else wants it, or it has
-    /// ended by itself.
-    pub(crate) async fn changes(&mut self) {
-        match &mut self.phase {
-            Phase::Waiting(waiting) => self.phase = Phase::Held(waiting.await),
-            Phase::Held(held) if held.is_valid() => {
-                let wanted = async {
-                    match held.confirmed {
-                        Some(_) => self.turns.wanted.notified().await,
-                        None => std::future::pending().await,
-                    }
-                };
-                let _ = timeout_at(held.begun + LONGEST, wanted).await;
+        let is_wanted = self.is_wanted();
+        match &mut self.state {
+            SlotState::Held(held) if held.used == Used::NotYet || !is_wanted => {
+                let now = Instant::now();
+                (held.used, held.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
+                true
             }
-            Phase::Held(_) | Phase::Over => std::future::pending().await,
+            SlotState::Held(_) | SlotState::Waiting(_) | SlotState::Idle => false,
         }
     }
 
-    /// The server has confirmed what was sent.
-    pub(crate) fn is_confirmed(&mut self) {
-        if let Phase::Held(held) = &mut self.phase
-            && held.sent.is_some()
-        {
-            held.confirmed.get_or_insert_with(Instant::now);
+    /// Returns when the document has the right to send, or has it no more.
+    pub(crate) async fn wait_for_change(&mut self) {
+        match &mut self.state {
+            SlotState::Waiting(waiting) => {
+                let permit = waiting.await;
+                self.state = permit.map_or(SlotState::Idle, |permit| SlotState::Held(Held::new(permit)));
+            }
+            SlotState::Held(held) => {
+                sleep_until(held.until).await;
+                self.state = SlotState::Idle;
+            }
+            SlotState::Idle => std::future::pending().await,
         }
-        self.give_way();
+    }
+
+    /// The server has confirmed what was sent. It is left alone for a moment before another document sends.
+    pub(crate) fn on_confirmed(&mut self) {
+        if let SlotState::Held(held) = &mut self.state
+            && let Used::Sent(sent) = held.used
+        {
+            held.used = Used::Confirmed;
+            held.until = held.until.min(Instant::now() + output_rest(sent.elapsed()));
+        }
+        self.release_if_over();
     }
 
     /// There is nothing to send, so that the next one can have it.
-    pub(crate) fn is_unneeded(&mut self) {
-        if matches!(&self.phase, Phase::Held(held) if held.sent.is_none()) {
-            self.end();
+    pub(crate) fn on_nothing_to_send(&mut self) {
+        if matches!(&self.state, SlotState::Held(held) if held.used == Used::NotYet) {
+            self.state = SlotState::Idle;
         }
     }
 
-    /// Lets the next one have it, if somebody is in line and what was sent is confirmed.
-    fn give_way(&mut self) {
-        let is_wanted = self.turns.is_wanted();
-        if let Phase::Held(held) = &self.phase
-            && let (Some(sent), Some(confirmed)) = (held.sent, held.confirmed)
-            && is_wanted
-        {
-            held.release_at(confirmed + ((confirmed - sent) * TIMES).min(LONGEST_REST));
-            self.phase = Phase::Over;
+    /// Waits for something to be sent, and releases the right when its time is over, even if the connection is stuck.
+    pub(crate) async fn release_in_time<T>(&mut self, sending: impl Future<Output = T>) -> T {
+        tokio::pin!(sending);
+        if let SlotState::Held(held) = &self.state {
+            tokio::select! {
+                sent = &mut sending => return sent,
+                () = sleep_until(held.until) => self.state = SlotState::Idle,
+            }
         }
+        sending.await
     }
 
-    fn end(&mut self) {
-        if let Phase::Held(held) = &self.phase {
-            held.permit().take();
-        }
-        self.phase = Phase::Over;
+    fn is_wanted(&self) -> bool {
+        self.throttle.waiting.load(Ordering::Acquire) > 0
     }
-}
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.end();
+    fn release_if_over(&mut self) {
+        if matches!(&self.state, SlotState::Held(held) if held.until <= Instant::now()) {
+            self.state = SlotState::Idle;
+        }
     }
 }
 
 impl Held {
     fn new(permit: OwnedSemaphorePermit) -> Self {
-        let held = Self {
-            permit: Arc::new(Mutex::new(Some(permit))),
-            begun: Instant::now(),
-            sent: None,
-            confirmed: None,
-        };
-        // Even if this room's own line is stuck.
-        held.release_at(held.begun + LONGEST);
-        held
-    }
-
-    fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.permit.lock()
-    }
-
-    fn is_valid(&self) -> bool {
-        self.permit().is_some()
-    }
-
-    fn release_at(&self, at: Instant) {
-        if at <= Instant::now() {
-            self.permit().take();
-            return;
+        Self {
+            _permit: permit,
+            until: Instant::now() + LONGEST_OUTPUT_SLOT,
+            used: Used::NotYet,
         }
-        let permit = Arc::clone(&self.permit);
-        tokio::spawn(async move {
-            sleep_until(at).await;
-            permit.lock().take();
-        });
     }
 }
 
-/// Counts who is in line, however that ends.
-struct InLine(Arc<Turns>);
+/// Counts a document that waits, however that ends.
+struct Counted(Arc<OutputThrottle>);
 
-impl Drop for InLine {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-async fn wait(turns: Arc<Turns>) -> Held {
-    turns.waiting.fetch_add(1, Ordering::AcqRel);
-    let in_line = InLine(turns);
-    let turns = &in_line.0;
-    turns.wanted.notify_one();
-    loop {
-        match Arc::clone(&turns.place).acquire_owned().await {
-            Ok(permit) => return Held::new(permit),
-            // It is never closed.
-            Err(_) => sleep(LONGEST).await,
-        }
-    }
+/// Nothing if there is no right to be had any more.
+async fn wait(throttle: Arc<OutputThrottle>) -> Option<OwnedSemaphorePermit> {
+    throttle.waiting.fetch_add(1, Ordering::AcqRel);
+    let counted = Counted(throttle);
+    Arc::clone(&counted.0.semaphore).acquire_owned().await.ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::time::timeout;
 
     use super::*;
 
-    fn two() -> (Turn, Turn) {
-        let turns = Arc::default();
-        (Turn::new(&turns), Turn::new(&turns))
+    fn two() -> (OutputSlot, OutputSlot) {
+        let throttle = Arc::default();
+        (OutputSlot::new(&throttle), OutputSlot::new(&throttle))
     }
 
-    async fn changes_within(turn: &mut Turn, time: Duration) -> bool {
-        timeout(time, turn.changes()).await.is_ok()
+    async fn changes_within(slot: &mut OutputSlot, time: Duration) -> bool {
+        timeout(time, slot.wait_for_change()).await.is_ok()
     }
 
     const SOON: Duration = Duration::from_millis(200);
@@ -244,51 +207,42 @@ mod tests {
     #[tokio::test]
     async fn one_alone_sends_whenever_it_likes() {
         let (mut one, _) = two();
-        assert!(one.take() && one.take(), "confirmed or not");
-        one.is_confirmed();
-        assert!(one.take());
+        assert!(one.try_take() && one.try_take(), "confirmed or not");
+        one.on_confirmed();
+        assert!(one.try_take());
     }
 
     #[tokio::test]
     async fn the_next_sends_when_what_was_sent_is_confirmed() {
         let (mut one, mut other) = two();
-        assert!(one.take());
-        assert!(!other.take());
+        assert!(one.try_take());
+        assert!(!other.try_take());
         assert!(!changes_within(&mut other, SOON).await);
-        assert!(!one.take(), "it has sent already, and the other waits");
-        one.is_confirmed();
-        assert!(changes_within(&mut other, SOON).await && other.take());
-        assert!(!one.take(), "now it is in line itself");
-        assert!(!changes_within(&mut one, SOON).await);
-        other.is_confirmed();
-        assert!(changes_within(&mut one, SOON).await && one.take());
-    }
-
-    #[tokio::test]
-    async fn one_that_has_nothing_more_to_send_is_told_that_it_is_waited_for() {
-        let (mut one, mut other) = two();
-        assert!(one.take());
-        one.is_confirmed();
-        assert!(!other.take());
-        let (told, comes) = tokio::join!(changes_within(&mut one, SOON), async {
-            assert!(!changes_within(&mut other, SOON / 10).await);
-            true
-        });
-        assert!(told && comes);
-        one.is_confirmed();
-        assert!(changes_within(&mut other, SOON).await && other.take());
+        assert!(!one.try_take(), "it has sent already, and the other waits");
+        one.on_confirmed();
+        assert!(
+            changes_within(&mut one, SOON).await,
+            "it rests, and then has it no more"
+        );
+        assert!(changes_within(&mut other, SOON).await && other.try_take());
+        assert!(!one.try_take(), "now it waits itself");
     }
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
         let (mut one, mut other) = two();
-        assert!(one.take());
-        assert!(!other.take());
-        assert!(changes_within(&mut other, 2 * LONGEST).await && other.take());
-        assert!(!one.take());
+        assert!(one.try_take());
+        assert!(!other.try_take());
+        let stuck = timeout(
+            2 * LONGEST_OUTPUT_SLOT,
+            one.release_in_time(std::future::pending::<()>()),
+        );
+        let (stuck, other_has_it) = tokio::join!(stuck, changes_within(&mut other, 2 * LONGEST_OUTPUT_SLOT));
+        assert!(stuck.is_err() && other_has_it && other.try_take());
+        assert!(!one.try_take());
         drop(other);
         assert!(
-            changes_within(&mut one, SOON).await && one.take(),
+            changes_within(&mut one, SOON).await && one.try_take(),
             "who leaves keeps nobody"
         );
     }

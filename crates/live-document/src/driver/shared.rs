@@ -1,6 +1,9 @@
 //! What the task of an open document and those who hold it share.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
@@ -8,8 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Host, file_check::FileCheck, file_sync::FileSeen};
 use crate::{
-    RoomKind, RoomStatus,
-    core::{readings::Readings, state::State},
+    RoomError, RoomKind, RoomStatus,
+    core::{
+        life::{CloseReason, Effect, Input},
+        readings::Readings,
+        state::State,
+    },
 };
 
 pub(crate) struct Shared {
@@ -22,8 +29,6 @@ pub(crate) struct Shared {
     pub(crate) status: watch::Sender<RoomStatus>,
     /// Rung when there is something to send.
     pub(crate) bell: Notify,
-    /// Rung when the room must be joined anew.
-    pub(crate) moved: Notify,
     /// Rung when somebody needs on disk what is in the document.
     pub(crate) save: Notify,
     pub(crate) file: Mutex<FileSeen>,
@@ -40,8 +45,27 @@ impl Shared {
         self.state.read()
     }
 
+    /// The state, which knows what time it is.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write()
+        let mut state = self.state.write();
+        state.tell_time(Instant::now());
+        state
+    }
+
+    /// Tells the state machine that something happened.
+    pub(crate) fn on(&self, input: Input<'_>) -> Vec<Effect> {
+        self.state.write().on(input, Instant::now())
+    }
+
+    /// Tells everybody that the document is over.
+    pub(crate) fn end(&self, reason: CloseReason) {
+        let path = self.read().path.clone();
+        let error = match reason {
+            CloseReason::Left => RoomError::Closed { path: path.to_string() },
+            CloseReason::Lost(end) => end.into_error(&self.server, &path),
+            CloseReason::CannotJoin(error) => error,
+        };
+        self.status.send_replace(RoomStatus::Disconnected(error));
     }
 
     pub(crate) fn readings(&self) -> MutexGuard<'_, Readings> {

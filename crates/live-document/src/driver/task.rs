@@ -1,235 +1,276 @@
-//! The task that keeps a room: opens it, serves its line, and comes back when that is cut.
+//! The task of an open document: tells the state machine what happens, and carries out what comes of it.
 
 use std::{
+    collections::VecDeque,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
-use futures::StreamExt;
-use jupyter_client::{DocPath, JupyterError};
+use jupyter_client::DocPath;
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
+    time::{sleep, sleep_until, timeout_at},
 };
-use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Host,
-    connection::{Connection, SILENCE},
+    backend::{DocumentBackend, DocumentConnection, Incoming},
     file_sync::FileSeen,
-    output_throttle::Turn,
+    output_throttle::OutputSlot,
     shared::Shared,
 };
 use crate::{
     Room, RoomError, RoomKind, RoomStatus,
     core::{
-        disconnect::{Disconnect, GONE, guarded},
-        document::Document,
-        inbound::receive,
-        recovery::{Clocks, ServerDocument},
-        saving::Saving,
-        state::State,
+        clock::Clock,
+        disconnect::Disconnect,
+        handshake::{Handshake, Step},
+        life::{CloseReason, Effect, Input, Joined},
+        recovery::ServerDocument,
+        state::{State, Waiting},
         wire::Message,
     },
 };
 
-/// How often presences, saving and the liveness of the line are looked after.
-const TICK: Duration = Duration::from_secs(3);
-const FIRST_BACKOFF: Duration = Duration::from_millis(100);
-const MAX_BACKOFF: Duration = Duration::from_millis(2500);
+type Connection = <Host as DocumentBackend>::Connection;
 
-/// Joins a document's room, waits until it is complete, and starts the task that keeps it.
+/// Joins a document, waits until it is complete, and starts the task that keeps it.
 pub(crate) async fn open(
     server: Arc<Host>,
     path: &DocPath,
     kind: RoomKind,
     presence: Duration,
 ) -> Result<Room, RoomError> {
-    let mut line = Connection::join(&server, path, kind).await?;
-    let mut document = Document::new(kind);
-    let received = line.first_sync(&server, &mut document).await;
-    received.map_err(|end| end.into_error(&server, path))?;
-    let mut state = State::new(
-        document,
-        path.clone(),
-        line.session.file_id.clone(),
-        line.session.session_id.clone(),
-    );
-    state.writable = line.writable;
+    let to_error = |end: Disconnect| end.into_error(&server, path);
+    let (mut connection, file) = server.join(path, kind).await?;
+    let received = synchronise(&server, &mut connection, kind).await.map_err(to_error)?;
+    if let Some(vector) = &received.server_vector {
+        let answer = Message::SyncStep2(received.document.diff(vector)).encode();
+        connection.send(vec![answer]).await.map_err(to_error)?;
+    }
+    let mut state = State::new(received.document, path.clone(), file.file_id, file.server_session);
+    state.writable = file.writable;
     let readings = server.read_documents.of(&kind.room_id(&state.file_id));
     let shared = Arc::new(Shared {
-        server,
         kind,
         session_id: uuid::Uuid::new_v4().to_string(),
-        created: line.created.take(),
+        created: file.created,
         state: RwLock::new(state),
         status: watch::Sender::new(RoomStatus::Connected),
         bell: Notify::new(),
-        moved: Notify::new(),
         save: Notify::new(),
-        file: Mutex::new(FileSeen::new(line.written)),
+        file: Mutex::new(FileSeen::new(file.written)),
         closing: CancellationToken::new(),
         presence,
         file_check: Mutex::default(),
         readings,
+        server,
     });
-    tokio::spawn(keep(Arc::clone(&shared), line));
+    shared.server.tasks.spawn(keep(Arc::clone(&shared), connection));
     Ok(Room(shared))
 }
 
-/// Keeps a room until it is closed or lost for good.
-async fn keep(shared: Arc<Shared>, mut line: Connection) {
-    let ended = loop {
-        let end = serve(&shared, &mut line).await;
-        if shared.closing.is_cancelled() {
-            break RoomError::Closed { path: shared.path() };
-        }
-        if !end.is_recoverable() {
-            break end.into_error(&shared.server, &shared.read().path);
-        }
-        shared.status.send_replace(RoomStatus::Reconnecting);
-        shared.write().clear_outbox();
-        match come_back(&shared, line.heard).await {
-            Ok(new_line) => line = new_line,
-            Err(error) => break error,
-        }
-        shared.status.send_replace(RoomStatus::Connected);
-        shared.bell.notify_one();
-    };
-    shared.status.send_replace(RoomStatus::Disconnected(ended));
-    // No acknowledgement can come any more; who waits for one need not wait longer.
-    drop(shared.write().document.acknowledgements.take_waiting());
+/// How the use of a connection ended.
+enum Next {
+    Reconnect { after: Duration },
+    Closed,
 }
 
-/// Handles one connection until it ends.
-async fn serve(shared: &Shared, line: &mut Connection) -> Disconnect {
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last_heard = Instant::now();
-    let mut saving = Saving::default();
-    let mut turn = Turn::new(&shared.server.turns);
-    loop {
-        // Where an edit was made is said when its echo comes, so that the server is not kept from passing it on.
-        if let Err(end) = line.send_changes(shared, &mut turn).await {
-            return end;
+/// Keeps a document until it is closed or lost for good.
+async fn keep(shared: Arc<Shared>, mut connection: Connection) {
+    while let Next::Reconnect { after } = serve(&shared, &mut connection).await {
+        match reconnect(&shared, after).await {
+            Some(new) => connection = new,
+            None => return,
         }
-        let waits_until = shared.read().waits_until();
-        let sent = tokio::select! {
-            () = shared.closing.cancelled() => {
-                line.leave(shared, &mut saving).await;
-                return Disconnect::Cut("closed".to_owned());
+    }
+}
+
+/// Serves one connection until it is not needed any more.
+async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Next {
+    let mut slot = OutputSlot::new(&shared.server.output_throttle);
+    let mut is_closing = false;
+    let mut effects = Vec::new();
+    loop {
+        effects.extend(flush(shared, &mut slot));
+        if let Some(next) = carry_out(shared, connection, &mut slot, effects).await {
+            return next;
+        }
+        let timer = {
+            let state = shared.read();
+            if state.has_no_connection() {
+                // It was moved.
+                return Next::Reconnect { after: Duration::ZERO };
             }
-            () = shared.moved.notified() => return Disconnect::Cut("its directory was renamed".to_owned()),
-            () = shared.bell.notified() => Ok(()),
-            () = shared.save.notified() => line.save_now(shared, &mut saving).await,
-            () = turn.changes() => Ok(()),
-            () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => line.send_waiting(shared).await,
-            _ = ticks.tick() => {
-                if last_heard.elapsed() > SILENCE {
-                    return Disconnect::Cut("silence".to_owned());
-                }
-                line.look_after(shared, &mut saving).await
+            state.next_timer().map(tokio::time::Instant::from_std)
+        };
+        effects = tokio::select! {
+            () = shared.closing.cancelled(), if !is_closing => {
+                is_closing = true;
+                shared.on(Input::Close)
             }
-            frame = line.socket.next() => {
-                last_heard = Instant::now();
-                if let Some(Ok(_)) = &frame {
-                    line.heard = SystemTime::now();
+            () = shared.bell.notified() => Vec::new(),
+            () = shared.save.notified() => shared.on(Input::SaveRequested),
+            () = slot.wait_for_change() => Vec::new(),
+            () = sleep_until(timer.unwrap_or_else(tokio::time::Instant::now)), if timer.is_some() => shared.on(Input::Tick),
+            incoming = connection.receive() => match incoming {
+                Incoming::Frame(frame) => shared.on(Input::Frame(&frame)),
+                Incoming::Pong(ping) => shared.on(Input::Pong(&ping)),
+                Incoming::Lost(end) => shared.on(Input::Lost(end)),
+            },
+        };
+    }
+}
+
+/// Sends changes of the document: edits at once, outputs of runs when the throttle lets them.
+fn flush(shared: &Shared, slot: &mut OutputSlot) -> Vec<Effect> {
+    let mut state = shared.write();
+    let acknowledgements = &state.document.acknowledgements;
+    if acknowledgements.has_all_to(slot.sent_up_to()) {
+        slot.on_confirmed();
+    }
+    let latest = acknowledgements.latest();
+    let may_send = match state.waiting() {
+        Waiting::Nothing => {
+            slot.on_nothing_to_send();
+            false
+        }
+        Waiting::Edits => true,
+        Waiting::Outputs => slot.try_take(),
+    };
+    if !may_send {
+        return Vec::new();
+    }
+    slot.record_sent(latest);
+    state.on(Input::Flush, Instant::now())
+}
+
+/// Carries out effects, and what comes of them.
+async fn carry_out(
+    shared: &Shared,
+    connection: &mut impl DocumentConnection,
+    slot: &mut OutputSlot,
+    effects: Vec<Effect>,
+) -> Option<Next> {
+    let mut effects = VecDeque::from(effects);
+    while let Some(effect) = effects.pop_front() {
+        let done = match effect {
+            Effect::Send(frames) => slot.release_in_time(connection.send(frames)).await,
+            Effect::Save(request) => connection.save(request).await,
+            Effect::Ping(payload) => connection.ping(&payload).await,
+            Effect::AskForFile => {
+                let path = shared.read().path.clone();
+                let exists = !shared.server.is_gone(&path).await;
+                effects.extend(shared.on(Input::FileAnswer { exists }));
+                Ok(())
+            }
+            Effect::Connected => {
+                shared.status.send_replace(RoomStatus::Connected);
+                Ok(())
+            }
+            Effect::Reconnect { after } => {
+                shared.status.send_replace(RoomStatus::Reconnecting);
+                return Some(Next::Reconnect { after });
+            }
+            Effect::Close(reason) => {
+                if reason == CloseReason::Left {
+                    connection.close().await;
                 }
-                match frame {
-                    Some(Ok(Frame::Binary(bytes))) => match guarded(|| receive(&mut shared.write(), &bytes, &mut saving)) {
-                        Ok(()) if saving.take_failure() && is_gone(shared).await => {
-                            return Disconnect::Closed { code: GONE, reason: "the file was deleted".to_owned() };
-                        }
-                        Ok(()) => line.send_waiting(shared).await,
-                        Err(end) => return end,
-                    },
-                    Some(Ok(Frame::Pong(ping))) => {
-                        saving.ponged(&mut shared.write(), &ping);
-                        Ok(())
-                    }
-                    Some(Ok(Frame::Close(close))) => return Disconnect::closed(close),
-                    Some(Ok(_)) => Ok(()),
-                    Some(Err(error)) => return error.into(),
-                    None => return Disconnect::Cut("the server hung up".to_owned()),
-                }
+                shared.end(reason);
+                return Some(Next::Closed);
             }
         };
-        if let Err(end) = sent {
-            return end;
+        if let Err(end) = done {
+            effects = shared.on(Input::Lost(end)).into();
         }
     }
+    None
 }
 
-/// Whether the document's file is not there any more. Jupyter goes on taking edits for it all the same.
-async fn is_gone(shared: &Shared) -> bool {
-    let path = shared.read().path.clone();
-    matches!(shared.server.exists(&path).await, Ok(false))
-}
-
-/// Joins again after a cut, without ever merging an old document into a new one.
-async fn come_back(shared: &Shared, last_heard: SystemTime) -> Result<Connection, RoomError> {
-    let mut backoff = FIRST_BACKOFF;
+/// Joins again after a cut, as often as it takes. Nothing if the document is closed before.
+async fn reconnect(shared: &Shared, mut after: Duration) -> Option<Connection> {
     loop {
-        let path = shared.read().path.clone();
-        match shared
-            .closing
-            .run_until_cancelled(rejoin(shared, &path, last_heard))
-            .await
-        {
-            None => return Err(RoomError::Closed { path: path.to_string() }),
-            Some(Ok(line)) => return Ok(line),
-            Some(Err(error)) if !worth_retrying(&error) => return Err(error),
-            Some(Err(error)) => tracing::debug!(%error, %path, "a room cannot be joined again yet"),
+        let attempt = async {
+            sleep(after).await;
+            rejoin(shared).await
+        };
+        let joined = match shared.closing.run_until_cancelled(attempt).await {
+            Some(Ok((connection, joined))) => Ok((connection, shared.on(Input::Joined(Box::new(joined))))),
+            Some(Err(error)) => Err(shared.on(Input::JoinFailed(error))),
+            None => Err(shared.on(Input::Close)),
+        };
+        let next = match joined {
+            Ok((mut connection, effects)) => {
+                let mut slot = OutputSlot::new(&shared.server.output_throttle);
+                match carry_out(shared, &mut connection, &mut slot, effects).await {
+                    None => return Some(connection),
+                    Some(next) => Some(next),
+                }
+            }
+            Err(effects) => effects.into_iter().find_map(|effect| match effect {
+                Effect::Reconnect { after } => Some(Next::Reconnect { after }),
+                Effect::Close(reason) => {
+                    shared.end(reason);
+                    Some(Next::Closed)
+                }
+                _ => None,
+            }),
+        };
+        match next {
+            Some(Next::Reconnect { after: pause }) => after = pause,
+            Some(Next::Closed) | None => return None,
         }
-        if shared.closing.run_until_cancelled(sleep(backoff)).await.is_none() {
-            return Err(RoomError::Closed { path: path.to_string() });
-        }
-        backoff = (backoff * 2).min(MAX_BACKOFF);
     }
 }
 
-fn worth_retrying(error: &RoomError) -> bool {
-    !matches!(
-        error,
-        RoomError::Refused { .. }
-            | RoomError::Excess { .. }
-            | RoomError::Jupyter(JupyterError::NotFound { .. } | JupyterError::LargeDocument { .. })
-    )
+/// One attempt to join again. What becomes of our document is decided when the server's is complete.
+async fn rejoin(shared: &Shared) -> Result<(Connection, Joined), RoomError> {
+    let path = shared.read().path.clone();
+    let (mut connection, file) = shared.server.join(&path, shared.kind).await?;
+    let received = synchronise(&shared.server, &mut connection, shared.kind)
+        .await
+        .map_err(|end| end.into_error(&shared.server, &path))?;
+    let joined = Joined {
+        path,
+        file_id: file.file_id,
+        writable: file.writable,
+        file_written: file.written,
+        theirs: ServerDocument {
+            document: received.document,
+            updates: received.updates,
+            server_session: file.server_session,
+        },
+        server_vector: received.server_vector,
+    };
+    Ok((connection, joined))
 }
 
-/// One attempt to join again. The server's document is received into an empty one first; what becomes of ours is decided
-/// when it is complete.
-async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Result<Connection, RoomError> {
-    let to_error = |end: Disconnect| end.into_error(&shared.server, path);
-    let mut line = Connection::join(&shared.server, path, shared.kind).await?;
-    let mut document = Document::new(shared.kind);
-    let received = line
-        .first_sync_silently(&shared.server, &mut document)
-        .await
-        .map_err(to_error)?;
-    let theirs = ServerDocument {
-        document,
-        updates: received.updates,
-        server_session: line.session.session_id.clone(),
-    };
-    let clocks = Clocks {
-        file_written: line.written,
-        last_heard,
-    };
-    let frames = {
-        let mut state = shared.write();
-        state.file_id.clone_from(&line.session.file_id);
-        state.writable = line.writable;
-        state.awareness.repeat_all();
-        state.recover(theirs, clocks).map_err(to_error)?;
-        if let Some(vector) = received.server_vector {
-            let answer = Message::SyncStep2(state.document.diff(&vector));
-            state.send(&answer);
+/// Receives the server's document.
+async fn synchronise(
+    server: &Host,
+    connection: &mut impl DocumentConnection,
+    kind: RoomKind,
+) -> Result<Handshake, Disconnect> {
+    let clock = Clock::new(Instant::now(), SystemTime::now());
+    let mut handshake = Handshake::new(kind, server.loads_progressively(), clock);
+    connection.send(vec![Handshake::request()]).await?;
+    loop {
+        let incoming = timeout_at(handshake.until().into(), connection.receive()).await;
+        let step = match incoming {
+            Ok(Incoming::Frame(frame)) => handshake.on_frame(&frame, Instant::now())?,
+            Ok(Incoming::Pong(_)) => handshake.on_pong(),
+            Ok(Incoming::Lost(end)) => return Err(end),
+            Err(_) => handshake.on_timeout(Instant::now())?,
+        };
+        if handshake.loads_progressively {
+            server.was_seen_loading();
         }
-        state.take_all()
-    };
-    line.send_frames(frames).await.map_err(to_error)?;
-    Ok(line)
+        match step {
+            Step::Wait => {}
+            Step::Ping => connection.ping(&[]).await?,
+            Step::Complete => return Ok(handshake),
+        }
+    }
 }

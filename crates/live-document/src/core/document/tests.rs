@@ -37,13 +37,13 @@ struct Pair {
 
 impl Pair {
     fn with_cells(cells: &[(&str, &str)]) -> Self {
-        let mut theirs = Document::new(RoomKind::Notebook);
+        let mut theirs = Document::new(RoomKind::Notebook, Clock::default());
         for (index, (id, source)) in cells.iter().enumerate() {
             theirs
                 .apply_local(&"server".into(), &[insert(index, id, source)])
                 .expect("valid");
         }
-        let mut ours = Document::new(RoomKind::Notebook);
+        let mut ours = Document::new(RoomKind::Notebook, Clock::default());
         ours.apply_remote(&theirs.diff(&StateVector::default()))
             .expect("an update");
         Self { ours, theirs }
@@ -276,7 +276,7 @@ fn unsaved_edits_are_repeated_where_they_still_make_sense() {
 
 #[test]
 fn text_counts_code_points_and_refuses_what_is_outside() {
-    let mut text = Document::new(RoomKind::Text);
+    let mut text = Document::new(RoomKind::Text, Clock::default());
     let mut edit = |edit: Edit| text.apply_local(&ana(), &[edit]).map(drop);
     edit(Edit::SetText {
         text: "a🎉漢".to_owned(),
@@ -377,7 +377,7 @@ fn a_cell_of_another_kind_keeps_its_id_and_its_place() {
 
 #[test]
 fn positions_of_a_batch_mean_the_text_before_it() {
-    let mut text = Document::new(RoomKind::Text);
+    let mut text = Document::new(RoomKind::Text, Clock::default());
     let mut edit = |edits: &[Edit]| text.apply_local(&ana(), edits).map(drop).map(|()| text.text());
     let append = |more: &str| Edit::AppendText { text: more.to_owned() };
     assert_eq!(
@@ -451,7 +451,7 @@ fn a_cell_that_a_restarted_server_made_anew_is_recognised() {
     pair.ours.write_cell(&ana(), "x", &run).expect("a cell");
     // The server had saved the cell and not noted it down.
     let held = pair.ours.snapshot();
-    let mut back = Document::new(RoomKind::Notebook);
+    let mut back = Document::new(RoomKind::Notebook, Clock::default());
     back.apply_remote(&noted).expect("an update");
     back.apply_local(&"server".into(), &[insert(0, "x", "2")])
         .expect("valid");

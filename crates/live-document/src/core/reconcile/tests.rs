@@ -4,6 +4,7 @@ use serde_json::json;
 use yrs::StateVector;
 
 use super::*;
+use crate::core::clock::Clock;
 use crate::{CellKind, NewCell, RoomKind};
 
 /// Our document, a person's copy of it, and what ana knows of it.
@@ -53,9 +54,9 @@ const FORCE: EditOptions<'static> = EditOptions {
 
 impl Scene {
     fn of(kind: RoomKind, edit: Edit) -> Self {
-        let mut theirs = Document::new(kind);
+        let mut theirs = Document::new(kind, Clock::default());
         theirs.apply_local(&"server".into(), &[edit]).expect("valid");
-        let mut ours = Document::new(kind);
+        let mut ours = Document::new(kind, Clock::default());
         ours.apply_remote(&theirs.diff(&StateVector::default()))
             .expect("an update");
         Self {

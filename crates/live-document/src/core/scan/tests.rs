@@ -1,5 +1,6 @@
 //! Updates as yrs makes them are taken as they are; what would harm it is not.
 
+use crate::core::clock::Clock;
 use proptest::prelude::*;
 use yrs::{
     Any, Array, ArrayPrelim, Doc, In, Map, MapPrelim, MapRef, Out, ReadTxn, StateVector, Text, TextPrelim, Transact,
@@ -136,11 +137,11 @@ fn values_of_every_kind_are_measured() {
 #[test]
 fn shared_types_in_each_other_are_measured_in_one_update_and_in_many() {
     for levels in DEPTHS {
-        let mut document = Document::new(RoomKind::Notebook);
+        let mut document = Document::new(RoomKind::Notebook, Clock::default());
         let refused = document.apply_remote(&in_one(levels)).expect_err("too deep");
         assert_eq!(refused.to_string(), Excess::Nesting.to_string());
     }
-    let mut document = Document::new(RoomKind::Notebook);
+    let mut document = Document::new(RoomKind::Notebook, Clock::default());
     let mut applied = in_many(100_000).map(|update| document.apply_remote(&update));
     assert_eq!(applied.by_ref().take_while(Result::is_ok).count(), MAX_NESTING);
     assert!(is_harmless(in_one(MAX_NESTING)));
@@ -312,7 +313,7 @@ proptest! {
         }
         for doc in &docs {
             let whole = doc.transact().encode_diff_v1(&StateVector::default());
-            let mut fresh = Document::new(RoomKind::Notebook);
+            let mut fresh = Document::new(RoomKind::Notebook, Clock::default());
             prop_assert!(fresh.apply_remote(&whole).is_ok());
             for end in 0..whole.len() {
                 let _ = scan(&whole[..end]);
@@ -323,7 +324,7 @@ proptest! {
     #[test]
     fn any_bytes_are_survived_and_what_is_taken_can_be_decoded(bytes in proptest::collection::vec(any_byte(), 0..60)) {
         if scan(&bytes).is_ok() {
-            let mut document = Document::new(RoomKind::Notebook);
+            let mut document = Document::new(RoomKind::Notebook, Clock::default());
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| document.apply_remote(&bytes)));
         }
     }
