@@ -3,10 +3,12 @@
 pub(crate) mod acknowledgement;
 pub(crate) mod awareness;
 pub(crate) mod change_log;
+pub(crate) mod changes;
 pub(crate) mod clock;
 mod depths;
 pub(crate) mod disconnect;
 pub(crate) mod document;
+mod document_id;
 mod edit;
 pub(crate) mod edit_journal;
 pub(crate) mod handshake;
@@ -31,7 +33,10 @@ pub(crate) mod state;
 mod status;
 pub(crate) mod wire;
 
+pub use change_log::Author;
+pub use changes::{ChangeKind, DocumentChange};
 pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
+pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
 pub(crate) use jupyter_client::RoomKind;
 pub use notebook::Cell;

@@ -19,8 +19,9 @@ pub mod pool;
 mod room;
 
 pub use crate::core::{
-    Activity, Cause, Cell, CellKind, CellWrite, Cursor, Edit, EditError, EditOptions, Merged, NewCell, OutputsChange,
-    OutputsWritten, Person, QueuedCell, Refusal, Refused, RoomError, RoomStatus, RunEnd, Splice, StreamTail,
+    Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
+    EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell, Refusal, Refused,
+    RoomError, RoomStatus, RunEnd, Splice, StreamTail,
 };
 pub use driver::Host;
 pub use jupyter_client::RoomKind;

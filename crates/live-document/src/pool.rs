@@ -22,7 +22,7 @@ use parking_lot::RwLock;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{error::PoolError, index::DocumentId, slot::Lease};
+pub use self::{error::PoolError, slot::Lease};
 use self::{
     following::follow,
     index::{Index, Place},
@@ -30,12 +30,15 @@ use self::{
     renames::Renames,
     slot::{Hold, Slot},
 };
-use crate::{Host, Room, RoomError, RoomInfo, RoomKind};
+pub use crate::core::DocumentId;
+use crate::{DocumentChange, Host, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Events that a slow follower may be behind; it learns that it missed some.
 const MAX_EVENTS: usize = 256;
+/// The same of changes of documents.
+const MAX_CHANGES: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -95,6 +98,7 @@ pub struct Pool {
     recent: Recent,
     renames: Renames,
     events: broadcast::Sender<PoolEvent>,
+    changes: broadcast::Sender<DocumentChange>,
     tasks: TaskTracker,
     /// Ends its tasks.
     closing: CancellationToken,
@@ -128,6 +132,7 @@ impl Pool {
             recent: Recent::default(),
             renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
+            changes: broadcast::Sender::new(MAX_CHANGES),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
@@ -241,12 +246,17 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| Arc::new(Host::new(Arc::clone(server)))))
+        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
     }
 
     /// Follows what happens to documents from now on.
     pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
         self.events.subscribe()
+    }
+
+    /// Follows the changes of all open documents from now on.
+    pub fn changes(&self) -> broadcast::Receiver<DocumentChange> {
+        self.changes.subscribe()
     }
 
     fn tell_of(&self, document: &DocumentId, room: &Room) {

@@ -23,7 +23,7 @@ use crate::{
         life::Input,
         policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
         refusal::names,
-        state::{Origin, State, Waiting},
+        state::{Origin, State},
     },
     driver::{global_awareness, shared::Shared, task},
 };
@@ -280,7 +280,10 @@ impl Room {
             let plan = self
                 .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
-            let mut applied = state.document.apply_local(author, &plan.edits)?;
+            state.document.tool = options.tool.map(Into::into);
+            let applied = state.document.apply_local(author, &plan.edits);
+            state.document.tool = None;
+            let mut applied = applied?;
             self.record_known(&state, author, plan.known);
             self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
             let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
@@ -333,9 +336,9 @@ impl Room {
         }))
     }
 
-    /// Whether what runs have written is still in line, since the server has much to do.
+    /// Whether what runs have written is still waits to be sent, since the server has much to do.
     pub fn is_in_line(&self) -> bool {
-        self.0.read().waiting() != Waiting::Nothing
+        self.0.read().has_changes()
     }
 
     /// Shows code cells as queued; those that it marked, with their counts.

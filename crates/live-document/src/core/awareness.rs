@@ -20,7 +20,7 @@ use super::{
     wire::AwarenessEntry,
 };
 
-/// Marks a presence as an agent's, which has no autosave_preferences of its own.
+/// Marks a presence as an agent's, which does not decide about saving.
 const AGENT: &str = "agent";
 
 #[derive(Debug)]
@@ -335,20 +335,16 @@ impl Awareness {
     /// Whether people want the document saved by itself, as soon as that is known. Jupyter tells newcomers of nobody
     /// who is in a room already; what they want is known when they next speak, or by what the server does.
     pub(crate) fn autosave(&self) -> Option<bool> {
-        let mut autosave_preferences = self.autosave_preferences().peekable();
-        match autosave_preferences.peek() {
-            Some(_) => Some(autosave_preferences.any(|autosave_preference| autosave_preference)),
+        let mut preferences = self.autosave_preferences().peekable();
+        match preferences.peek() {
+            Some(_) => Some(preferences.any(|wanted| wanted)),
             None => (self.saved || self.now.duration_since(self.since) > EVERYBODY_SPOKE).then_some(true),
         }
     }
 
     /// Whether the server is known to save by itself what is changed from now on.
     pub(crate) fn server_saves(&self) -> bool {
-        self.autosave() == Some(true)
-            && (self.said == Some(true)
-                || self
-                    .autosave_preferences()
-                    .any(|autosave_preference| autosave_preference))
+        self.autosave() == Some(true) && (self.said == Some(true) || self.autosave_preferences().any(|wanted| wanted))
     }
 
     fn autosave_preferences(&self) -> impl Iterator<Item = bool> {

@@ -11,7 +11,7 @@ use super::{clock::Clock, policy::TYPING};
 
 /// Who made a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Author {
+pub enum Author {
     /// A principal of the gateway.
     Local(Arc<str>),
     /// Somebody else in the room, by the id of their Yjs client.

@@ -46,6 +46,7 @@ use super::{
     acknowledgement::{Acknowledgements, Ticket},
     awareness::Cursors,
     change_log::{Author, ChangeLog},
+    changes::{ChangeKind, ChangeStream, Draft},
     clock::Clock,
     depths::Depths,
     edit::Edit,
@@ -82,6 +83,10 @@ pub(crate) struct Document {
     /// When the document last changed, for those who watch it.
     pub(crate) changed: watch::Sender<SystemTime>,
     changed_at: Instant,
+    /// Where its changes are told.
+    pub(crate) stream: Option<ChangeStream>,
+    /// The tool by which it is being edited.
+    pub(crate) tool: Option<Arc<str>>,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) journal: EditJournal,
     /// Cells that came although they were there, while that is looked after.
@@ -141,6 +146,8 @@ impl Document {
             order: Vec::new(),
             log: ChangeLog::new(clock),
             changed_at: clock.now(),
+            stream: None,
+            tool: None,
             changed: watch::Sender::new(clock.wall()),
             acknowledgements: Acknowledgements::default(),
             journal: EditJournal::default(),
@@ -442,7 +449,11 @@ impl Document {
         }
         self.log.advance();
         self.mark_changed();
+        let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);
         for change in observed {
+            if let Some(draft) = &mut draft {
+                self.describe(draft, &change);
+            }
             match change {
                 Observed::Structure(steps) => {
                     self.reorder(steps, author, is_typing);
@@ -458,9 +469,42 @@ impl Document {
                         }
                     }
                 }
-                Observed::Rest => {}
+                Observed::Rest(_) => {}
                 Observed::Text => self.log.whole_changed(author, is_typing),
             }
+        }
+        if let (Some(stream), Some(draft)) = (&self.stream, draft) {
+            let (revision, time) = (self.log.revision(), self.clock().wall());
+            stream.publish(draft, author, self.tool.as_ref(), revision, time);
+        }
+    }
+
+    /// Adds what was seen to a change, before the order of cells follows it.
+    fn describe(&self, draft: &mut Draft, observed: &Observed) {
+        let id_at = |index: usize| self.order.get(index).map(|entry| Arc::clone(&entry.id));
+        match observed {
+            Observed::Structure(steps) => {
+                let mut at = 0;
+                for step in steps {
+                    match step {
+                        Step::Keep(count) => at += count,
+                        Step::Remove(count) => {
+                            draft.add(ChangeKind::Structure, (at..at + count).filter_map(id_at));
+                            at += count;
+                        }
+                        Step::Add(entries) => {
+                            let ids = entries.iter().map(|entry| Arc::clone(&entry.id));
+                            draft.add(ChangeKind::Structure, ids);
+                        }
+                    }
+                }
+            }
+            Observed::Identified(_, id) => draft.add(ChangeKind::Structure, [Arc::clone(id)]),
+            Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
+            Observed::PartAt(index, _, _, true) => draft.add(ChangeKind::Source, id_at(*index)),
+            Observed::PartAt(index, _, _, false) => draft.add(ChangeKind::Outputs, id_at(*index)),
+            Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::Text => draft.add(ChangeKind::Source, []),
         }
     }
 

@@ -124,6 +124,8 @@ pub struct EditOptions<'a> {
     pub if_revision: Option<&'a str>,
     /// It is done although somebody's typing goes with it.
     pub force: bool,
+    /// The tool by which it is done, for those who follow changes.
+    pub tool: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

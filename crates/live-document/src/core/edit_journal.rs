@@ -172,6 +172,20 @@ impl EditJournal {
         self.bytes = self.entries.iter().map(|entry| entry.done.size()).sum();
     }
 
+    /// What sources and the text were before and after each edit, by what was edited.
+    pub(crate) fn states(&self) -> HashMap<Subject, HashSet<&str>> {
+        let mut states: HashMap<Subject, HashSet<&str>> = HashMap::new();
+        for entry in &self.entries {
+            let (subject, old, new) = match &entry.done {
+                JournaledEdit::Changed { cell, old, new } => (Subject::Cell(cell.clone()), old, new),
+                JournaledEdit::TextChanged { old, new } => (Subject::Text, old, new),
+                _ => continue,
+            };
+            states.entry(subject).or_default().extend([old.as_str(), new.as_str()]);
+        }
+        states
+    }
+
     /// Cells that were deleted, with what they held.
     pub(crate) fn deletions(&self) -> impl Iterator<Item = (&str, &String)> {
         self.entries.iter().filter_map(|entry| match &entry.done {
@@ -228,6 +242,15 @@ fn size_of(cell: &NewCell) -> usize {
 }
 
 impl JournaledEdit {
+    /// What has another source or text by it.
+    fn source_changed(&self) -> Option<Subject> {
+        match self {
+            Self::Changed { cell, .. } => Some(Subject::Cell(cell.clone())),
+            Self::TextChanged { .. } => Some(Subject::Text),
+            Self::Inserted { .. } | Self::Deleted { .. } | Self::MetadataChanged { .. } => None,
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Inserted { cells, .. } => cells.iter().map(size_of).sum(),
@@ -241,7 +264,12 @@ impl JournaledEdit {
 impl Document {
     /// Does the unsaved edits of an earlier document again, each only if what it was about is unchanged.
     /// Each is a transaction of its own, because a later one may be about what an earlier one makes.
-    pub(crate) fn repeat(&mut self, journal: EditJournal) -> (ReplayOutcome, Vec<Applied>) {
+    /// What was restored already is not repeated, but may not be on disk yet.
+    pub(crate) fn repeat(
+        &mut self,
+        journal: EditJournal,
+        restored: &HashSet<Subject>,
+    ) -> (ReplayOutcome, Vec<Applied>) {
         let mut outcome = ReplayOutcome::default();
         let mut applied = Vec::new();
         for Entry {
@@ -252,6 +280,11 @@ impl Document {
                 continue;
             }
             self.journal.set_author(author.as_ref());
+            if done.source_changed().is_some_and(|subject| restored.contains(&subject)) {
+                self.journal.push(done);
+                outcome.repeated += 1;
+                continue;
+            }
             let mut fared = None;
             applied.push(self.redo(|document, txn| fared = document.repeat_one(txn, &done)));
             match fared {

@@ -29,7 +29,7 @@ pub(crate) struct Handshake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The server has not answered yet.
-    Asked,
+    Requested,
     /// It has, and may go on sending cells: when none came for a moment, pings that come back without any tell a
     /// notebook that is complete from a server that is busy.
     Growing,
@@ -53,7 +53,7 @@ impl Handshake {
             updates: Vec::new(),
             server_vector: None,
             loads_progressively,
-            stage: Stage::Asked,
+            stage: Stage::Requested,
             until: clock.now() + SYNC_PATIENCE,
         }
     }
@@ -89,7 +89,7 @@ impl Handshake {
             Some(Message::Update(update)) => {
                 let before = self.document.cell_count();
                 self.take(update)?;
-                if self.stage != Stage::Asked && self.document.cell_count() > before {
+                if self.stage != Stage::Requested && self.document.cell_count() > before {
                     self.loads_progressively = true;
                     self.stage = Stage::Growing;
                     self.until = now + LOADING_QUIET;
@@ -107,7 +107,7 @@ impl Handshake {
                 *left -= 1;
                 Step::Ping
             }
-            Stage::Asked | Stage::Growing => Step::Wait,
+            Stage::Requested | Stage::Growing => Step::Wait,
         }
     }
 
@@ -118,7 +118,7 @@ impl Handshake {
                 self.until = now + SILENCE;
                 Ok(Step::Ping)
             }
-            Stage::Asked | Stage::Pinged { .. } => Err(Disconnect::Cut(
+            Stage::Requested | Stage::Pinged { .. } => Err(Disconnect::Cut(
                 "the server did not send the document in time".to_owned(),
             )),
         }

@@ -49,6 +49,9 @@ pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
 /// After so long without a change the server saves by itself.
 pub(crate) const SAVES_AFTER: Duration = Duration::from_secs(1);
+/// For how long changes are held back, once, so that the server shows whether people want them saved: it waits for a
+/// second without any, which may never be, and then writes for a while.
+pub(crate) const CHANGES_HELD_FOR: Duration = Duration::from_secs(2);
 /// By then the server has saved, or it is not known that it did.
 pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
 /// A request that was passed over so long ago is not answered any more. A server that has just begun with another save

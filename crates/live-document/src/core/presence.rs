@@ -15,7 +15,7 @@ pub enum Activity {
     Idle,
     Reading,
     Editing,
-    /// Its cells wait for their turn.
+    /// Its cells are queued.
     Queued,
     Running,
     /// Its code asked something.

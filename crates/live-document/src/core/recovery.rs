@@ -16,7 +16,7 @@
 //! may know more, and unsaved edits are repeated one by one where what they were about is unchanged. Where the server's
 //! clock is ahead, a stale file looks like a newer one, which is the safe mistake.
 
-use std::time::SystemTime;
+use std::{collections::HashSet, time::SystemTime};
 
 use yrs::{StateVector, block::ClientID};
 
@@ -24,7 +24,7 @@ use super::{
     acknowledgement::Lost,
     disconnect::{Disconnect, guarded},
     document::{Document, FileAge},
-    edit_journal::{EditJournal, ReplayOutcome},
+    edit_journal::{EditJournal, ReplayOutcome, Subject},
     state::{Origin, State},
 };
 
@@ -92,11 +92,14 @@ pub(super) fn is_same_history(acknowledged: &StateVector, theirs: &StateVector) 
     has_all || acknowledged.iter().any(|(client, _)| is_shared(client))
 }
 
-/// Whether somebody who is known here has done something that is not: they typed while the server was away, and came
-/// back before us.
+/// Whether somebody has done something that we lack: they typed while the server was away, or just before, and came back
+/// before us. Of clients that are not known here one is the restarted server itself, which makes its document the same as
+/// the file.
 fn is_behind(ours: &StateVector, theirs: &StateVector) -> bool {
+    let is_known = |client: &ClientID| ours.get(client) > 0;
+    let strangers = theirs.iter().filter(|(client, _)| !is_known(client)).count();
     let mut others = theirs.iter();
-    others.any(|(client, clock)| ours.get(client) > 0 && *clock > ours.get(client))
+    strangers > 1 || others.any(|(client, clock)| is_known(client) && *clock > ours.get(client))
 }
 
 /// The server's document as it was received after joining again.
@@ -152,7 +155,8 @@ impl State {
                 let unsaved = std::mem::take(&mut self.document.journal);
                 self.merge(updates, Document::apply_remote)?;
                 self.identify_cells(&before, FileAge::MaybeNewer);
-                self.repeat(unsaved);
+                let restored = self.document.restore_changed(&unsaved, &before, &theirs);
+                self.repeat(unsaved, &restored);
                 Ok(())
             }
             Recovery::Adopt => {
@@ -185,8 +189,8 @@ impl State {
     }
 
     /// Repeats unsaved edits in a document that was merged; they go out with the answer to the server.
-    fn repeat(&mut self, unsaved: EditJournal) {
-        let (ReplayOutcome { repeated, conflicting }, _) = self.document.repeat(unsaved);
+    fn repeat(&mut self, unsaved: EditJournal, restored: &HashSet<Subject>) {
+        let (ReplayOutcome { repeated, conflicting }, _) = self.document.repeat(unsaved, restored);
         tracing::info!(path = %self.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
     }
 
@@ -196,12 +200,13 @@ impl State {
         let before = self.document.snapshot().of_another_document();
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
+        self.document.stream = old.stream.take();
         self.document.mark_changed();
         let waiting = old.acknowledgements.take_waiting();
         if let Some(repairs) = self.document.identify_cells(&before, FileAge::MaybeNewer) {
             self.send_change(repairs.update, Origin::Caller);
         }
-        let (outcome, applied) = self.document.repeat(std::mem::take(&mut old.journal));
+        let (outcome, applied) = self.document.repeat(std::mem::take(&mut old.journal), &HashSet::new());
         let ReplayOutcome { repeated, conflicting } = outcome;
         tracing::warn!(path = %self.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
         for edit in applied {
@@ -214,6 +219,8 @@ impl State {
     }
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -364,7 +371,18 @@ mod tests {
     }
 
     #[test]
-    fn what_newcomers_wrote_does_not_keep_from_restoring() {
+    fn a_restart_after_which_a_newcomer_typed_replays() {
+        let theirs = vector(&[(FILE, 10), (SERVER, 3), (WE, 5), (BROWSER, 4), (71, 2), (72, 1)]);
+        let case = Case {
+            theirs,
+            restarted: true,
+            ..Case::default()
+        };
+        assert_decides(&case, Recovery::ReplayUnsaved);
+    }
+
+    #[test]
+    fn what_the_restarted_server_itself_wrote_does_not_keep_from_restoring() {
         let theirs = vector(&[(FILE, 10), (SERVER, 3), (WE, 5), (BROWSER, 4), (71, 2)]);
         let case = Case {
             theirs,

@@ -29,7 +29,7 @@ struct Change {
     new: Range<usize>,
 }
 
-/// From the end to the beginning, so that the position of each is true when its turn comes; none if the texts are
+/// From the end to the beginning, so that the position of each is true when it is made; none if the texts are
 /// equal. Never splits a code point.
 pub(crate) fn between(old: &str, new: &str) -> Vec<Splice> {
     let everything = Change {

@@ -10,13 +10,15 @@ use std::{
 };
 
 use jupyter_client::JupyterServer;
+use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::OutputThrottle};
-use crate::core::readings::ReadDocuments;
+use crate::{DocumentChange, core::readings::ReadDocuments};
 
 pub struct Host {
     server: Arc<JupyterServer>,
+    pub(crate) changes: broadcast::Sender<DocumentChange>,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,
     /// Where agents are listed as online.
@@ -34,9 +36,16 @@ pub struct Host {
 }
 
 impl Host {
+    /// A server whose documents nobody follows.
     pub fn new(server: Arc<JupyterServer>) -> Self {
+        Self::followed(server, broadcast::Sender::new(1))
+    }
+
+    /// A server the changes of whose documents are sent to those who follow them.
+    pub(crate) fn followed(server: Arc<JupyterServer>, changes: broadcast::Sender<DocumentChange>) -> Self {
         Self {
             server,
+            changes,
             loads_progressively: AtomicBool::new(false),
             global_awareness: GlobalAwareness::default(),
             file_checks: FileChecks::default(),

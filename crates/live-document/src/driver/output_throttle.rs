@@ -1,5 +1,5 @@
 //! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
-//! note it down. What callers wait for, their edits, is never held back.
+//! note it down. What callers wait for, their edits, is never active back.
 //!
 //! Jupyter notes every change of every document down in one database. Where many documents change at the same moment,
 //! these notes wait for each other; if its garbage collector comes upon one that waits, the whole server stands still
@@ -46,11 +46,11 @@ pub(crate) struct OutputSlot {
 enum SlotState {
     Idle,
     Waiting(BoxFuture<'static, Option<OwnedSemaphorePermit>>),
-    Held(Held),
+    Active(ActiveSlot),
 }
 
 /// The right to send, for as long as it lasts.
-struct Held {
+struct ActiveSlot {
     _permit: OwnedSemaphorePermit,
     until: Instant,
     used: Used,
@@ -88,18 +88,18 @@ impl OutputSlot {
         self.release_if_over();
         if matches!(self.state, SlotState::Idle) {
             self.state = match Arc::clone(&self.throttle.semaphore).try_acquire_owned() {
-                Ok(permit) => SlotState::Held(Held::new(permit)),
+                Ok(permit) => SlotState::Active(ActiveSlot::new(permit)),
                 Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle)).boxed()),
             };
         }
         let is_wanted = self.is_wanted();
         match &mut self.state {
-            SlotState::Held(held) if held.used == Used::NotYet || !is_wanted => {
+            SlotState::Active(active) if active.used == Used::NotYet || !is_wanted => {
                 let now = Instant::now();
-                (held.used, held.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
+                (active.used, active.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
                 true
             }
-            SlotState::Held(_) | SlotState::Waiting(_) | SlotState::Idle => false,
+            SlotState::Active(_) | SlotState::Waiting(_) | SlotState::Idle => false,
         }
     }
 
@@ -108,10 +108,10 @@ impl OutputSlot {
         match &mut self.state {
             SlotState::Waiting(waiting) => {
                 let permit = waiting.await;
-                self.state = permit.map_or(SlotState::Idle, |permit| SlotState::Held(Held::new(permit)));
+                self.state = permit.map_or(SlotState::Idle, |permit| SlotState::Active(ActiveSlot::new(permit)));
             }
-            SlotState::Held(held) => {
-                sleep_until(held.until).await;
+            SlotState::Active(active) => {
+                sleep_until(active.until).await;
                 self.state = SlotState::Idle;
             }
             SlotState::Idle => std::future::pending().await,
@@ -120,18 +120,18 @@ impl OutputSlot {
 
     /// The server has confirmed what was sent. It is left alone for a moment before another document sends.
     pub(crate) fn on_confirmed(&mut self) {
-        if let SlotState::Held(held) = &mut self.state
-            && let Used::Sent(sent) = held.used
+        if let SlotState::Active(active) = &mut self.state
+            && let Used::Sent(sent) = active.used
         {
-            held.used = Used::Confirmed;
-            held.until = held.until.min(Instant::now() + output_rest(sent.elapsed()));
+            active.used = Used::Confirmed;
+            active.until = active.until.min(Instant::now() + output_rest(sent.elapsed()));
         }
         self.release_if_over();
     }
 
     /// There is nothing to send, so that the next one can have it.
     pub(crate) fn on_nothing_to_send(&mut self) {
-        if matches!(&self.state, SlotState::Held(held) if held.used == Used::NotYet) {
+        if matches!(&self.state, SlotState::Active(active) if active.used == Used::NotYet) {
             self.state = SlotState::Idle;
         }
     }
@@ -139,10 +139,10 @@ impl OutputSlot {
     /// Waits for something to be sent, and releases the right when its time is over, even if the connection is stuck.
     pub(crate) async fn release_in_time<T>(&mut self, sending: impl Future<Output = T>) -> T {
         tokio::pin!(sending);
-        if let SlotState::Held(held) = &self.state {
+        if let SlotState::Active(active) = &self.state {
             tokio::select! {
                 sent = &mut sending => return sent,
-                () = sleep_until(held.until) => self.state = SlotState::Idle,
+                () = sleep_until(active.until) => self.state = SlotState::Idle,
             }
         }
         sending.await
@@ -153,13 +153,13 @@ impl OutputSlot {
     }
 
     fn release_if_over(&mut self) {
-        if matches!(&self.state, SlotState::Held(held) if held.until <= Instant::now()) {
+        if matches!(&self.state, SlotState::Active(active) if active.until <= Instant::now()) {
             self.state = SlotState::Idle;
         }
     }
 }
 
-impl Held {
+impl ActiveSlot {
     fn new(permit: OwnedSemaphorePermit) -> Self {
         Self {
             _permit: permit,

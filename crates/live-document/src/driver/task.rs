@@ -22,8 +22,9 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    Room, RoomError, RoomKind, RoomStatus,
+    DocumentId, Room, RoomError, RoomKind, RoomStatus,
     core::{
+        changes::ChangeStream,
         clock::Clock,
         disconnect::Disconnect,
         handshake::{Handshake, Step},
@@ -50,7 +51,16 @@ pub(crate) async fn open(
         let answer = Message::SyncStep2(received.document.diff(vector)).encode();
         connection.send(vec![answer]).await.map_err(to_error)?;
     }
-    let mut state = State::new(received.document, path.clone(), file.file_id, file.server_session);
+    let mut document = received.document;
+    document.stream = Some(ChangeStream {
+        document: Arc::new(DocumentId {
+            server: server.name().into(),
+            file_id: file.file_id.as_str().into(),
+            kind,
+        }),
+        followers: server.changes.clone(),
+    });
+    let mut state = State::new(document, path.clone(), file.file_id, file.server_session);
     state.writable = file.writable;
     let readings = server.read_documents.of(&kind.room_id(&state.file_id));
     let shared = Arc::new(Shared {

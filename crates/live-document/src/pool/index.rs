@@ -5,16 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use jupyter_client::DocPath;
 
 use super::slot::Slot;
-use crate::RoomKind;
-
-/// Names a document for as long as it exists. Its path is an attribute that changes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct DocumentId {
-    pub server: Arc<str>,
-    /// As the server's index of files has it when the document is opened.
-    pub file_id: Arc<str>,
-    pub kind: RoomKind,
-}
+use crate::{DocumentId, RoomKind};
 
 /// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -11,8 +11,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::DocumentId;
-use crate::Room;
+use crate::{DocumentId, Room};
 
 pub(super) struct Slot {
     pub(super) room: OnceCell<Room>,

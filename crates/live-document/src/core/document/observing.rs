@@ -25,8 +25,8 @@ pub(super) enum Observed {
     Source(Arc<str>),
     /// A part of the cell at a place, by which it is known from now on, and whether that changed what it says.
     PartAt(usize, ID, Part, bool),
-    /// Outputs, counts and whatever else runs write.
-    Rest,
+    /// Outputs, counts and whatever else runs write into a cell.
+    Rest(Arc<str>),
     Text,
 }
 
@@ -118,7 +118,7 @@ impl Observer {
             (Event::Array(array), BranchID::Root(_)) => Observed::Structure(steps(array.delta(txn), txn)),
             (_, BranchID::Nested(id)) => match observations.owners.get(&id) {
                 Some((part, cell)) if changes_source(event, *part, txn) => Observed::Source(Arc::clone(cell)),
-                Some(_) => Observed::Rest,
+                Some((_, cell)) => Observed::Rest(Arc::clone(cell)),
                 None => {
                     let path = event.path();
                     let Some(PathSegment::Index(index)) = path.front() else {

@@ -9,7 +9,7 @@ use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, Te
 use super::{Applied, Author, Document, OBSERVER, Selection, Transact};
 use crate::core::notebook::{execution_count, output_prelim, text_of};
 
-/// What JupyterLab calls a cell that runs or waits for its turn, and shows as `[*]`.
+/// What JupyterLab calls a cell that runs or is queued, and shows as `[*]`.
 const RUNNING: &str = "running";
 const IDLE: &str = "idle";
 

@@ -8,7 +8,10 @@ use serde_json::Value;
 use yrs::TransactionMut;
 
 use super::{
-    super::{Cell, CellKind, CellWrite, NewCell, OutputsChange, RunEnd},
+    super::{
+        Cell, CellKind, CellWrite, NewCell, OutputsChange, RunEnd,
+        edit_journal::{EditJournal, Subject},
+    },
     Document,
     cell_identity::Placed,
     splice,
@@ -82,6 +85,38 @@ impl Document {
             self.redo(|document, txn| document.delete(txn, &deleted));
         }
         changes
+    }
+
+    /// Restores sources and texts that a restarted server has set back to what they were before, or between, our unsaved
+    /// edits; nobody else has changed those. Returns what was restored.
+    ///
+    /// Merging alone does not bring them back: what the server had noted down of an edit it has taken out again.
+    pub(crate) fn restore_changed(
+        &mut self,
+        unsaved: &EditJournal,
+        before: &Snapshot,
+        theirs: &Self,
+    ) -> HashSet<Subject> {
+        self.journal.set_author(None);
+        let mut restored = HashSet::new();
+        for (subject, states) in unsaved.states() {
+            let is_set_back = |source: Option<String>| source.is_some_and(|source| states.contains(source.as_str()));
+            match &subject {
+                Subject::Cell(id) if is_set_back(theirs.source(id)) => {
+                    let ours = before.cells.iter().find(|placed| placed.cell.id == *id);
+                    if let Some(ours) = ours.filter(|_| self.position_of(id).is_some()) {
+                        self.redo(|document, txn| document.set_source(txn, id, &ours.cell.source));
+                        restored.insert(subject);
+                    }
+                }
+                Subject::Text if is_set_back(Some(theirs.text())) => {
+                    self.redo(|document, txn| document.restore_text(txn, &before.text));
+                    restored.insert(subject);
+                }
+                Subject::Cell(_) | Subject::Text | Subject::Metadata => {}
+            }
+        }
+        restored
     }
 
     fn restore_text(&mut self, txn: &mut TransactionMut<'_>, text: &str) {

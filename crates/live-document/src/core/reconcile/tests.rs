@@ -50,6 +50,7 @@ fn splice(position: usize, delete: usize, insert: &str) -> Edit {
 const FORCE: EditOptions<'static> = EditOptions {
     if_revision: None,
     force: true,
+    tool: None,
 };
 
 impl Scene {
@@ -244,6 +245,7 @@ fn who_was_shown_a_part_cannot_send_the_whole() {
     let unchanged = EditOptions {
         if_revision: Some(&revision),
         force: false,
+        ..EditOptions::default()
     };
     assert!(
         scene.edit(&[set("a", "a long")], unchanged).is_err(),
@@ -259,6 +261,7 @@ fn a_revision_counts_sources_and_every_author() {
     let since = EditOptions {
         if_revision: Some(&revision),
         force: false,
+        ..EditOptions::default()
     };
     let run = crate::CellWrite {
         begin: true,

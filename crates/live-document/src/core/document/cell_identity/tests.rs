@@ -110,7 +110,7 @@ fn cells_without_ids_are_known_by_their_content_and_their_neighbours() {
 
 /// What a restarted server may have done to a cell.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Outcome {
     Stays,
     CameAgain,
     Renamed,
@@ -122,36 +122,36 @@ enum Fate {
 
 proptest! {
     #[test]
-    fn every_cell_is_there_at_most_once_and_under_its_id(fates in prop::collection::vec(prop::sample::select(vec![
-        Fate::Stays,
-        Fate::CameAgain,
-        Fate::Renamed,
-        Fate::RenamedAndCameAgain,
-        Fate::CopiedUnderAnotherId,
-        Fate::MadeAnewUnderAnotherId,
-        Fate::Gone,
+    fn every_cell_is_there_at_most_once_and_under_its_id(outcomes in prop::collection::vec(prop::sample::select(vec![
+        Outcome::Stays,
+        Outcome::CameAgain,
+        Outcome::Renamed,
+        Outcome::RenamedAndCameAgain,
+        Outcome::CopiedUnderAnotherId,
+        Outcome::MadeAnewUnderAnotherId,
+        Outcome::Gone,
     ]), 0..12), others in 0..3_u32) {
-        let ids: Vec<(u32, String)> = (0..).zip(0..fates.len()).map(|(clock, place)| (clock, format!("c{place}"))).collect();
+        let ids: Vec<(u32, String)> = (0..).zip(0..outcomes.len()).map(|(clock, place)| (clock, format!("c{place}"))).collect();
         let held: Vec<(u32, &str, &str)> = ids.iter().map(|(clock, id)| (*clock, id.as_str(), id.as_str())).collect();
         let new_ids: Vec<String> = ids.iter().map(|(_, id)| format!("new {id}")).collect();
         let mut now = Vec::new();
-        for (((clock, id, source), new_id), fate) in held.iter().copied().zip(&new_ids).zip(&fates) {
+        for (((clock, id, source), new_id), outcome) in held.iter().copied().zip(&new_ids).zip(&outcomes) {
             let (known, again, other) = ((clock, id, source), (clock + 100, id, source), (clock + 200, new_id.as_str(), source));
             let renamed = (clock, new_id.as_str(), source);
-            match fate {
-                Fate::Stays => now.push(known),
-                Fate::CameAgain => now.extend([again, known]),
-                Fate::Renamed => now.push(renamed),
-                Fate::RenamedAndCameAgain => now.extend([again, renamed]),
-                Fate::CopiedUnderAnotherId => now.extend([known, other]),
-                Fate::MadeAnewUnderAnotherId => now.push(other),
-                Fate::Gone => {}
+            match outcome {
+                Outcome::Stays => now.push(known),
+                Outcome::CameAgain => now.extend([again, known]),
+                Outcome::Renamed => now.push(renamed),
+                Outcome::RenamedAndCameAgain => now.extend([again, renamed]),
+                Outcome::CopiedUnderAnotherId => now.extend([known, other]),
+                Outcome::MadeAnewUnderAnotherId => now.push(other),
+                Outcome::Gone => {}
             }
         }
         let strangers: Vec<String> = (0..others).map(|number| format!("somebody's {number}")).collect();
         now.extend((1000..).zip(&strangers).map(|(clock, id)| (clock, id.as_str(), id.as_str())));
-        let stays = |(_, fate): &(&(u32, String), &Fate)| !matches!(fate, Fate::Gone);
-        let expected: Vec<&String> = ids.iter().zip(&fates).filter(stays).map(|((_, id), _)| id).chain(&strangers).collect();
+        let stays = |(_, outcome): &(&(u32, String), &Outcome)| !matches!(outcome, Outcome::Gone);
+        let expected: Vec<&String> = ids.iter().zip(&outcomes).filter(stays).map(|((_, id), _)| id).chain(&strangers).collect();
         let result = after(&placed(&held), &placed(&now), FileAge::Stale, false);
         prop_assert!(result.iter().all(|(id, source)| id == source), "{result:?}");
         prop_assert_eq!(result.iter().map(|(id, _)| id).collect::<Vec<_>>(), expected);
