@@ -1,4 +1,17 @@
-//! A shared document and its whole life without I/O. The only place that knows yrs.
+//! A shared document and its whole life: no I/O, and no clock but the one that it is told. The only place that knows yrs.
+//!
+//! | question | where |
+//! | --- | --- |
+//! | which states a document has, what happens to it and what comes of that | `life`, `inbound`, `handshake` |
+//! | what becomes of it when it is joined again | `recovery`, with `document/{restore,cell_identity,duplicate_cells}`, `edit_journal` |
+//! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice` |
+//! | what the server has, and what the disk has | `acknowledgement`, `saving` |
+//! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `refusal` |
+//! | who is there | `awareness`, `presence`, `people` |
+//! | what is on the wire, and what of it is refused | `wire`, `reader`, `scan`, `depths`, `limits` |
+//! | how long things may take, and how often they are done | `policy`, `file_check`, `clock` |
+//!
+//! [`state::State`] holds all of it behind one lock.
 
 pub(crate) mod acknowledgement;
 pub(crate) mod awareness;
@@ -11,6 +24,7 @@ pub(crate) mod document;
 mod document_id;
 mod edit;
 pub(crate) mod edit_journal;
+pub(crate) mod file_check;
 pub(crate) mod handshake;
 mod inbound;
 mod json;

@@ -9,10 +9,11 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, file_check::FileCheck, file_sync::FileSeen};
+use super::{Host, file_sync::FileSeen};
 use crate::{
     RoomError, RoomKind, RoomStatus,
     core::{
+        file_check::FileCheck,
         life::{CloseReason, Effect, Input},
         readings::Readings,
         state::State,
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     /// How long agents are shown after the last time they did something here.
     pub(crate) presence: Duration,
     pub(crate) file_check: Mutex<FileCheck>,
+    /// Ends when the server has answered where the file is, if calls wait for that.
+    pub(crate) file_answer: Mutex<Option<CancellationToken>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
 }

@@ -27,6 +27,7 @@ use crate::{
         changes::ChangeStream,
         clock::Clock,
         disconnect::Disconnect,
+        file_check::FileCheck,
         handshake::{Handshake, Step},
         life::{CloseReason, Effect, Input, Joined},
         recovery::ServerDocument,
@@ -74,7 +75,8 @@ pub(crate) async fn open(
         file: Mutex::new(FileSeen::new(file.written)),
         closing: CancellationToken::new(),
         presence,
-        file_check: Mutex::default(),
+        file_check: Mutex::new(FileCheck::new(Instant::now())),
+        file_answer: Mutex::default(),
         readings,
         server,
     });

@@ -1,7 +1,7 @@
 //! What a transaction changed, as it is seen at its end.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -12,7 +12,10 @@ use yrs::{
     types::{Change, Event, PathSegment},
 };
 
-use super::{OBSERVER, RoomKind, text_of};
+use super::{
+    super::changes::{ChangeKind, ChangeStream, Draft},
+    Author, Document, OBSERVER, RoomKind, text_of,
+};
 
 /// Of so many parts of cells it is remembered whose they are; that of others is found out again.
 const MAX_OWNERS: usize = 4096;
@@ -135,6 +138,133 @@ impl Observer {
 
     fn lock(&self) -> MutexGuard<'_, Observations> {
         self.0.lock()
+    }
+}
+
+impl Document {
+    /// Brings the order of cells and the log up to what the observer saw.
+    pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool) {
+        let observed = self.observer.take();
+        if observed.is_empty() {
+            return;
+        }
+        self.log.advance();
+        self.mark_changed();
+        let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);
+        for change in observed {
+            if let Some(draft) = &mut draft {
+                self.describe(draft, &change);
+            }
+            match change {
+                Observed::Structure(steps) => {
+                    self.reorder(steps, author, is_typing);
+                    self.log.whole_changed(author, is_typing);
+                }
+                Observed::Identified(index, id) => self.rename(index, id, author),
+                Observed::Source(id) => self.log.cell_changed(&id, author, is_typing),
+                Observed::PartAt(index, id, part, is_changed) => {
+                    if let Some(entry) = self.order.get(index) {
+                        self.observer.belongs_to(id, part, &entry.id);
+                        if is_changed {
+                            self.log.cell_changed(&entry.id, author, is_typing);
+                        }
+                    }
+                }
+                Observed::Rest(_) => {}
+                Observed::Text => self.log.whole_changed(author, is_typing),
+            }
+        }
+        if let (Some(stream), Some(draft)) = (&self.stream, draft) {
+            let (revision, time) = (self.log.revision(), self.clock().wall());
+            stream.publish(draft, author, self.tool.as_ref(), revision, time);
+        }
+    }
+
+    /// Adds what was seen to a change, before the order of cells follows it.
+    fn describe(&self, draft: &mut Draft, observed: &Observed) {
+        let id_at = |index: usize| self.order.get(index).map(|entry| Arc::clone(&entry.id));
+        match observed {
+            Observed::Structure(steps) => {
+                let mut at = 0;
+                for step in steps {
+                    match step {
+                        Step::Keep(count) => at += count,
+                        Step::Remove(count) => {
+                            draft.add(ChangeKind::Structure, (at..at + count).filter_map(id_at));
+                            at += count;
+                        }
+                        Step::Add(entries) => {
+                            let ids = entries.iter().map(|entry| Arc::clone(&entry.id));
+                            draft.add(ChangeKind::Structure, ids);
+                        }
+                    }
+                }
+            }
+            Observed::Identified(_, id) => draft.add(ChangeKind::Structure, [Arc::clone(id)]),
+            Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
+            Observed::PartAt(index, _, _, true) => draft.add(ChangeKind::Source, id_at(*index)),
+            Observed::PartAt(index, _, _, false) => draft.add(ChangeKind::Outputs, id_at(*index)),
+            Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::Text => draft.add(ChangeKind::Source, []),
+        }
+    }
+
+    fn rename(&mut self, index: usize, id: Arc<str>, author: &Author) {
+        let Some(entry) = self.order.get_mut(index).filter(|entry| entry.id != id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut entry.id, Arc::clone(&id));
+        if let Some(hook) = entry.hook.clone().filter(|_| !author.is_local()) {
+            self.renamed.push((Arc::clone(&old), hook));
+        }
+        self.log.cell_removed(&old);
+        self.log.cell_changed(&id, author, false);
+    }
+
+    fn reorder(&mut self, steps: Vec<Step>, author: &Author, is_typing: bool) {
+        let mut at = 0;
+        let mut removed = HashMap::new();
+        let mut added = Vec::new();
+        let kept = |step: &Step| match step {
+            Step::Keep(count) => Some(*count),
+            Step::Remove(_) | Step::Add(_) => None,
+        };
+        self.log.moved(author, steps.iter().map_while(kept).sum());
+        for step in steps {
+            match step {
+                Step::Keep(count) => at += count,
+                Step::Remove(count) => {
+                    let end = (at + count).min(self.order.len());
+                    for entry in self.order.drain(at.min(end)..end) {
+                        if let Some(history) = self.log.cell_removed(&entry.id) {
+                            removed.insert(Arc::clone(&entry.id), history);
+                        }
+                        if !author.is_local() {
+                            self.journal.forget(&entry.id);
+                        }
+                    }
+                }
+                Step::Add(entries) => {
+                    if let Some(duplicated) = &mut self.duplicated {
+                        let known: HashSet<&str> = self.order.iter().map(|entry| &*entry.id).collect();
+                        let again = entries.iter().filter(|entry| known.contains(&*entry.id));
+                        duplicated.extend(again.map(|entry| Arc::clone(&entry.id)));
+                    }
+                    let count = entries.len();
+                    added.extend(entries.iter().map(|entry| Arc::clone(&entry.id)));
+                    let place = at.min(self.order.len());
+                    self.order.splice(place..place, entries);
+                    at += count;
+                }
+            }
+        }
+        // Noted last, since a cell may be replaced by one with the same id.
+        for id in added {
+            if let Some(history) = removed.remove(&id) {
+                self.log.cell_replaced(&id, history);
+            }
+            self.log.cell_changed(&id, author, is_typing);
+        }
     }
 }
 
