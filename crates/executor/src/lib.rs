@@ -47,7 +47,7 @@ use self::{
 use jupyter_client::{DocPath, JupyterError, JupyterServer, Servers};
 use live_document::{
     RoomKind,
-    pool::{Lease, Pool, PoolEvent, Renamed},
+    pool::{Lease, Pool, PoolEvent},
 };
 use store::{ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, OtherGateway, Store};
 
@@ -347,13 +347,6 @@ impl Engine {
         loop {
             let renamed = match events.recv().await {
                 Ok(PoolEvent::Renamed(renamed)) => renamed,
-                // One that its document told, because the server's events did not come.
-                Ok(PoolEvent::Room {
-                    server,
-                    path: to,
-                    from: Some(from),
-                    kind: RoomKind::Notebook,
-                }) if self.has_worker(&server, &from) => Renamed { server, from, to },
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => return,
             };
@@ -370,13 +363,6 @@ impl Engine {
         if let Err(error) = rename_sessions(server, from, to).await {
             tracing::warn!(%error, "the kernel of a renamed notebook could not be told");
         }
-    }
-
-    fn has_worker(&self, server: &Arc<str>, path: &DocPath) -> bool {
-        self.workers.contains_key(&Key {
-            server: Arc::clone(server),
-            queue: Queue::Notebook(path.clone()),
-        })
     }
 
     async fn move_workers(&self, server: &str, from: &DocPath, to: &DocPath) {
