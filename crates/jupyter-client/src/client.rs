@@ -126,10 +126,9 @@ impl JupyterServer {
         }
     }
 
-    /// How long ago somebody started a kernel, as far as the server told.
-    pub fn kernels_changed(&self) -> Option<Duration> {
-        let changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.map(|at| at.elapsed())
+    /// When somebody last started a kernel, as far as the server told.
+    pub fn kernels_changed(&self) -> Option<Instant> {
+        *self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn name(&self) -> &str {
