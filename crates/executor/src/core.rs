@@ -79,8 +79,8 @@ pub(crate) struct Core {
     idle_since: Instant,
     /// When people were last shown that the agent is there.
     presence_shown: Instant,
-    /// When cells that still wait then are shown as queued.
-    queue_shown_at: Option<Instant>,
+    /// Executions whose cells are shown as queued if they still wait then, the earliest first.
+    unshown: VecDeque<(Instant, Arc<Execution>)>,
     /// Nothing more is begun.
     is_stopping: bool,
     now: Moment,
@@ -102,7 +102,7 @@ impl Core {
             kernels_changed: None,
             idle_since: now.at,
             presence_shown: now.at,
-            queue_shown_at: None,
+            unshown: VecDeque::new(),
             is_stopping: false,
             now,
             requests: 0,
@@ -161,7 +161,7 @@ impl Core {
             self.kernel.get().and_then(|kernel| kernel.liveness.probe_at()),
             self.asks_server_at(),
             (!self.is_idle()).then(|| self.presence_shown + PRESENCE_INTERVAL),
-            self.queue_shown_at,
+            self.unshown.front().map(|(at, _)| *at),
             question.and_then(|question| question.shows_at()),
             question.and_then(|question| question.answer_by(self.settings.input_timeout)),
         ];
@@ -222,9 +222,7 @@ impl Core {
         if answer_by.is_some_and(|at| at <= now) {
             self.give_question_up();
         }
-        if self.queue_shown_at.is_some_and(|at| at <= now) {
-            self.show_queue();
-        }
+        self.show_queued();
         if !self.is_idle() && self.presence_shown + PRESENCE_INTERVAL <= now {
             self.show_presence();
         }

@@ -77,9 +77,9 @@ pub(crate) const MAX_STORED_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// How often an agent whose cell puts nothing out is shown to people.
 pub(crate) const PRESENCE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long cells may wait before people see it. Each change of a notebook costs Jupyter about as much as running a small
-/// cell, and most are over by then.
-pub(crate) const QUEUE_UNNOTICED: Duration = Duration::from_millis(250);
+/// How long a cell may wait before people see it. Each change of a notebook costs Jupyter about as much as running a small
+/// cell, and with many callers of one notebook most wait for some tenths of a second and are over then.
+pub(crate) const QUEUE_UNNOTICED: Duration = Duration::from_millis(500);
 
 // From one process of the gateway to the next.
 

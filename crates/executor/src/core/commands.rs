@@ -22,8 +22,9 @@ impl Core {
             // It may have been cancelled before it came.
             Input::Execute(execution) if execution.status().is_finished() => {}
             Input::Execute(execution) => {
+                let shown_at = self.now.at + QUEUE_UNNOTICED;
+                self.unshown.push_back((shown_at, Arc::clone(&execution)));
                 self.queue.push_back(execution);
-                self.queue_shown_at.get_or_insert(self.now.at + QUEUE_UNNOTICED);
             }
             Input::Resume(execution) => self.resume(execution),
             Input::Cancel(execution) => self.cancel(&execution),

@@ -8,14 +8,14 @@ use store::ExecutionStatus;
 use super::{Core, input::Effect};
 
 impl Core {
-    /// Shows cells that wait as queued. They keep their outputs and their counts, since they may never run.
-    pub(super) fn show_queue(&mut self) {
-        self.queue_shown_at = None;
-        let mut any = false;
-        for execution in &self.queue {
+    /// Shows cells as queued that have waited for a while. They keep their outputs and their counts, since they may never
+    /// run.
+    pub(super) fn show_queued(&mut self) {
+        let (mut any, now) = (false, self.now.at);
+        while let Some((_, execution)) = self.unshown.pop_front_if(|(at, _)| *at <= now) {
             let cells = execution.unmarked();
             if !cells.is_empty() {
-                self.effects.push(Effect::MarkQueued(Arc::clone(execution), cells));
+                self.effects.push(Effect::MarkQueued(execution, cells));
                 any = true;
             }
         }

@@ -148,6 +148,8 @@ pub(crate) struct Scene {
     pub(crate) server_questions: usize,
     pub(crate) lookups: usize,
     pub(crate) writes: usize,
+    /// How many executions' cells were shown as queued.
+    pub(crate) marked: usize,
     /// The ids of executions that ended.
     pub(crate) finished: Vec<String>,
     /// What a lookup of the kernel finds.
@@ -175,6 +177,7 @@ impl Scene {
             server_questions: 0,
             lookups: 0,
             writes: 0,
+            marked: 0,
             finished: Vec::new(),
             finds: kernel_info("k1", false),
             listeners: 1,
@@ -303,6 +306,7 @@ impl Scene {
                     arrived: true,
                 });
             }
+            Effect::MarkQueued(..) => self.marked += 1,
             Effect::Finish(execution) => self.finished.push(execution.id.clone()),
             _ => {}
         }

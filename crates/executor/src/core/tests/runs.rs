@@ -184,11 +184,25 @@ fn executions_of_one_queue_run_one_after_the_other() {
     let (mut scene, first) = Scene::running(1);
     let second = scene.execute(cells("bo", 1));
     assert_eq!(scene.sent.len(), 1);
-    scene.pass(Duration::from_millis(300));
     assert_eq!(second.status(), ExecutionStatus::Queued);
     let run = scene.run();
     scene.says([status(&run, "busy"), status(&run, "idle"), reply(&run, "ok")]);
     assert_eq!(scene.sent.len(), 2);
     assert_ended(&scene, &first, ExecutionStatus::Completed, "");
     assert_eq!(scene.lookups, 1, "the kernel is known");
+}
+
+#[test]
+fn only_cells_that_wait_for_a_while_are_shown_as_queued() {
+    let mut scene = Scene::new();
+    let mut callers: Vec<_> = (0..20).map(|_| scene.execute(cells("ana", 1))).collect();
+    for _ in 0..100 {
+        scene.pass(Duration::from_millis(20));
+        let run = scene.run();
+        scene.says([status(&run, "busy"), reply(&run, "ok"), status(&run, "idle")]);
+        callers.push(scene.execute(cells("ana", 1)));
+    }
+    assert_eq!(scene.marked, 0, "each is over before a person would look");
+    scene.pass(Duration::from_secs(1));
+    assert_eq!(scene.marked, 19, "all but the one that was sent");
 }
