@@ -212,8 +212,7 @@ impl Driver {
 
     /// Gives the core an input, and carries out what it wants, with all that follows at once.
     async fn feed(&mut self, input: Input) {
-        let mut inputs = VecDeque::from([input]);
-        self.look_around(&mut inputs);
+        let mut inputs = self.look_around(input);
         while let Some(input) = inputs.pop_front() {
             for effect in self.core.on(input, Moment::now()) {
                 inputs.extend(self.carry_out(effect).await);
@@ -224,13 +223,13 @@ impl Driver {
         }
     }
 
-    /// Tells the core first what can be seen without waiting: a connection that is down, a kernel that somebody started.
-    fn look_around(&mut self, inputs: &mut VecDeque<Input>) {
-        if self
-            .connection
-            .as_ref()
-            .is_some_and(|connection| !connection.link.is_connected())
-        {
+    /// What can be seen without waiting comes first: a connection that is down, a kernel that somebody started.
+    fn look_around(&mut self, input: Input) -> VecDeque<Input> {
+        let mut inputs = VecDeque::from([input]);
+        let connection = self.connection.as_ref();
+        if connection.is_some_and(|connection| !connection.link.is_connected()) {
+            // One that is down again will be restored again.
+            inputs.retain(|input| !matches!(input, Input::ConnectionRestored));
             inputs.push_front(Input::ConnectionLost);
         }
         let changed = self.server.kernels_changed().map(Instant::from_std);
@@ -238,6 +237,7 @@ impl Driver {
             self.kernels_changed = changed;
             inputs.push_front(Input::KernelsChanged(at));
         }
+        inputs
     }
 
     async fn on_command(&mut self, command: Command) {
@@ -315,7 +315,9 @@ impl Driver {
         self.finding = None;
         let found = match found {
             Ok(Found { kernel, lease, what }) => {
-                self.connection = kernel.or(self.connection.take());
+                if kernel.is_some() {
+                    (self.connection, self.asking) = (kernel, None);
+                }
                 self.lease = lease.or(self.lease.take());
                 Ok(what)
             }

@@ -121,7 +121,11 @@ impl Core {
                     active.on_change(now, pause);
                 }
             }
-            RunEvent::Question => active.question.on_asked(now),
+            RunEvent::Question => {
+                active.question.on_asked(now);
+                let execution = std::sync::Arc::clone(&active.run.execution);
+                self.effects.push(Effect::Record(execution));
+            }
             RunEvent::Ended(outcome) => return self.on_outcome(active, outcome),
             RunEvent::Nothing => {}
         }

@@ -1,9 +1,14 @@
 //! The outputs of one cell, folded from the kernel's messages as JupyterLab folds them. Knows what the
 //! shared document has of them already, so that only the difference is written. Does no I/O.
 
-use live_document::{OutputsChange, StreamTail};
-use serde_json::{Map, Value, json};
+mod nbformat;
 
+use live_document::{OutputsChange, StreamTail};
+use serde_json::{Value, json};
+
+use self::nbformat::{
+    as_prompt, data_members, display_id, shortened, size_of, stream, stream_text, text, utf16_len, without_colours,
+};
 use super::terminal::{Terminal, Written};
 
 /// Under which JupyterLab keeps what code asked and was answered, apart from what it printed.
@@ -517,95 +522,6 @@ impl Output {
             Self::Other { value, .. } => value.clone(),
         }
     }
-}
-
-/// What is asked, apart from what is answered behind it.
-fn as_prompt(prompt: &str) -> String {
-    match prompt.ends_with(char::is_whitespace) || prompt.is_empty() {
-        true => prompt.to_owned(),
-        false => format!("{prompt} "),
-    }
-}
-
-/// The text of a stream, if another output belongs to the same.
-fn stream_text<'a>(stream: &'a mut Value, other: &Value) -> Option<&'a mut String> {
-    let is_same = text(stream, "output_type") == "stream"
-        && text(other, "output_type") == "stream"
-        && text(stream, "name") == text(other, "name");
-    match stream.get_mut("text").filter(|_| is_same) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn stream(name: &str, text: &str) -> Value {
-    json!({ "output_type": "stream", "name": name, "text": text })
-}
-
-/// A line of a traceback without the escape sequences that colour it.
-fn without_colours(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut parts = line.split('\u{1b}');
-    plain.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        let end = part
-            .find(|c: char| c.is_ascii_alphabetic())
-            .map_or(part.len(), |at| at + 1);
-        plain.push_str(&part[end..]);
-    }
-    plain
-}
-
-/// The beginning and the end of a text that is too long, and what is missing between them.
-fn shortened(text: &str, limit: usize) -> (String, Missing) {
-    let half = limit / 2;
-    let (head, tail) = (
-        text.floor_char_boundary(half),
-        text.ceil_char_boundary(text.len() - half),
-    );
-    let gap = format!("\n[{} bytes were too many to be kept here]\n", tail - head);
-    let missing = Missing {
-        lost: text[head..tail].chars().count(),
-        told: gap.chars().count(),
-    };
-    (format!("{}{gap}{}", &text[..head], &text[tail..]), missing)
-}
-
-/// The members that make up what is displayed, as nbformat has them.
-fn data_members(content: &Value) -> Map<String, Value> {
-    let object = |key: &str| {
-        let member = content.get(key).filter(|member| member.is_object());
-        (key.to_owned(), member.cloned().unwrap_or_else(|| json!({})))
-    };
-    Map::from_iter([object("data"), object("metadata")])
-}
-
-fn display_id(content: &Value) -> Option<String> {
-    Some(content.pointer("/transient/display_id")?.as_str()?.to_owned())
-}
-
-fn text<'a>(content: &'a Value, key: &str) -> &'a str {
-    content.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// About how large a value is as JSON, without writing it.
-fn size_of(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| size_of(item) + 1).sum::<usize>() + 2,
-        Value::Object(members) => {
-            members
-                .iter()
-                .map(|(key, value)| key.len() + size_of(value) + 4)
-                .sum::<usize>()
-                + 2
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-    }
-}
-
-fn utf16_len(text: &str) -> u32 {
-    u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
