@@ -70,6 +70,8 @@ pub(crate) struct Core {
     kernel: KernelLife,
     active: Option<ActiveRun>,
     recent: VecDeque<EndedRun>,
+    /// How many of these have an end that is on its way to the server.
+    unsettled: usize,
     /// The execution whose next cell is made ready to be sent.
     preparing: Option<Arc<Execution>>,
     /// Who last interrupted the kernel through the gateway, which may hit a run that began only then.
@@ -97,6 +99,7 @@ impl Core {
             kernel: KernelLife::None,
             active: None,
             recent: VecDeque::new(),
+            unsettled: 0,
             preparing: None,
             last_interrupt: None,
             kernels_changed: None,
@@ -170,26 +173,17 @@ impl Core {
 
     /// Whether nothing runs, waits or is on its way into a document.
     pub(crate) fn is_idle(&self) -> bool {
-        self.active.is_none() && self.queue.is_empty() && self.is_written_out()
+        self.active.is_none() && self.queue.is_empty() && self.unsettled == 0
     }
 
     pub(crate) fn idle_since(&self) -> Instant {
         self.idle_since
     }
 
-    /// Whether nothing will be written to the document, so that its room may be closed.
-    pub(crate) fn needs_no_room(&self) -> bool {
-        self.is_idle()
-    }
-
     /// The name under which people see a kernel that is started for what waits.
     pub(crate) fn next_owner(&self) -> String {
         let next = self.queue.front();
         next.map(|execution| execution.owner.name.clone()).unwrap_or_default()
-    }
-
-    fn is_written_out(&self) -> bool {
-        self.recent.iter().all(EndedRun::is_settled)
     }
 
     fn on_tick(&mut self) {

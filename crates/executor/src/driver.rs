@@ -29,9 +29,9 @@ use crate::{
     ExecutionError,
     core::{
         Core, CoreSettings,
-        actor::{Actor, Reason},
+        actor::Reason,
         execution::Execution,
-        input::{Input, Moment, Reply, RunId},
+        input::{Input, Moment, RunId},
     },
     engine::Shared,
 };
@@ -41,15 +41,8 @@ pub(crate) enum Command {
     Submit(Arc<Execution>, Option<Lease>),
     /// Takes up an execution that an earlier process began.
     Resume(Arc<Execution>),
-    Cancel(Arc<Execution>),
-    Answer {
-        execution: Arc<Execution>,
-        value: String,
-        /// Which of its questions is answered, if that is known.
-        number: Option<usize>,
-        reply: Reply,
-    },
-    Interrupted(Actor),
+    /// Something for the core.
+    Tell(Input),
     /// The notebook's kernel is to be replaced or restarted.
     Leave {
         why: Reason,
@@ -218,7 +211,8 @@ impl Driver {
                 inputs.extend(self.carry_out(effect).await);
             }
         }
-        if self.core.needs_no_room() {
+        // A room that nothing will be written to may be closed.
+        if self.core.is_idle() {
             self.lease = None;
         }
     }
@@ -250,19 +244,7 @@ impl Driver {
                 Input::Execute(execution)
             }
             Command::Resume(execution) => Input::Resume(execution),
-            Command::Cancel(execution) => Input::Cancel(execution),
-            Command::Answer {
-                execution,
-                value,
-                number,
-                reply,
-            } => Input::Answer {
-                execution,
-                value,
-                number,
-                reply,
-            },
-            Command::Interrupted(actor) => Input::Interrupted(actor),
+            Command::Tell(input) => input,
             Command::Leave { why, done } => {
                 self.feed(Input::LeaveKernel(why)).await;
                 let _ = done.send(());

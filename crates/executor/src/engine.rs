@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{kernel_history::KernelHistory, queue_key::QueueKey, run_log::RunLog};
 use crate::{
     Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
-    core::{actor::Reason, execution::CellRun, retained::RetainedBytes},
+    core::{actor::Reason, execution::CellRun, input::Input, retained::RetainedBytes},
     driver::{Command, Driver},
     policy::{MAX_COMMANDS, SETTLES_WITHIN},
 };
@@ -243,7 +243,8 @@ impl Engine {
 
     /// Asks for an execution to end: the kernel is interrupted if it runs, and it leaves the queue if it waits.
     pub async fn cancel(&self, execution: &Arc<Execution>) {
-        self.tell(execution, Command::Cancel(Arc::clone(execution))).await;
+        self.tell(execution, Command::Tell(Input::Cancel(Arc::clone(execution))))
+            .await;
     }
 
     /// Answers what running code asked.
@@ -256,13 +257,13 @@ impl Engine {
         number: Option<usize>,
     ) -> Result<(), ExecutionError> {
         let (reply, answered) = oneshot::channel();
-        let command = Command::Answer {
+        let answer = Input::Answer {
             execution: Arc::clone(execution),
             value,
             number,
             reply,
         };
-        self.tell(execution, command).await;
+        self.tell(execution, Command::Tell(answer)).await;
         let gone = ExecutionError::NoQuestion {
             id: execution.id.clone(),
         };
@@ -287,7 +288,8 @@ impl Engine {
 
     /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
     pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath, actor: Actor) {
-        self.tell_notebook(server, path, Command::Interrupted(actor)).await;
+        let interrupted = Command::Tell(Input::Interrupted(actor));
+        self.tell_notebook(server, path, interrupted).await;
     }
 
     /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled. Everybody who

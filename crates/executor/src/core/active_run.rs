@@ -75,7 +75,6 @@ pub(crate) struct EndedRun {
     pub(crate) run: RunInKernel,
     pub(crate) end: EndWriting,
     /// Counts what is retained of it, until it is dropped.
-    #[expect(dead_code, reason = "it counts by being there")]
     pub(crate) retained: Retained,
 }
 

@@ -204,26 +204,28 @@ impl Core {
             },
             false => EndWriting::Settled,
         };
-        let bytes = run.bytes();
-        let retained = self.retained.retain(&run.execution.owner.principal, bytes);
+        self.unsettled += usize::from(run.is_shown());
+        let owner = Arc::clone(&run.execution.owner.principal);
+        let retained = self.retained.retain(&owner, run.bytes());
         self.recent.push_back(EndedRun { run, end, retained });
-        let mut bytes: usize = self.recent.iter().map(|ended| ended.run.bytes()).sum();
+        let mut bytes: usize = self.recent.iter().map(|ended| ended.retained.bytes()).sum();
         while self.recent.len() > MAX_RECENT || bytes > MAX_RECENT_BYTES && self.recent.len() > 1 {
             let Some(oldest) = self.recent.pop_front() else { break };
-            bytes -= oldest.run.bytes().min(bytes);
+            bytes -= oldest.retained.bytes();
+            self.unsettled -= usize::from(!oldest.is_settled());
             self.effects.push(Effect::Forget(oldest.run.msg_id));
         }
-        self.forget_excess();
+        self.forget_excess(&owner);
     }
 
-    /// Forgets the oldest of a principal of whom too much is retained in all notebooks together. Those whose end is not
+    /// Forgets the oldest of a principal if too much of theirs is retained in all notebooks together. Those whose end is not
     /// yet with the server stay until it is.
-    pub(super) fn forget_excess(&mut self) {
-        let retained = &self.retained;
-        let is_excess =
-            |ended: &EndedRun| ended.is_settled() && retained.is_too_much_of(&ended.run.execution.owner.principal);
+    pub(super) fn forget_excess(&mut self, owner: &Arc<str>) {
+        let is_theirs = |ended: &EndedRun| ended.is_settled() && ended.run.execution.owner.principal == *owner;
         // One after the other, since each that goes makes room.
-        while let Some(at) = self.recent.iter().position(is_excess) {
+        while self.retained.is_too_much_of(owner)
+            && let Some(at) = self.recent.iter().position(is_theirs)
+        {
             if let Some(ended) = self.recent.remove(at) {
                 self.effects.push(Effect::Forget(ended.run.msg_id));
             }

@@ -78,6 +78,8 @@ impl World {
                 inputs.extend(self.carry_out(effect));
             }
         }
+        let unsettled = self.core.recent.iter().filter(|ended| !ended.is_settled()).count();
+        assert_eq!(self.core.unsettled, unsettled);
     }
 
     fn carry_out(&mut self, effect: Effect) -> Option<Input> {

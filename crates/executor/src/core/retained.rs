@@ -32,6 +32,12 @@ impl RetainedBytes {
     }
 }
 
+impl Retained {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Retained {
     fn drop(&mut self) {
         let RetainedBytes(ledger) = &self.ledger;

@@ -37,10 +37,10 @@ impl Core {
         self.write_where(false, |run| run.throttle.take());
     }
 
-    fn write_where(&mut self, can_wait: bool, is_wanted: impl Fn(&mut RunInKernel) -> bool) {
+    fn write_where(&mut self, can_wait: bool, take: impl Fn(&mut RunInKernel) -> bool) {
         let writes: Vec<_> = self
             .runs_mut()
-            .filter_map(|run| is_wanted(run).then(|| run.written()))
+            .filter_map(|run| take(run).then(|| run.written()))
             .collect();
         let writes = writes.into_iter().map(|run| Effect::Write { run, can_wait });
         self.effects.extend(writes);
@@ -78,13 +78,13 @@ impl Core {
 
     /// The end of a run is with the server, or was lost with its document and is written again.
     pub(super) fn on_end_arrived(&mut self, id: &str, arrived: bool) {
-        let Some(ended) = self.ended_mut(id) else { return };
         if arrived {
-            ended.end = EndWriting::Settled;
-            return self.forget_excess();
+            return self.settle(id);
         }
-        let run = ended.run.written();
-        self.effects.push(Effect::RewriteEnd(run));
+        if let Some(ended) = self.ended_mut(id) {
+            let run = ended.run.written();
+            self.effects.push(Effect::RewriteEnd(run));
+        }
     }
 
     pub(super) fn on_end_rewritten(&mut self, id: &str, result: Rewritten) {
@@ -96,9 +96,20 @@ impl Core {
                 self.effects.push(Effect::AwaitEnd { run, attempts });
             }
             None => {
-                ended.end = EndWriting::Settled;
                 tracing::warn!(path = ?ended.run.execution.path(), "the outputs of a cell could not be written to its notebook");
+                self.settle(id);
             }
         }
+    }
+
+    /// Notes that the end of a run is with the server, or never will be.
+    fn settle(&mut self, id: &str) {
+        let Some(ended) = self.ended_mut(id).filter(|ended| !ended.is_settled()) else {
+            return;
+        };
+        ended.end = EndWriting::Settled;
+        let owner = std::sync::Arc::clone(&ended.run.execution.owner.principal);
+        self.unsettled -= 1;
+        self.forget_excess(&owner);
     }
 }
