@@ -50,7 +50,7 @@ use self::{
 };
 use crate::policy::{INTERRUPTS_WITHIN, PRESENCE_INTERVAL};
 
-/// What a core is told once.
+/// Settings of one core.
 #[derive(Debug, Clone)]
 pub(crate) struct CoreSettings {
     /// How long a question of running code may stay unanswered before it is interrupted.
@@ -267,7 +267,8 @@ impl Core {
         self.effects.push(Effect::FindKernel);
     }
 
-    /// What the kernel is at was sent by somebody else, so that what is sent now could not be taken back.
+    /// Asks to be told when the kernel is free: it runs what somebody else sent, and what is sent now could not be taken
+    /// back.
     fn probe_free(&mut self) {
         let (id, now) = (self.next_id(), self.now.at);
         let Some(kernel) = self.kernel.get_mut() else { return };

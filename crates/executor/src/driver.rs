@@ -34,9 +34,10 @@ use crate::{
         input::{Input, Moment, RunId},
     },
     engine::Shared,
+    policy::KERNELS_CHANGED_APART,
 };
 
-/// What a driver is asked to do.
+/// Request to a driver.
 pub(crate) enum Command {
     Submit(Arc<Execution>, Option<Lease>),
     /// Takes up an execution that an earlier process began.
@@ -53,7 +54,7 @@ pub(crate) enum Command {
     Retire(mpsc::Sender<Command>),
 }
 
-/// What a driver works for.
+/// Notebook or private kernel that a driver works for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Notebook(DocPath),
@@ -92,7 +93,7 @@ pub(crate) struct Driver {
     kernels_changed: Option<Instant>,
 }
 
-/// One thing that happened.
+/// Event that a driver waits for.
 enum Event {
     Command(Option<Command>),
     Input(Input),
@@ -217,7 +218,7 @@ impl Driver {
         }
     }
 
-    /// What can be seen without waiting comes first: a connection that is down, a kernel that somebody started.
+    /// Puts before an input what can be seen without waiting: a connection that is down, a kernel that somebody started.
     fn look_around(&mut self, input: Input) -> VecDeque<Input> {
         let mut inputs = VecDeque::from([input]);
         let connection = self.connection.as_ref();
@@ -226,8 +227,11 @@ impl Driver {
             inputs.retain(|input| !matches!(input, Input::ConnectionRestored));
             inputs.push_front(Input::ConnectionLost);
         }
-        let changed = self.server.kernels_changed().map(Instant::from_std);
-        if let Some(at) = changed.filter(|_| changed != self.kernels_changed) {
+        let now = Instant::now();
+        let changed = self.server.kernels_changed().and_then(|ago| now.checked_sub(ago));
+        // The same moment is told a little differently each time.
+        let told = self.kernels_changed.map(|told| told + KERNELS_CHANGED_APART);
+        if let Some(at) = changed.filter(|_| changed > told) {
             self.kernels_changed = changed;
             inputs.push_front(Input::KernelsChanged(at));
         }

@@ -50,11 +50,11 @@ pub struct Engine {
     drivers: DashMap<QueueKey, mpsc::Sender<Command>>,
     /// Locked while executions are counted and admitted.
     admission: Mutex<()>,
-    /// Whether what earlier processes left behind has been taken up.
+    /// Whether executions of earlier processes have been taken up.
     settled: watch::Sender<bool>,
 }
 
-/// What drivers share.
+/// State that all drivers share.
 pub(crate) struct Shared {
     pub(crate) settings: EngineSettings,
     pub(crate) pool: Arc<Pool>,
@@ -76,7 +76,7 @@ struct Live {
     inbox: Option<mpsc::Sender<Command>>,
 }
 
-/// Whose execution is wanted, and how many of the tenant's may go on at the same time.
+/// Owner of an execution to be admitted, and how many of the tenant's may run at the same time.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub owner: Owner,
@@ -88,7 +88,7 @@ impl Shared {
         self.store.note_execution(execution.record());
     }
 
-    /// Also keeps what has been put out so far, for a process that comes after this one.
+    /// Notes an execution with the outputs so far, for a process that comes after this one.
     pub(crate) fn note_outputs(&self, execution: &Execution) {
         self.store.note_execution(execution.record_with_outputs());
     }
@@ -277,7 +277,7 @@ impl Engine {
         self.cancel(execution).await;
     }
 
-    /// What runs or waits in a notebook, whoever asked for it.
+    /// Number of executions that run or wait in a notebook, of all callers.
     pub fn busy_with(&self, server: &str, path: &DocPath) -> usize {
         self.shared
             .live
@@ -298,7 +298,7 @@ impl Engine {
         let (done, left) = oneshot::channel();
         let why = Reason::by(actor, did);
         self.tell_notebook(server, path, Command::Leave { why, done }).await;
-        // A worker that is gone has left.
+        // A driver that is gone has left.
         let _ = left.await;
     }
 

@@ -15,6 +15,8 @@ pub(crate) const KERNEL_TRUSTED: Duration = Duration::from_secs(10);
 /// How long after somebody started a kernel a notebook may come to have it: JupyterLab says which notebook a kernel is for
 /// only some time after it was started.
 pub(crate) const KERNEL_UNSETTLED: Duration = Duration::from_secs(15);
+/// How far apart two starts of kernels must be to be told from one whose age was measured twice.
+pub(crate) const KERNELS_CHANGED_APART: Duration = Duration::from_millis(10);
 /// The pauses between questions to a new process whether it is heard, which double.
 pub(crate) const PROBE_FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const PROBE_MAX_PAUSE: Duration = Duration::from_secs(5);

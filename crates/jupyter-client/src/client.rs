@@ -126,9 +126,10 @@ impl JupyterServer {
         }
     }
 
-    /// When somebody last started a kernel, as far as the server told.
-    pub fn kernels_changed(&self) -> Option<Instant> {
-        *self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How long ago somebody started a kernel, as far as the server told.
+    pub fn kernels_changed(&self) -> Option<Duration> {
+        let changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
+        changed.map(|at| at.elapsed())
     }
 
     pub fn name(&self) -> &str {

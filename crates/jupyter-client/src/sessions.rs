@@ -76,7 +76,7 @@ impl JupyterServer {
     )]
     pub async fn recent_session_of(&self, path: &DocPath) -> Result<Option<NotebookSession>, JupyterError> {
         let mut recent = self.recent_sessions.lock().await;
-        let changed = self.kernels_changed().map_or(Duration::MAX, |at| at.elapsed());
+        let changed = self.kernels_changed().unwrap_or(Duration::MAX);
         let is_fresh = |(looked, _): &(Instant, Vec<NotebookSession>)| looked.elapsed() < SESSIONS_FRESH.min(changed);
         if !recent.as_ref().is_some_and(is_fresh) {
             *recent = Some((Instant::now(), self.sessions().await?));

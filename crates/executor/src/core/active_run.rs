@@ -49,7 +49,7 @@ pub(crate) enum Origin {
     },
 }
 
-/// Who asked for the kernel to be interrupted, or why the gateway does so.
+/// Cause of an interrupt: who asked for it, or why the gateway does so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Interruption {
     By(Actor),
@@ -237,7 +237,7 @@ impl ActiveRun {
         self.on_change(now, END_FOLLOWS_RESULT);
     }
 
-    /// Who interrupted it, and how.
+    /// The reason that is told if the run ends by an interrupt.
     pub(crate) fn interruption(&self) -> Reason {
         match &self.interruption {
             Some(Interruption::Because(why)) => Reason::new(why),
@@ -256,7 +256,7 @@ impl QuestionTimes {
         };
     }
 
-    /// What was put out comes before the question.
+    /// Notes an output, which is to be read before the question.
     pub(crate) fn on_output(&mut self, now: Instant) {
         if let Self::Unshown { quiet_since, .. } = self {
             *quiet_since = now;

@@ -35,7 +35,7 @@ impl Reason {
         }
     }
 
-    /// What somebody did, beginning with the verb.
+    /// Reason of what somebody did, beginning with the verb.
     pub(crate) fn by(actor: Actor, words: impl Into<String>) -> Self {
         Self {
             actor: Some(actor),

@@ -78,7 +78,7 @@ impl Core {
         self.close_batch(execution, true);
     }
 
-    /// Somebody interrupts whatever the kernel is at.
+    /// Notes that somebody interrupts whatever the kernel is at.
     fn on_interrupted(&mut self, actor: Actor) {
         self.last_interrupt = Some((self.now.at, actor.clone()));
         if let Some(active) = &mut self.active {

@@ -21,7 +21,7 @@ pub(crate) use self::cell_run::{CellRun, Outcome, RunEvent, RunState, pages};
 pub use self::snapshot::{CellSnapshot, Snapshot};
 use super::actor::Actor;
 
-/// Whose an execution is.
+/// Owner of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub tenant: Arc<str>,
@@ -100,7 +100,7 @@ pub(crate) struct State {
     pub(crate) cells: Vec<CellRun>,
 }
 
-/// What running code asks the person.
+/// Question that running code asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     pub prompt: String,

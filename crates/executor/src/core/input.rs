@@ -30,7 +30,7 @@ impl Moment {
     }
 }
 
-/// Something that happened.
+/// Input to the core: something that happened.
 pub(crate) enum Input {
     // Commands.
     Execute(Arc<Execution>),
@@ -107,7 +107,7 @@ pub(crate) enum Input {
     Tick,
 }
 
-/// Something that the driver is to do.
+/// Effect of an input: something that the driver is to do.
 pub(crate) enum Effect {
     // To the kernel.
     FindKernel,
@@ -220,7 +220,7 @@ pub(crate) struct Written {
     pub(crate) position: usize,
 }
 
-/// What looking for a kernel found.
+/// Result of looking for a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FoundKernel {
     /// The one that is connected is still the notebook's.
@@ -258,7 +258,7 @@ pub(crate) enum Obstacle {
     NotCode,
 }
 
-/// What became of writing the end of a run again.
+/// Result of writing the end of a run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rewritten {
     /// It is on its way.

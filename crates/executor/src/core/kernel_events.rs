@@ -129,13 +129,13 @@ impl Core {
             RunEvent::Ended(outcome) => return self.on_outcome(active, outcome),
             RunEvent::Nothing => {}
         }
-        let is_interrupted = active.interruption.is_some();
-        let state = active.state();
+        let interrupted = active.interruption.is_some().then(|| active.state());
         self.active = Some(active);
-        if is_interrupted && state.has_begun() && !had_begun {
+        let Some(state) = interrupted else { return };
+        if state.has_begun() && !had_begun {
             self.effects.push(Effect::Interrupt);
         }
-        if is_interrupted && matches!(state, RunState::Idle { .. }) {
+        if matches!(state, RunState::Idle { .. }) {
             // An interrupt at the very beginning can make a kernel forget to reply.
             self.probe_end("it was interrupted and the kernel did not reply");
         }
@@ -239,7 +239,7 @@ impl Core {
         self.probe_end("the connection to the kernel was cut and the end of the run was not seen");
     }
 
-    /// What ran there is lost, and what waited for it does not run; the rest can run in another.
+    /// Ends what ran in a kernel that is gone as lost, and what waited for it; later executions get another kernel.
     pub(super) fn on_kernel_gone(&mut self, why: &str) {
         let is_awaited = self.kernel.is_awaited();
         self.kernel.on_gone();

@@ -69,7 +69,7 @@ pub(crate) struct NothingMore {
     pub(crate) doubt: &'static str,
 }
 
-/// What is due for a new process.
+/// Probe that is due for a new process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DueProbe {
     Send(String),
@@ -78,7 +78,7 @@ pub(crate) enum DueProbe {
 }
 
 impl Liveness {
-    /// That of a kernel that may be busy when it is connected to.
+    /// Liveness of a kernel that may be busy when it is connected to.
     pub(crate) fn new(busy_before: bool, now: Instant) -> Self {
         Self {
             last_contact: now,
@@ -148,7 +148,7 @@ impl Liveness {
         }
     }
 
-    /// Another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
+    /// Notes that another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
     /// nothing must be run there before it was heard.
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         *self = Self {

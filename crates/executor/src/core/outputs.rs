@@ -33,7 +33,7 @@ pub(crate) struct Outputs {
     adopted: usize,
 }
 
-/// What was put out and is not kept, in characters.
+/// Characters that were put out and are not kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Missing {
     lost: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// By how much more was put out than what is kept and told.
+    /// Number of characters that are missing from what is kept and told.
     pub(crate) fn characters(self) -> usize {
         self.lost.saturating_sub(self.told)
     }
@@ -65,7 +65,7 @@ enum Output {
     },
 }
 
-/// What the shared document has.
+/// State of the shared document.
 #[derive(Default)]
 struct Document {
     /// How many outputs.
@@ -109,7 +109,7 @@ impl Outputs {
         self.bytes = self.list.iter().map(|output| size_of(&output.to_json())).sum();
     }
 
-    /// What was put out. Questions and answers are for people who look at the cell; whoever runs the code has them already.
+    /// The outputs as nbformat has them. Questions and answers are for people who look at the cell; whoever runs the code has them already.
     pub(crate) fn to_json(&self) -> Vec<Value> {
         self.told(Output::to_json)
     }
@@ -315,7 +315,7 @@ impl Outputs {
         lines.map(without_colours).any(|line| line.contains(&raise))
     }
 
-    /// What must be written to bring the document up to this, which is then taken as written.
+    /// Takes the change that brings the document up to this, which then counts as written.
     pub(crate) fn take_change(&mut self) -> Option<OutputsChange> {
         let Document { attached, shift, .. } = self.document;
         let clean = self.document.clean.max(attached);
@@ -351,7 +351,7 @@ impl Outputs {
         Some(change)
     }
 
-    /// Somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
+    /// Notes that somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
     pub(crate) fn detached(&mut self, change: &OutputsChange, length: usize) {
         let added = change.push.len() + usize::from(change.tail.as_ref().is_some_and(|tail| !tail.append.is_empty()));
         self.document.attached = self.list.len().saturating_sub(added);

@@ -10,7 +10,7 @@ use crate::policy::MAX_RETAINED_BYTES;
 #[derive(Clone, Default)]
 pub(crate) struct RetainedBytes(Arc<DashMap<Arc<str>, usize>>);
 
-/// Some bytes of a principal's, given back when it is dropped.
+/// Share of a principal's bytes, given back when it is dropped.
 pub(crate) struct Retained {
     ledger: RetainedBytes,
     principal: Arc<str>,

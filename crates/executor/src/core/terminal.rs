@@ -1,7 +1,7 @@
 //! Text as a terminal shows it: a carriage return goes back to the start of the line, a backspace one
 //! character, and what follows overwrites what is there. Progress bars live from it.
 
-/// What a write did to the text.
+/// Effect of a write on the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Up to here, in bytes, the text is as it was.

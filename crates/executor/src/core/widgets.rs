@@ -11,7 +11,7 @@ const MAX_WIDGETS: usize = 64;
 /// Kept per widget.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Those of one kernel whose beginnings were heard; the last to begin with a capture is the last here.
+/// Output widgets of one kernel whose beginnings were heard; the last to begin with a capture is the last here.
 #[derive(Default)]
 pub(crate) struct OutputWidgets(Vec<Widget>);
 
@@ -87,7 +87,7 @@ impl Widget {
         }
     }
 
-    /// What brings the kernel, and with it all who show the widget, up to what was captured.
+    /// The update that brings the kernel, and with it all who show the widget, up to what was captured.
     fn update(&mut self) -> Option<Value> {
         let is_ahead = std::mem::take(&mut self.is_ahead);
         is_ahead.then(|| {

@@ -7,7 +7,7 @@ use super::{
 };
 
 impl Core {
-    /// All runs whose outputs may change.
+    /// The runs whose outputs may change.
     pub(super) fn runs(&self) -> impl Iterator<Item = &RunInKernel> {
         let active = self.active.iter().map(|active| &active.run);
         active.chain(self.recent.iter().map(|ended| &ended.run))

@@ -4,7 +4,7 @@ use live_document::{Acknowledgement, CellWrite, Room, RunEnd};
 
 use crate::core::{execution::RunState, input::Written};
 
-/// What was written into a cell, and where.
+/// Writer of one cell, which knows what the document has of its run.
 pub(super) struct CellWriter {
     id: String,
     /// The document that has what was written so far, if one does. Another one gets everything.
@@ -19,7 +19,7 @@ pub(super) struct CellWriter {
     pub(super) end: Option<Acknowledgement>,
 }
 
-/// What became of taking over what an earlier process wrote.
+/// Result of taking over what an earlier process wrote.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Adopted {
     /// There was nothing to be taken over.

@@ -111,7 +111,7 @@ fn is_waiting(execution: &Execution, heads: &Heads) -> bool {
     }
 }
 
-/// Of a principal's own, so that nobody is kept from waiting by somebody else.
+/// Refuses more than a principal may have waiting. Only their own count, so that nobody is kept from waiting by others.
 fn check_waiting(claim: &Claim, waiting: &[Arc<Execution>], bytes: usize) -> Result<(), ExecutionError> {
     let own: Vec<_> = waiting.iter().filter(|other| claim.owner.owns(other)).collect();
     let held: usize = own.iter().map(|other| other.code_bytes()).sum();
@@ -154,7 +154,7 @@ fn listed(mut names: Vec<String>) -> String {
     }
 }
 
-/// What is ahead of somebody, in words that they can use: an id only if it is their own.
+/// Names what is ahead of somebody, in words that they can use: an id only if it is their own.
 fn name(viewer: &Owner, ahead: &Execution) -> String {
     let cell = ahead.running_cell().map(|index| format!("cell {index}"));
     match viewer.owns(ahead) {

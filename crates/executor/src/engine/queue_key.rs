@@ -52,7 +52,7 @@ impl QueueKey {
         }
     }
 
-    /// What the driver of the queue works for.
+    /// Place that the driver of the queue works for.
     pub(super) fn place(&self) -> Place {
         match &self.queue {
             Queue::Notebook(path) => Place::Notebook(path.clone()),

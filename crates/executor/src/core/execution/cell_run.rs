@@ -173,7 +173,7 @@ impl CellRun {
         }
     }
 
-    /// What the code asks at this moment.
+    /// The question that the code asks at this moment.
     pub(crate) fn question(&self) -> Option<&StoredQuestion> {
         match &self.state {
             RunState::AwaitingInput(question) => Some(question),

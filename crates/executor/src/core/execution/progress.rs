@@ -207,7 +207,7 @@ impl Execution {
         self.lock().has_gaps = true;
     }
 
-    /// What is needed to return to a run of an earlier process.
+    /// The run of an earlier process to return to.
     pub(crate) fn earlier_run(&self) -> Option<EarlierRun> {
         let state = self.lock();
         let running = |cell: &CellRun| !cell.state.status().is_finished() && cell.msg_id.is_some();

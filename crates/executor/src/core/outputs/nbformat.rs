@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Missing;
 
-/// What is asked, apart from what is answered behind it.
+/// The prompt, set apart from the answer behind it.
 pub(super) fn as_prompt(prompt: &str) -> String {
     match prompt.ends_with(char::is_whitespace) || prompt.is_empty() {
         true => prompt.to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn text<'a>(content: &'a Value, key: &str) -> &'a str {
     content.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// About how large a value is as JSON, without writing it.
+/// Approximate size of a value as JSON.
 pub(super) fn size_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
