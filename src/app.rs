@@ -16,7 +16,7 @@ use jupyter_client::{RequestObserver, ServerOptions, Servers};
 use live_document::pool::Pool;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
@@ -185,7 +185,8 @@ impl App {
         let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
-        background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
+        let replaced = authenticator.replacements();
+        background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
             Arc::clone(&authenticator),
@@ -273,11 +274,12 @@ struct Parts {
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {
     unsupported(config)?;
-    Ok(Store::open(config.store.url.expose()).await?)
+    let limits = settings::store(config);
+    Ok(Store::open(config.store.url.expose(), limits).await?)
 }
 
-async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {
-    endpoint.sweep(stop).await;
+async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Receiver<()>, stop: CancellationToken) {
+    endpoint.sweep(replaced, stop).await;
 }
 
 async fn prune(store: Store, keep: Duration, stop: CancellationToken) {

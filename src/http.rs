@@ -12,6 +12,7 @@ mod problem;
 mod selection;
 mod server;
 mod stack;
+mod stream_body;
 
 pub use connections::{ConnectionLimits, ConnectionTable, Timeouts, within_descriptors};
 pub use edge::{Edge, EdgeConfig};

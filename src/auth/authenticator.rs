@@ -6,6 +6,7 @@ use std::{
 };
 
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 use super::{PathRules, Principal, Tenant};
 use crate::{
@@ -29,21 +30,40 @@ type Tokens = Arc<[(TokenDigest, Arc<Principal>)]>;
 /// Everybody who may call, by the digest of their token.
 pub struct Authenticator {
     tokens: RwLock<Tokens>,
+    /// Changes when principals were replaced.
+    replaced: watch::Sender<()>,
 }
 
 impl Authenticator {
     /// Builds the principals of a validated config.
     pub fn new(config: &Config) -> Result<Self, globset::Error> {
         Ok(Self {
-            tokens: RwLock::new(tokens(config)?),
+            tokens: RwLock::new(tokens(config)?.into()),
+            replaced: watch::Sender::default(),
         })
     }
 
-    /// Puts the principals of another config in the place of all there are, or changes nothing.
+    /// Puts the principals of another config in the place of all there are, or changes nothing. Whose token is gone or
+    /// may do less than before is revoked.
     pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
-        let tokens = tokens(config)?;
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        let mut fresh = tokens(config)?;
+        let mut current = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        for (digest, before) in current.iter() {
+            let now = fresh.iter_mut().find(|(known, _)| known == digest);
+            match now.and_then(|(_, now)| Arc::get_mut(now)) {
+                Some(now) if now.has_rights_of(before) => now.replace(before),
+                _ => before.revoked().cancel(),
+            }
+        }
+        *current = fresh.into();
+        drop(current);
+        self.replaced.send_replace(());
         Ok(())
+    }
+
+    /// Tells when principals were replaced.
+    pub fn replacements(&self) -> watch::Receiver<()> {
+        self.replaced.subscribe()
     }
 
     /// Finds the principal of a credential. Every digest is compared, so the time taken tells nothing.
@@ -63,7 +83,7 @@ impl Authenticator {
     }
 }
 
-fn tokens(config: &Config) -> Result<Tokens, globset::Error> {
+fn tokens(config: &Config) -> Result<Vec<(TokenDigest, Arc<Principal>)>, globset::Error> {
     let mut tenants = HashMap::new();
     for tenant in &config.tenants {
         tenants.insert(tenant.name.as_str(), Arc::new(tenant_from(tenant, config)?));
@@ -76,7 +96,7 @@ fn tokens(config: &Config) -> Result<Tokens, globset::Error> {
         let Some(digest) = token.digest() else { continue };
         tokens.push((words(digest), Arc::new(principal_from(token, Arc::clone(tenant))?)));
     }
-    Ok(tokens.into())
+    Ok(tokens)
 }
 
 fn words(digest: [u8; 32]) -> TokenDigest {
@@ -116,4 +136,58 @@ fn principal_from(token: &TokenConfig, tenant: Arc<Tenant>) -> Result<Principal,
         permissions,
         PathRules::new(&token.paths)?,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Env;
+
+    fn config(tenant: &str, token: &str) -> Config {
+        let text = format!(
+            "servers = [{{ name = \"a\", url = \"http://127.0.0.1:1/\" }}, {{ name = \"b\", url = \"http://127.0.0.1:2/\" }}]\n\
+             [[tenants]]\nname = \"t\"\n{tenant}\n\
+             [[auth.tokens]]\nname = \"ana\"\ntenant = \"t\"\ntoken = \"{}\"\n{token}\n",
+            "x".repeat(32)
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Config::load(Some(file.path()), &Env::default()).unwrap()
+    }
+
+    #[test]
+    fn only_who_may_do_less_is_revoked() {
+        let tenant = "servers = [\"a\"]\npaths = [\"**\"]\nconnect_urls = [\"http://127.0.0.1:3/\"]";
+        let token = "permissions = [\"read\", \"write\"]\npaths = [\"a/**\"]";
+        for (tenant_now, token_now, is_revoked) in [
+            (tenant.to_owned(), token.to_owned(), false),
+            (
+                tenant.replace("[\"a\"]", "[\"b\", \"a\"]"),
+                token.replace("[\"read\"", "[\"execute\", \"read\""),
+                false,
+            ),
+            (format!("{tenant}\nmax_open_rooms = 7"), token.to_owned(), false),
+            (tenant.to_owned(), token.replace(", \"write\"", ""), true),
+            (tenant.to_owned(), token.replace("a/**", "a/b/**"), true),
+            (tenant.replace("[\"a\"]", "[\"b\"]"), token.to_owned(), true),
+            (tenant.replace("**", "a/**"), token.to_owned(), true),
+            (tenant.replace(":3/", ":4/"), token.to_owned(), true),
+            (format!("{tenant}\npermissions = [\"read\"]"), token.to_owned(), true),
+            (format!("{tenant}\ntoolsets = [\"kernel\"]"), token.to_owned(), true),
+        ] {
+            let authenticator = Authenticator::new(&config(tenant, token)).unwrap();
+            let before = authenticator.authenticate(&"x".repeat(32)).unwrap();
+            authenticator.replace(&config(&tenant_now, &token_now)).unwrap();
+            assert_eq!(before.revoked().is_cancelled(), is_revoked, "{tenant_now} {token_now}");
+            let now = authenticator.authenticate(&"x".repeat(32)).unwrap();
+            assert!(!now.revoked().is_cancelled());
+            // A principal that goes on is cut off with the one that took its place.
+            let none = Config {
+                auth: crate::config::AuthConfig::default(),
+                ..config(tenant, token)
+            };
+            authenticator.replace(&none).unwrap();
+            assert!(before.revoked().is_cancelled() && now.revoked().is_cancelled());
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use executor::Owner;
 use jupyter_client::DocPath;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{PathRules, Uncovered};
@@ -36,6 +37,7 @@ pub struct Principal {
     paths: PathRules,
     /// The client wanted no more than to read.
     only_reads: bool,
+    revoked: CancellationToken,
 }
 
 /// A refusal that names the rule behind it.
@@ -68,6 +70,7 @@ impl Principal {
             permissions,
             paths,
             only_reads: false,
+            revoked: CancellationToken::new(),
         }
     }
 
@@ -81,6 +84,30 @@ impl Principal {
         }
     }
 
+    /// Takes the place of the principal that its token had before, and stays valid with it.
+    pub(super) fn replace(&mut self, before: &Self) {
+        self.revoked = before.revoked.clone();
+    }
+
+    /// Whether it may do all that another one can do.
+    pub(super) fn has_rights_of(&self, before: &Self) -> bool {
+        let (tenant, former) = (&self.tenant, &before.tenant);
+        self.id == before.id
+            && tenant.name == former.name
+            && self.permissions.intersection(before.permissions) == before.permissions
+            && self.paths == before.paths
+            && tenant.paths == former.paths
+            && tenant.toolsets == former.toolsets
+            && former.servers.iter().all(|server| tenant.servers.contains(server))
+            && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))
+    }
+
+    /// Cancelled when its token is removed or may do less than before. Whatever goes on in its name ends then, sessions
+    /// and streams included.
+    pub fn revoked(&self) -> &CancellationToken {
+        &self.revoked
+    }
+
     /// The same principal on a connection that only reads.
     pub fn only_reading(&self) -> Self {
         Self {
@@ -90,6 +117,7 @@ impl Principal {
             permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
             paths: self.paths.clone(),
             only_reads: true,
+            revoked: self.revoked.clone(),
         }
     }
 

@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap, HeaderValue, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -21,6 +21,7 @@ use super::{
     connections::{ClientConnection, Timeouts},
     problem::Problem,
     selection::select,
+    stream_body::StreamBody,
 };
 use crate::{
     auth::{AuthError, Principal},
@@ -57,22 +58,28 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     };
     parts.extensions.insert(caller);
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
-    parts.headers.remove(AUTHORIZATION);
+    let authorization = parts.headers.remove(AUTHORIZATION);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
     let request = http::Request::from_parts(parts, Full::new(body.clone()));
-    let reply = edge.endpoint.handle(request, &body, &principal.id).await;
-    // A stream is being worked on until its last byte is sent.
-    Ok(reply.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _ = &working;
-            frame
-        }))
-    }))
+    let answer = edge.endpoint.handle(request, &body, &principal);
+    match principal.revoked().run_until_cancelled(answer).await {
+        Some(reply) => Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working)))),
+        // Whoever may still do something asks again.
+        None => authenticate_with(edge, authorization.as_ref()).and_then(|_| {
+            let message = "what your token may do was changed meanwhile; send the request again";
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "access_changed", message);
+            Err(("access_changed", problem))
+        }),
+    }
 }
 
 /// The principal of a request's token.
 pub(super) fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-    let token = bearer(headers).unwrap_or_default();
+    authenticate_with(edge, headers.get(AUTHORIZATION))
+}
+
+fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> Result<Arc<Principal>, Refusal> {
+    let token = authorization.and_then(bearer).unwrap_or_default();
     edge.authenticator.authenticate(token).map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
@@ -102,9 +109,8 @@ fn stalled(version: http::Version) -> Problem {
 }
 
 /// The credential of `Authorization: Bearer T`, or of Jupyter's spelling `token T`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
+fn bearer(authorization: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
     let known = scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token");
     known.then(|| token.trim())
 }

@@ -15,6 +15,7 @@ use rmcp::{
     },
 };
 use serde_json::json;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -22,6 +23,7 @@ use super::{
     envelope::{self, Envelope, INVALID_REQUEST, PARSE_ERROR, malformed},
 };
 use crate::{
+    auth::Principal,
     events::{EventLimits, MemoryEvents},
     telemetry::Metrics,
 };
@@ -89,16 +91,21 @@ impl<H: ServerHandler> Endpoint<H> {
         }
     }
 
-    /// Closes idle sessions until `stop` is cancelled.
-    pub async fn sweep(&self, stop: CancellationToken) {
+    /// Closes idle sessions until `stop` is cancelled, and revoked ones as soon as principals were `replaced`.
+    pub async fn sweep(&self, mut replaced: watch::Receiver<()>, stop: CancellationToken) {
         let mut interval = tokio::time::interval(self.sweep_interval);
-        while stop.run_until_cancelled(interval.tick()).await.is_some() {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = interval.tick() => {}
+                Ok(()) = replaced.changed() => {}
+            }
             self.sessions.sweep().await;
         }
     }
 
     /// Answers one request of an authenticated principal.
-    pub async fn handle(&self, mut request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<str>) -> Reply {
+    pub async fn handle(&self, mut request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<Principal>) -> Reply {
         spell_out_accept(&mut request);
         let is_modern = is_modern(request.headers());
         let envelope = match *request.method() {
@@ -134,11 +141,11 @@ impl<H: ServerHandler> Endpoint<H> {
         &self,
         request: Request<Full<Bytes>>,
         envelope: Option<Envelope>,
-        principal: &Arc<str>,
+        principal: &Arc<Principal>,
     ) -> Reply {
         let session = header(request.headers(), "mcp-session-id").map(str::to_owned);
         if let Some(session) = &session {
-            if !self.sessions.is_owner(session, principal) {
+            if !self.sessions.is_owner(session, &principal.id) {
                 return not_found("Session not found");
             }
             // An empty stream would make clients ask for the same event forever.

@@ -87,10 +87,11 @@ impl Caller {
     }
 
     pub(super) fn view(&self, services: &Services) -> View {
-        let own = match self.scope.is_narrowed() {
+        let mut own = match self.scope.is_narrowed() {
             true => Vec::new(),
             false => services.connections.own_servers(&self.principal.id),
         };
+        own.retain(|server| server.is_allowed_by(&self.principal.tenant.connect_urls));
         View::new(
             Arc::clone(&self.principal),
             self.scope.servers(),

@@ -36,6 +36,7 @@ use super::{
     direct::{Begun, begin_legacy},
 };
 use crate::{
+    auth::Principal,
     events::{Held, MemoryEvents},
     telemetry::Metrics,
 };
@@ -61,7 +62,7 @@ tokio::task_local! {
 
 /// A place among a principal's sessions, given back when dropped.
 struct Admission {
-    principal: Arc<str>,
+    principal: Arc<Principal>,
     counts: Arc<DashMap<Arc<str>, usize>>,
     total: Arc<AtomicUsize>,
 }
@@ -140,17 +141,24 @@ impl Session {
     }
 
     fn owner(&self) -> Option<&Arc<str>> {
-        self.admission.as_ref().map(|admission| &admission.principal)
+        self.admission.as_ref().map(|admission| &admission.principal.id)
+    }
+
+    /// Whether whoever opened it may no longer do what they could do then.
+    fn is_revoked(&self) -> bool {
+        let admission = self.admission.as_ref();
+        admission.is_some_and(|admission| admission.principal.revoked().is_cancelled())
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         self.total.fetch_sub(1, Ordering::Relaxed);
-        if let Some(mut count) = self.counts.get_mut(&self.principal) {
+        let id = &self.principal.id;
+        if let Some(mut count) = self.counts.get_mut(id) {
             *count -= 1;
         }
-        self.counts.remove_if(&self.principal, |_, count| *count == 0);
+        self.counts.remove_if(id, |_, count| *count == 0);
     }
 }
 
@@ -174,11 +182,12 @@ impl Sessions {
         }
     }
 
-    /// Whether a session exists and belongs to the principal. Foreign and unknown look the same.
+    /// Whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
     pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
+        let is_owned = |session: &Session| session.owner().is_some_and(|owner| &**owner == principal);
         self.sessions
             .get(session)
-            .is_some_and(|session| session.owner().is_some_and(|owner| &**owner == principal))
+            .is_some_and(|session| is_owned(&session) && !session.is_revoked())
     }
 
     /// Whether a resumption names an event of the session.
@@ -192,13 +201,13 @@ impl Sessions {
     /// longest unused session makes room; only if all are busy is the request refused.
     pub(super) async fn admit<T>(
         &self,
-        principal: &Arc<str>,
+        principal: &Arc<Principal>,
         request: impl Future<Output = T>,
     ) -> Result<T, TooManySessions> {
         let admission = match self.reserve(principal) {
             Ok(admission) => admission,
             Err(refused) => {
-                let Some(oldest) = self.least_used_idle(principal) else {
+                let Some(oldest) = self.least_used_idle(&principal.id) else {
                     return Err(refused);
                 };
                 let _ = self.close_session(&oldest).await;
@@ -208,7 +217,7 @@ impl Sessions {
         Ok(ADMISSION.scope(Mutex::new(Some(admission)), request).await)
     }
 
-    /// Closes sessions that nobody used for long and forgets old events; called now and then.
+    /// Closes sessions that are revoked or that nobody used for long, and forgets old events; called now and then.
     pub async fn sweep(&self) {
         self.events.expire();
         let now = self.started.elapsed();
@@ -217,7 +226,8 @@ impl Sessions {
             .iter()
             .filter(|entry| {
                 let last_used = Duration::from_millis(entry.last_used.load(Ordering::Relaxed));
-                entry.is_idle() && now.saturating_sub(last_used) > self.limits.idle_timeout
+                let is_idle = entry.is_idle() && now.saturating_sub(last_used) > self.limits.idle_timeout;
+                is_idle || entry.is_revoked()
             })
             .map(|entry| Arc::clone(entry.key()))
             .collect();
@@ -226,8 +236,8 @@ impl Sessions {
         }
     }
 
-    fn reserve(&self, principal: &Arc<str>) -> Result<Admission, TooManySessions> {
-        let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
+    fn reserve(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
+        let mut count = self.counts.entry(Arc::clone(&principal.id)).or_insert(0);
         let limit = match (
             *count >= self.limits.per_principal,
             self.total.load(Ordering::Relaxed) >= self.limits.total,

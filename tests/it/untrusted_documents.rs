@@ -169,7 +169,8 @@ async fn what_ran_in_such_a_document_is_lost_and_no_restart_dies_of_it() {
         let told = ended(&agent, &execution).await;
         assert_eq!(told["status"], "lost", "{told}");
         assert!(told.to_string().contains(TOO_DEEP), "{told}");
-        again.signal("-KILL");
+        // Told to leave, so that the end is on disk.
+        again.signal("-TERM");
         again.ended().await;
         let (_last, agent) = stage.gateway().await;
         assert_eq!(ended(&agent, &execution).await["status"], "lost");
@@ -213,7 +214,26 @@ async fn a_file_that_is_nested_too_deeply_is_told_and_can_be_replaced() {
         agent.call("overwrite_document", overwrite).await.ok();
         let written = stage.folder.read(&format!("{depth}.ipynb"));
         assert!(written.contains("repaired"), "{written}");
+        let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        assert_eq!(read["cells"][0]["source"], "repaired", "{depth}");
     }
+    // Somebody else repairs the file. The server keeps what it deletes of a cell that stays.
+    let path = stage.folder.write("outside.ipynb", &file(150));
+    let read = async || agent.call("read_nb_cells", json!({ "path": path })).await;
+    let told = read().await.error();
+    assert!(told.contains(TOO_DEEP), "{told}");
+    stage.folder.write("outside.ipynb", &notebook(&["repaired"]));
+    eventually("it is read again", async || {
+        let read = read().await;
+        (!read.is_error && read.structured["cells"][0]["source"] == "repaired").then_some(())
+    })
+    .await;
+    let change = json!({ "path": path, "modifications": [{ "range": { "cell_id": "c0" }, "content": "changed" }], "exec": false });
+    agent.call("modify_nb_cells", change).await.ok();
+    eventually("it is saved", async || {
+        stage.folder.read("outside.ipynb").contains("changed").then_some(())
+    })
+    .await;
     let refused = json!({ "path": stage.folder.path("new.ipynb"), "content": file(110) });
     let told = agent.call("create_document", refused).await.error();
     assert!(told.contains(TOO_DEEP), "{told}");

@@ -297,6 +297,8 @@ impl Engine {
     pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
         let (done, left) = oneshot::channel();
         let why = Reason::by(actor, did);
+        // Who ran something there is told also if nobody works there now.
+        self.shared.history.on_left(server.name(), path, &why);
         self.tell_notebook(server, path, Command::Leave { why, done }).await;
         // A driver that is gone has left.
         let _ = left.await;

@@ -16,7 +16,10 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore};
 use url::{Host, Url};
 
-use super::{JupyterError, NotebookSession, kernels::MAX_STARTS, limits::MAX_ANSWER_BYTES, sessions::Starting};
+use super::{
+    JupyterError, NotebookSession, kernels::MAX_STARTS, limits::MAX_ANSWER_BYTES, sessions::Starting,
+    urls::allowed_base,
+};
 use crate::{DocPath, RequestObserver, Secret, ServerOptions, is_shallow_json};
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
@@ -111,6 +114,11 @@ impl JupyterServer {
     /// Whether an agent gave its URL, so that it is nobody else's.
     pub fn is_by_url(&self) -> bool {
         self.is_by_url
+    }
+
+    /// Whether one of these base URLs allows connecting to it.
+    pub fn is_allowed_by(&self, connect_urls: &[Url]) -> bool {
+        allowed_base(self.url.as_str(), connect_urls).is_some()
     }
 
     /// Whether it is the server at a URL, reached with this token.

@@ -14,6 +14,7 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection, sqlite::SqliteR
 use super::{
     OtherGateway, Store, StoreError,
     journal::{Rename, moved, moved_back},
+    size::{json_bytes, record_bytes},
 };
 use crate::{ExecutionKind, ExecutionStatus};
 
@@ -258,6 +259,12 @@ impl ExecutionRecord {
         self.tenant == tenant && self.principal == principal
     }
 
+    /// About what it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let reason = self.reason.as_ref().map_or(0, String::len);
+        record_bytes([json_bytes(&self.cells), json_bytes(&self.outputs), reason])
+    }
+
     /// The same after its notebook was renamed.
     fn after(mut self, renames: &[Arc<Rename>]) -> Self {
         let path = self.path.as_deref();
@@ -295,27 +302,32 @@ fn overlay(
     found
 }
 
-fn push_statuses(query: &mut QueryBuilder<Sqlite>, wanted: impl Fn(ExecutionStatus) -> bool) {
+pub(super) fn push_statuses(query: &mut QueryBuilder<Sqlite>, wanted: impl Fn(ExecutionStatus) -> bool) {
     let mut list = query.separated(", ");
     for status in ExecutionStatus::ALL.into_iter().filter(|status| wanted(*status)) {
         list.push_bind(status.as_str());
     }
 }
 
+/// Writes a record; how many bytes it takes, about.
 pub(super) async fn upsert(
     connection: &mut SqliteConnection,
     record: &ExecutionRecord,
     gateway: &str,
-) -> Result<(), sqlx::Error> {
+) -> Result<usize, sqlx::Error> {
+    let cells = serde_json::to_string(&record.cells).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let outputs = record.outputs.as_ref().map(Value::to_string);
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes = record_bytes([cells.len(), length(&outputs), length(&record.reason)]);
     sqlx::query(
         "INSERT INTO executions (execution_id, tenant, principal, server, path, kernel_id, kernel_session, kind, \
-         status, cells, reason, outputs, created_at, started_at, ended_at, gateway, terms, noted_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+         status, cells, reason, outputs, created_at, started_at, ended_at, gateway, terms, noted_at, bytes) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
          ON CONFLICT (execution_id) DO UPDATE SET server = excluded.server, path = excluded.path, \
          kernel_id = excluded.kernel_id, kernel_session = excluded.kernel_session, status = excluded.status, \
          cells = excluded.cells, reason = excluded.reason, outputs = excluded.outputs, \
          started_at = excluded.started_at, ended_at = excluded.ended_at, gateway = excluded.gateway, \
-         noted_at = excluded.noted_at",
+         noted_at = excluded.noted_at, bytes = excluded.bytes",
     )
     .bind(&record.execution_id)
     .bind(&record.tenant)
@@ -326,18 +338,19 @@ pub(super) async fn upsert(
     .bind(&record.kernel_session)
     .bind(record.kind.as_str())
     .bind(record.status.as_str())
-    .bind(serde_json::to_string(&record.cells).map_err(|error| sqlx::Error::Encode(error.into()))?)
+    .bind(cells)
     .bind(&record.reason)
-    .bind(record.outputs.as_ref().map(Value::to_string))
+    .bind(outputs)
     .bind(micros(record.created_at))
     .bind(record.started_at.map(micros))
     .bind(record.ended_at.map(micros))
     .bind(gateway)
     .bind(serde_json::to_string(&record.terms).map_err(|error| sqlx::Error::Encode(error.into()))?)
     .bind(micros(SystemTime::now()))
+    .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(bytes)
 }
 
 pub(super) async fn rename(connection: &mut SqliteConnection, rename: &Rename) -> Result<(), sqlx::Error> {

@@ -10,11 +10,15 @@ use std::{
 use sqlx::SqlitePool;
 use tokio::sync::{Notify, watch};
 
-use super::executions::{ExecutionRecord, rename, upsert};
+use super::{
+    executions::{ExecutionRecord, rename, upsert},
+    size::Bounds,
+};
 
 /// Records that may wait to be written. Only a disk that fails for long lets so many gather; then the
 /// one that has waited longest is given up. The same holds for renames.
 const MAX_PENDING: usize = 4096;
+const MAX_PENDING_BYTES: usize = 256 * 1024 * 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -29,6 +33,8 @@ pub(super) struct Journal {
 #[derive(Debug, Default)]
 struct State {
     pending: HashMap<String, Pending>,
+    /// Of all that is pending, about.
+    bytes: usize,
     /// In their order. What is pending has followed them already; what is stored has not.
     renames: VecDeque<Arc<Rename>>,
     /// Counts what was noted.
@@ -40,6 +46,7 @@ struct State {
 #[derive(Debug, Clone)]
 struct Pending {
     record: Arc<ExecutionRecord>,
+    bytes: usize,
     version: u64,
     /// The oldest version that nothing on disk covers.
     since: u64,
@@ -63,17 +70,20 @@ struct Batch {
 
 impl Journal {
     pub(super) fn note(&self, record: ExecutionRecord) {
+        let bytes = record.bytes();
         let mut state = self.state();
         state.version += 1;
         let version = state.version;
-        let since = state.pending.get(&record.execution_id).map(|pending| pending.since);
-        if since.is_none() && state.pending.len() >= MAX_PENDING {
+        let since = state.remove(&record.execution_id).map(|pending| pending.since);
+        while state.has_no_room_for(bytes) {
             state.give_one_up();
             self.progress.send_replace(());
         }
         let id = record.execution_id.clone();
+        state.bytes += bytes;
         let pending = Pending {
             record: Arc::new(record),
+            bytes,
             version,
             since: since.unwrap_or(version),
         };
@@ -168,7 +178,7 @@ impl Journal {
             let id = &record.execution_id;
             match state.pending.get_mut(id) {
                 Some(pending) if pending.version > *version => pending.since = version + 1,
-                _ => drop(state.pending.remove(id)),
+                _ => drop(state.remove(id)),
             }
         }
         if state.failure.take().is_some() {
@@ -199,8 +209,20 @@ impl State {
         let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.since);
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             tracing::error!(execution_id = id, "a record is lost, too many wait to be written");
-            self.pending.remove(&id);
+            self.remove(&id);
         }
+    }
+
+    /// One record is taken, however large it is.
+    fn has_no_room_for(&self, bytes: usize) -> bool {
+        let is_full = self.pending.len() >= MAX_PENDING || self.bytes + bytes > MAX_PENDING_BYTES;
+        is_full && !self.pending.is_empty()
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Pending> {
+        let removed = self.pending.remove(id)?;
+        self.bytes = self.bytes.saturating_sub(removed.bytes);
+        Some(removed)
     }
 }
 
@@ -248,12 +270,13 @@ pub(super) fn moved_back(renames: &[Arc<Rename>], server: &str, path: &str) -> O
 }
 
 /// Writes what is noted, for ever.
-pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: String) {
+pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: String, mut bounds: Bounds) {
     let mut pause = FIRST_PAUSE;
     loop {
         let batch = journal.next_batch().await;
         match write_batch(&pool, &batch, &gateway).await {
-            Ok(()) => {
+            Ok(bytes) => {
+                bounds.on_written(bytes, &pool).await;
                 journal.written(&batch);
                 pause = FIRST_PAUSE;
             }
@@ -267,13 +290,16 @@ pub(super) async fn write(journal: Arc<Journal>, pool: SqlitePool, gateway: Stri
     }
 }
 
-async fn write_batch(pool: &SqlitePool, batch: &Batch, gateway: &str) -> Result<(), sqlx::Error> {
+/// How many bytes the records take, about.
+async fn write_batch(pool: &SqlitePool, batch: &Batch, gateway: &str) -> Result<usize, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     for moved in &batch.renames {
         rename(&mut transaction, moved).await?;
     }
+    let mut bytes = 0;
     for (record, _) in &batch.records {
-        upsert(&mut transaction, record, gateway).await?;
+        bytes += upsert(&mut transaction, record, gateway).await?;
     }
-    transaction.commit().await
+    transaction.commit().await?;
+    Ok(bytes)
 }

@@ -8,6 +8,7 @@ mod journal;
 mod location;
 mod presence;
 mod schema;
+mod size;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -24,9 +25,10 @@ pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, S
 pub use location::file_url;
 pub use presence::OtherGateway;
 pub use schema::Migrated;
+pub use size::StoreLimits;
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};
 
-use self::{journal::Journal, location::Location, presence::Presence};
+use self::{journal::Journal, location::Location, presence::Presence, size::Bounds};
 
 /// How often old records are looked for.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -44,14 +46,15 @@ pub struct Store {
 
 impl Store {
     /// Opens the database, making the file and bringing its schema up to date where needed.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, limits: StoreLimits) -> Result<Self, StoreError> {
         let location = Location::parse(url)?;
         let pool = location.connect().await?;
         schema::migrate(&pool, &location).await?;
         let presence = Arc::new(Presence::begin(&location)?);
         let journal = Arc::new(Journal::default());
         let stop = CancellationToken::new();
-        let writing = journal::write(Arc::clone(&journal), pool.clone(), presence.gateway.clone());
+        let bounds = Bounds::new(limits.within(&location));
+        let writing = journal::write(Arc::clone(&journal), pool.clone(), presence.gateway.clone(), bounds);
         tokio::spawn(stop.clone().run_until_cancelled_owned(writing));
         Ok(Self {
             pool,

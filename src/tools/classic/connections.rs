@@ -30,8 +30,8 @@ impl Connection {
     /// The server of the notebook, if the call may use it.
     pub(super) fn find_server(&self, call: &Call) -> Result<Arc<JupyterServer>, ToolError> {
         match &self.own {
-            // A client that selected servers wants no others.
-            Some(own) if !call.connect_urls().is_empty() => Ok(Arc::clone(own)),
+            // A client that selected servers wants no others, and an operator may have changed what is allowed.
+            Some(own) if own.is_allowed_by(call.connect_urls()) => Ok(Arc::clone(own)),
             _ => call.server(Some(&self.server)).cloned(),
         }
     }

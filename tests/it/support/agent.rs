@@ -77,6 +77,11 @@ impl Agent {
         Self::connect_with(&gateway.url("/mcp"), TOKEN, era, capabilities).await
     }
 
+    /// The same at a URL.
+    pub async fn able_to(capabilities: Value, url: &str, token: &str, era: Era) -> Self {
+        Self::connect_with(url, token, era, capabilities).await
+    }
+
     async fn connect_with(url: &str, token: &str, era: Era, capabilities: Value) -> Self {
         install_tls();
         let mut agent = Self {

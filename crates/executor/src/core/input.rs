@@ -196,6 +196,11 @@ pub(crate) enum Effect {
     RecordOutputs(Arc<Execution>),
     /// The execution has ended.
     Finish(Arc<Execution>),
+    /// A process of the kernel, as it names itself, has picked up a run.
+    PickedUp {
+        execution: Arc<Execution>,
+        process: String,
+    },
     /// The kernel, or its process, has ended.
     KernelEnded {
         kernel_id: String,

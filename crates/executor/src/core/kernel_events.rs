@@ -1,5 +1,7 @@
 //! What the kernel says, what happens to it, and what both mean for what runs there.
 
+use std::{sync::Arc, time::Duration};
+
 use jupyter_client::{
     JupyterError, RunningKernel,
     kernel::{Channel, Message},
@@ -113,7 +115,13 @@ impl Core {
         pages(message).for_each(|page| active.show(&page, now));
         let event = active.run.with_cell(|cell| cell.on_message(message, self.now.time));
         match event.unwrap_or(RunEvent::Nothing) {
-            RunEvent::PickedUp => active.on_picked_up(now),
+            RunEvent::PickedUp => {
+                active.on_picked_up(now);
+                self.effects.extend(message.process().map(|process| Effect::PickedUp {
+                    execution: Arc::clone(&active.run.execution),
+                    process: process.to_owned(),
+                }));
+            }
             RunEvent::Output => {
                 active.question.on_output(now);
                 let is_captured = self.captures(message);
@@ -123,7 +131,7 @@ impl Core {
             }
             RunEvent::Question => {
                 active.question.on_asked(now);
-                let execution = std::sync::Arc::clone(&active.run.execution);
+                let execution = Arc::clone(&active.run.execution);
                 self.effects.push(Effect::Record(execution));
             }
             RunEvent::Ended(outcome) => return self.on_outcome(active, outcome),
@@ -160,10 +168,10 @@ impl Core {
     fn update_displays(&mut self, message: &Message) {
         let now = self.now.at;
         if let Some(active) = self.active.as_mut().filter(|active| active.run.update_display(message)) {
-            active.on_change(now, std::time::Duration::ZERO);
+            active.on_change(now, Duration::ZERO);
         }
         for ended in self.recent.iter_mut().filter(|ended| ended.run.update_display(message)) {
-            ended.on_change(now, std::time::Duration::ZERO);
+            ended.on_change(now, Duration::ZERO);
         }
     }
 

@@ -1,5 +1,7 @@
 //! How outputs get into the notebook and the store: what is due is written, and the end of a run until the server has it.
 
+use std::sync::Arc;
+
 use super::{
     Core,
     active_run::{EndWriting, EndedRun, RunInKernel},
@@ -51,7 +53,7 @@ impl Core {
         let is_active = self.active.as_ref().is_some_and(|active| active.run.msg_id == id);
         let Some(run) = self.run_mut(id) else { return };
         run.throttle.on_written(now);
-        let execution = std::sync::Arc::clone(&run.execution);
+        let execution = Arc::clone(&run.execution);
         execution.changed();
         // What comes after the end is missing in the record that was stored then.
         if !is_active || !run.is_shown() && run.throttle.take_store(now, run.bytes()) {
@@ -108,7 +110,7 @@ impl Core {
             return;
         };
         ended.end = EndWriting::Settled;
-        let owner = std::sync::Arc::clone(&ended.run.execution.owner.principal);
+        let owner = Arc::clone(&ended.run.execution.owner.principal);
         self.unsettled -= 1;
         self.forget_excess(&owner);
     }

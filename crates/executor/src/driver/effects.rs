@@ -70,6 +70,12 @@ impl Driver {
             Effect::Record(execution) => self.shared.note(&execution),
             Effect::RecordOutputs(execution) => self.shared.note_outputs(&execution),
             Effect::Finish(execution) => self.shared.finish(&execution),
+            Effect::PickedUp { execution, process } => {
+                let (history, owner) = (&self.shared.history, &execution.owner);
+                if let Some(notice) = history.on_picked_up(self.server.name(), &self.place, owner, &process) {
+                    execution.notify(notice);
+                }
+            }
             Effect::KernelEnded { kernel_id, reason } => self.shared.history.on_ended(&kernel_id, &reason),
             Effect::Answered(reply, result) => {
                 // Whoever asked may be gone; the answer counts all the same.
