@@ -38,9 +38,9 @@ pub enum AppError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("a path rule is not a glob: {0}")]
+    #[error("a path rule is not a valid glob: {0}")]
     Glob(#[from] globset::Error),
-    #[error("an HTTP client cannot be made: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -49,7 +49,7 @@ pub enum AppError {
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
     )]
     InUse { address: SocketAddr },
-    #[error("{address} cannot be listened on: {why}; choose another address with --listen HOST:PORT")]
+    #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
 

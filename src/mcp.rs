@@ -11,6 +11,7 @@ mod handler;
 mod identity;
 mod observe;
 mod prompts;
+mod request_state;
 mod resources;
 mod sessions;
 mod subscriptions;

@@ -18,7 +18,7 @@ use crate::{
 pub enum AuthError {
     #[error("no bearer token was sent")]
     Missing,
-    #[error("the bearer token is not known here")]
+    #[error("unknown bearer token")]
     Unknown,
 }
 

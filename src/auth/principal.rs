@@ -43,18 +43,18 @@ pub struct Principal {
 /// A refusal that names the rule behind it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    #[error("permission `{needed}` is needed and {name:?} has only: {has}; ask an operator to grant it")]
+    #[error("this needs permission `{needed}`, and {name:?} has only: {has}; ask an operator to grant it")]
     Permission {
         needed: Permission,
         name: String,
         has: String,
     },
-    #[error("permission `{needed}` is needed and this connection is read-only; connect without readonly=true")]
+    #[error("this needs permission `{needed}`, and the connection is read-only; connect without readonly=true")]
     ReadOnly { needed: Permission },
     #[error("path {path:?} is outside the path rules of {name:?}; ask an operator to allow it")]
     Path { path: String, name: String },
     #[error(
-        "directory {path:?} cannot be moved or deleted as a whole: {why}, by the path rules of {name:?}; move or delete one by one what may be touched in it"
+        "directory {path:?} cannot be moved or deleted as a whole: {why} (path rules of {name:?}); move or delete the allowed files in it one by one"
     )]
     Tree { path: String, why: String, name: String },
 }
@@ -175,8 +175,8 @@ impl Principal {
             covered.map_err(|uncovered| AccessError::Tree {
                 path: directory.to_string(),
                 why: match uncovered {
-                    Uncovered::Denied(rule) => format!("`{rule}` may deny something in it"),
-                    Uncovered::NotAllowed => "not all that may be in it is allowed".to_owned(),
+                    Uncovered::Denied(rule) => format!("rule `{rule}` may deny something in it"),
+                    Uncovered::NotAllowed => "not everything in it is allowed".to_owned(),
                 },
                 name: self.name.clone(),
             })?;

@@ -38,7 +38,7 @@ pub struct EventLimits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the event id is not known here; it may have expired")]
+#[error("unknown event id; it may have expired")]
 pub struct UnknownEvent;
 
 /// Names a stream in event ids. Random, so that nobody can guess the id of somebody else's event.

@@ -83,11 +83,11 @@ fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> 
     edge.authenticator.authenticate(token).map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
-                           with a token of this gateway, as it prints it at start or as its operator gave it to you";
+                           with the token that the gateway printed at start or that its operator gave you";
             ("token_missing", Problem::unauthorized(message, "Bearer"))
         }
         AuthError::Unknown => {
-            let message = "the token is not known here; check the `Authorization: Bearer <token>` header of the client, \
+            let message = "unknown token; check the `Authorization: Bearer <token>` header of the client, \
                            or ask an operator for a new token";
             (
                 "token_unknown",
@@ -99,7 +99,7 @@ fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> 
 
 /// Refuses a body that does not come. What comes of it later must not be taken for another request.
 fn stalled(version: http::Version) -> Problem {
-    let message = "the body did not come in time; send the request again";
+    let message = "the body did not arrive in time; send the request again";
     let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", message);
     match version {
         // Where requests have streams of their own it is only this one.
@@ -130,7 +130,9 @@ fn caller<H>(edge: &Edge<H>, parts: &http::request::Parts, principal: Arc<Princi
 async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
     let limit = edge.config.max_body_bytes;
     let too_large = || {
-        let message = format!("the body is larger than {limit} bytes; send less, or have http.max_body_bytes raised");
+        let message = format!(
+            "the body is larger than {limit} bytes; send less, or ask an operator to raise http.max_body_bytes"
+        );
         (
             "body_too_large",
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message),

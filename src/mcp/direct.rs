@@ -93,7 +93,7 @@ pub(super) async fn answer_modern(direct: &Arc<dyn Direct>, parts: Parts, body: 
             Ok(result) => result,
             Err(failed) => match failed.try_into_panic() {
                 Ok(defect) => std::panic::resume_unwind(defect),
-                Err(_) => Answer::failure("the gateway is being stopped"),
+                Err(_) => Answer::failure("the gateway is shutting down; try again when it is back"),
             },
         },
     };

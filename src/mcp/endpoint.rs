@@ -218,15 +218,15 @@ async fn answered(reply: Reply, body: &Bytes) -> Reply {
     let (code, message) = match status {
         StatusCode::UNSUPPORTED_MEDIA_TYPE if said.starts_with(UNREADABLE) => {
             parts.status = StatusCode::BAD_REQUEST;
-            (
-                PARSE_ERROR,
-                "the body is not a JSON-RPC message that can be read".to_owned(),
-            )
+            (PARSE_ERROR, "the body is not a valid JSON-RPC message".to_owned())
         }
         _ if status.is_client_error() => (INVALID_REQUEST, said),
         _ => {
-            tracing::warn!(%status, said, "a message was not answered");
-            (INTERNAL_ERROR, "the gateway could not answer this".to_owned())
+            tracing::warn!(%status, said, "cannot answer a message");
+            (
+                INTERNAL_ERROR,
+                "the gateway failed to answer; try again, or report this as a bug".to_owned(),
+            )
         }
     };
     let error = malformed(envelope::id_of(body), code, message);

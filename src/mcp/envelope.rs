@@ -69,7 +69,7 @@ pub(super) fn inspect(body: &[u8], max_depth: usize, is_modern: bool) -> Result<
         return Err(malformed(
             Value::Null,
             INVALID_REQUEST,
-            format!("the message is nested deeper than {max_depth} levels"),
+            format!("the message is nested more than {max_depth} levels deep"),
         ));
     }
     if body.trim_ascii_start().first() == Some(&b'[') {

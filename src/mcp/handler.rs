@@ -3,7 +3,10 @@
 
 mod reading;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::request::Parts;
 use rmcp::{
@@ -26,7 +29,9 @@ use super::{
     catalogue::Refusal,
     client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
     observe::{Target, observe},
-    prompts, resources,
+    prompts,
+    request_state::{CallBinding, RequestStates},
+    resources,
     subscriptions::{Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
 };
@@ -43,6 +48,8 @@ const READ_ONLY: &str = " This connection is read-only: tools that change someth
 
 /// Lists change only with the gateway's version and the caller's token.
 const LIST_TTL_MS: u64 = 60_000;
+/// How long after a question was given up a client may still ask what became of its call.
+const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
@@ -55,6 +62,7 @@ pub struct GatewayHandler {
     caller: Option<Caller>,
     calls: Calls,
     tasks: TaskCalls,
+    states: RequestStates,
 }
 
 impl GatewayHandler {
@@ -69,6 +77,7 @@ impl GatewayHandler {
             caller: None,
             calls: Calls::default(),
             tasks: TaskCalls::default(),
+            states: RequestStates::new(),
         }
     }
 
@@ -83,6 +92,7 @@ impl GatewayHandler {
             caller: Caller::current(),
             calls: Calls::default(),
             tasks: self.tasks.clone(),
+            states: self.states.clone(),
         }
     }
 
@@ -107,27 +117,36 @@ impl GatewayHandler {
             false => McpClient::passive(context),
         };
         let mut call = caller.call(&self.services, Arc::new(client));
-        if let Some(state) = request.request_state {
-            // The client got it from here; one that is not known was changed on the way.
-            if let Err(error) = find_execution(&call, &state).await {
-                let why = format!("`params.requestState` is not one that this server gave you: {error}");
-                return Err(ErrorData::invalid_params(why, None));
-            }
-            call = call.resuming(client::resumption(state, request.input_responses.as_ref()));
-        }
         let arguments = request.arguments.unwrap_or_default();
+        let bound_to = CallBinding::new(&caller.principal.id, definition.name, &arguments);
+        if let Some(state) = request.request_state {
+            let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
+            let opened = self.states.open(&state, &bound_to, Instant::now());
+            let id = opened.map_err(|error| invalid(error.to_string()))?;
+            let found = find_execution(&call, &id).await;
+            found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
+            call = call.resuming(client::resumption(id, request.input_responses.as_ref()));
+        }
         let made_by = (runs && knows_tasks(context)).then(|| TaskCall::new(definition.name, &arguments));
         let result = definition.call(call.clone(), arguments).await;
         if let Ok(Output { open: Some(open), .. }) = &result {
             if let Some(made_by) = made_by {
                 return Ok(self.tasks.begin(&call, &open.id, made_by).await?.into());
             }
-            if let Some(question) = open
+            let asks = open
                 .question
                 .as_ref()
-                .filter(|_| is_modern(context) && can_elicit(context))
-            {
-                return Ok(client::input_required(open.id.clone(), question).into());
+                .filter(|_| is_modern(context) && can_elicit(context));
+            if let Some(question) = asks {
+                let ttl = self
+                    .services
+                    .engine
+                    .settings()
+                    .input_timeout
+                    .saturating_add(RETRY_GRACE);
+                let state = self.states.seal(&open.id, &bound_to, ttl, Instant::now());
+                let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
+                return Ok(client::input_required(state, question).into());
             }
         }
         Ok(Answer::of(definition.name, request_id(context), result)
@@ -140,6 +159,14 @@ impl GatewayHandler {
         let servers = self.catalogue.is_visible("list_servers", caller).then_some(SERVERS);
         let read_only = caller.is_readonly().then_some(READ_ONLY);
         [Some(INSTRUCTIONS), servers, read_only].into_iter().flatten().collect()
+    }
+
+    /// An error that names only tools which are listed for the caller.
+    fn advised(&self, mut error: ErrorData, context: &RequestContext<RoleServer>) -> ErrorData {
+        if let Ok(caller) = caller(&context.extensions) {
+            error.message = self.catalogue.advise(&error.message, caller).into();
+        }
+        error
     }
 
     /// What a request about a task works with.
@@ -252,7 +279,10 @@ impl ServerHandler for GatewayHandler {
             let call = self.task_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, id, request_id(&context));
-            Ok(GetTaskResult::new(tasks::detailed(&call, id, result).await?))
+            let detailed = tasks::detailed(&call, id, result).await;
+            Ok(GetTaskResult::new(
+                detailed.map_err(|error| self.advised(error, &context))?,
+            ))
         })
         .await
     }
@@ -267,7 +297,7 @@ impl ServerHandler for GatewayHandler {
             let call = self.task_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
-            answered.map_err(|error| tasks::not_found(&error))
+            answered.map_err(|error| self.advised(tasks::not_found(&error), &context))
         })
         .await
     }
@@ -280,7 +310,9 @@ impl ServerHandler for GatewayHandler {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
             let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
-            cancelled.map(drop).map_err(|error| tasks::not_found(&error))
+            cancelled
+                .map(drop)
+                .map_err(|error| self.advised(tasks::not_found(&error), &context))
         })
         .await
     }
@@ -340,7 +372,8 @@ impl ServerHandler for GatewayHandler {
             &context,
             async {
                 let read = self.view(&context)?.read(&request.uri).await;
-                let read = read.map_err(|error| resources::failure(&error, &request.uri))?;
+                let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
+                let read = read.map_err(failure)?;
                 let result = resources::contents(read).with_ttl_ms(0);
                 Ok(result.with_cache_scope(CacheScope::Private).into())
             },
@@ -363,6 +396,7 @@ impl ServerHandler for GatewayHandler {
                 let view = self.view(&context)?;
                 self.watches
                     .subscribe(request.uri.clone(), &view, principal, peer, &self.notices)
+                    .map_err(|error| self.advised(error, &context))
             },
         )
         .await
@@ -443,8 +477,7 @@ impl ServerHandler for GatewayHandler {
         let name = request.name.clone();
         observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
             let caller = caller(&context.extensions)?;
-            let told = prompts::get(request, |tool| self.catalogue.is_visible(tool, caller))?;
-            Ok(told.into())
+            Ok(prompts::get(request, &self.catalogue, caller)?.into())
         })
         .await
     }
@@ -455,7 +488,9 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         observe(&self.metrics, "completion/complete", Target::Nothing, &context, async {
-            prompts::complete(request, &self.view(&context)?).await
+            let has_tool =
+                |tool: &str| caller(&context.extensions).is_ok_and(|caller| self.catalogue.is_visible(tool, caller));
+            prompts::complete(request, has_tool, &self.view(&context)?).await
         })
         .await
     }

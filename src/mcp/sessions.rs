@@ -49,7 +49,7 @@ pub struct SessionLimits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many MCP sessions are open and busy (limit {limit}); close one with DELETE, or try again later")]
+#[error("too many MCP sessions are busy (limit {limit}); close one with DELETE, or try again later")]
 pub(super) struct TooManySessions {
     limit: usize,
 }

@@ -55,7 +55,7 @@ impl Notices {
         let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
         if *count + number > MAX_PER_PRINCIPAL {
             let message = format!(
-                "you watch {} resources already and at most {MAX_PER_PRINCIPAL} are allowed; end a subscription first",
+                "you already watch {} of at most {MAX_PER_PRINCIPAL} resources; end a subscription first",
                 *count
             );
             return Err(ErrorData::invalid_request(message, None));

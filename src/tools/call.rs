@@ -316,8 +316,8 @@ impl Call {
             && !room.follows_file(ran).await
         {
             self.notices().push(format!(
-                "The file {path} was written since code of yours ran, and Jupyter has not taken that into the open document \
-                 yet: what this answer shows may be older than the file."
+                "Your code has written {path}, and Jupyter has not loaded that into the open document yet: this answer may \
+                 be older than the file."
             ));
         }
         if room.has_discarded(&self.principal.id) {
@@ -414,8 +414,8 @@ fn notice(path: &DocPath, lost: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "An earlier edit of yours in {path} is gone ({}{more}): somebody wrote the file from outside before Jupyter had \
-         saved the edit, and what they wrote took its place. Read it again, and repeat the edit if it is still wanted.",
+        "An earlier edit of yours in {path} was lost ({}{more}): the file was overwritten on disk before Jupyter had saved \
+         the edit. Read it again, and repeat the edit if it is still wanted.",
         lost[..lost.len().min(MAX_LOST)].join(", ")
     )
 }

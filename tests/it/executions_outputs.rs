@@ -175,7 +175,7 @@ async fn an_output_that_is_too_large_is_left_out_and_that_is_said() {
     let ran = scene.run(0, 1).await.ok();
     assert_eq!(ran["status"], "completed");
     let shown = scene.rests(0).await;
-    assert_eq!(shown, "small\n\n[output beyond 10485760 bytes was not kept]\nafter\n");
+    assert_eq!(shown, "small\n\n[output beyond 10485760 bytes left out]\nafter\n");
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn a_hundred_megabytes_of_output_leave_the_gateway_as_small_as_it_was() {
             panic!("two outputs");
         };
         assert_eq!(kept.len(), 2_000_000);
-        assert_eq!(mark, "\n[output beyond 2000000 bytes was not kept]\n");
+        assert_eq!(mark, "\n[output beyond 2000000 bytes left out]\n");
         println!("{} MB before, at most {} MB", before >> 20, most >> 20);
         assert!(most < before + allowed, "{} MB more", (most - before) >> 20);
     }

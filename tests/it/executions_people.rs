@@ -171,7 +171,10 @@ async fn who_interrupts_or_restarts_is_told_by_name() {
         token("ana", crate::support::TOKEN),
         token("bo", "test-token-of-bo"),
     );
-    let scene = Scene::configured(&config, &["print('begin', flush=True)\nwhile True: pass"]).await;
+    let scene = Scene::notebook(&["print('begin', flush=True)\nwhile True: pass"])
+        .configured(&config)
+        .set()
+        .await;
     let bo = Agent::with_token(&scene.gateway, "test-token-of-bo", Era::Modern).await;
     let path = json!({ "path": scene.path });
     let reason = async |id: &str| scene.ended(id).await["reason"].as_str().unwrap_or_default().to_owned();
@@ -238,7 +241,7 @@ async fn a_restart_that_the_gateway_did_not_hear_is_told_with_the_next_run() {
         token("ana", crate::support::TOKEN),
         token("bo", "test-token-of-bo"),
     );
-    let scene = Scene::configured(&config, &["x = 1", "x"]).await;
+    let scene = Scene::notebook(&["x = 1", "x"]).configured(&config).set().await;
     let bo = Agent::with_token(&scene.gateway, "test-token-of-bo", Era::Modern).await;
     let run = json!({ "path": scene.path, "ranges": [{ "start": 1 }] });
     let alone = async || {
@@ -299,7 +302,7 @@ async fn a_kernel_that_a_person_starts_beside_the_agents_is_followed_and_told() 
             .find(|kernel| *kernel != first)
     })
     .await;
-    let theirs = start_beside(&scene).await;
+    let theirs = scene.start_kernel_beside().await;
     let ran = scene.run(1, 2).await.structured;
     assert_eq!(ran["status"], "failed", "there is no x: {ran}");
     let notice = ran["notices"][0].as_str().unwrap_or_default();
@@ -387,19 +390,4 @@ async fn begun(scene: &Scene) -> String {
     let running = scene.start(0).await;
     scene.shows(0, "begin").await;
     running
-}
-
-async fn start_beside(scene: &Scene) -> String {
-    let session = json!({ "path": format!("{}-5e5510", scene.folder.name), "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
-    let started: Value = person()
-        .send(Method::POST, "api/sessions", session)
-        .await
-        .json()
-        .await
-        .unwrap();
-    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
-    person()
-        .send(Method::PATCH, &named, json!({ "path": scene.path }))
-        .await;
-    started["kernel"]["id"].as_str().unwrap().to_owned()
 }

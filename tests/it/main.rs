@@ -55,6 +55,7 @@ mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod schemas;
 mod seed_classic;
 mod seed_collab;
 mod seed_resources;

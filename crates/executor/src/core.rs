@@ -284,7 +284,7 @@ impl Core {
         }
         if !unsaved.is_empty() {
             execution.add_remark(format!(
-                "it ran although your edits of {} could not be saved before, so that the kernel may have read older text",
+                "your edits of {} could not be saved before this ran, so the code may have read older files",
                 unsaved.join(", ")
             ));
         }
@@ -332,10 +332,10 @@ impl Core {
         match obstacle {
             Obstacle::NotebookGone => execution.end_rest(
                 ExecutionStatus::Cancelled,
-                Some("its notebook was deleted or closed before it ran".to_owned()),
+                Some("the notebook was deleted or closed before this ran".to_owned()),
             ),
             Obstacle::CellGone => execution.skip_cell(position, "the cell was deleted before it ran"),
-            Obstacle::NotCode => execution.skip_cell(position, "the cell was no code any more when its turn came"),
+            Obstacle::NotCode => execution.skip_cell(position, "the cell was changed from code to text before it ran"),
         }
         self.close_batch(execution, obstacle == Obstacle::NotebookGone);
     }

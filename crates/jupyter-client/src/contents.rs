@@ -240,7 +240,7 @@ impl JupyterServer {
             .await?;
         match bytes.into_content() {
             Content::Binary(base64) => self.create(to, NewDocument::Base64(base64)).await.map(drop),
-            _ => Err(self.refused(500, format!("{from:?} came back without its bytes"))),
+            _ => Err(self.refused(500, format!("Jupyter sent no content for {from:?}"))),
         }
     }
 

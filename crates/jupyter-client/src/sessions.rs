@@ -124,7 +124,7 @@ impl JupyterServer {
         self.started.insert(started.kernel.id.clone());
         match self.session_of(path).await {
             Ok(Some(peoples)) if peoples.id != started.id => {
-                tracing::info!(%path, "a person started a kernel at the same time; theirs is used");
+                tracing::info!(%path, "using the kernel that a person started at the same time");
                 // Nobody has used the other one yet.
                 let _ = self.shutdown_kernel(&started.kernel.id).await;
                 Ok(peoples)
@@ -166,10 +166,10 @@ impl JupyterServer {
         }
         match self.shut_down_unused(kernel_id, path).await {
             Ok(true) => {
-                tracing::info!(%path, kernel = kernel_id, "a kernel that is not the notebook's any more was shut down");
+                tracing::info!(%path, kernel = kernel_id, "shut down the kernel that the notebook had before");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, %path, "a kernel that is not the notebook's any more stays"),
+            Err(error) => tracing::warn!(%error, %path, "cannot shut down the kernel that the notebook had before"),
         }
     }
 

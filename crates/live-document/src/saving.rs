@@ -128,7 +128,7 @@ impl Saving {
             // It has cost the server nothing.
             SaveStatus::Skipped => self.asked_at = None,
             SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
+                tracing::warn!(path = %state.path, "Jupyter cannot save an open document");
                 self.failed = true;
             }
         }

@@ -53,7 +53,7 @@ const MAX_EMPTY_CLIENTS: usize = 100;
 pub(super) enum Excess {
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    #[error("it has values that are nested more than {MAX_NESTING} levels deep")]
+    #[error("it is nested more than {MAX_NESTING} levels deep")]
     Nesting,
     #[error("an update of it has more than {MAX_BLOCKS} parts")]
     Blocks,

@@ -200,7 +200,7 @@ impl State {
     /// Removes cells that a restart of the server has left twice.
     pub(super) fn remove_doubles(&mut self) {
         if let Some(applied) = self.document.remove_doubles() {
-            tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
+            tracing::info!(path = %self.path, "removed cells that a restart of Jupyter had duplicated");
             self.changed(applied.update, Origin::Caller);
         }
     }
@@ -208,7 +208,7 @@ impl State {
     /// Gives cells back the ids that Jupyter took from them.
     pub(super) fn restore_ids(&mut self) {
         if let Some(applied) = self.document.restore_ids() {
-            tracing::info!(path = %self.path, "Jupyter gave a cell another id; it keeps the one it had");
+            tracing::info!(path = %self.path, "restored the id of a cell that Jupyter had changed");
             self.changed(applied.update, Origin::Caller);
         }
     }

@@ -241,13 +241,13 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
                 let came = if is_outdated { Return::Outdated } else { Return::Newer };
                 if state.document.recognise(&held, came).is_some() {
                     state.is_to_be_saved();
-                    tracing::info!(path = %state.path, "Jupyter was restarted; cells that it made anew were recognised");
+                    tracing::info!(path = %state.path, "Jupyter restarted; recognised the cells that it recreated");
                 }
                 if is_outdated {
                     bring_back(&mut state, &held);
                 } else {
                     let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
-                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter restarted; checked unsaved edits");
                 }
             }
         } else {
@@ -275,7 +275,7 @@ fn bring_back(state: &mut State, held: &Held) {
     if changes > 0 {
         state.is_to_be_saved();
     }
-    tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
+    tracing::info!(path = %state.path, changes, "Jupyter restarted; restored what it had lost");
 }
 
 fn adopt(state: &mut State, new: Document) {
@@ -290,7 +290,7 @@ fn adopt(state: &mut State, new: Document) {
     }
     let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
     let Outcome { repeated, conflicting } = outcome;
-    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
+    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; adopted it");
     for edit in applied {
         state.send_change(edit.update, Origin::Caller);
     }

@@ -111,7 +111,7 @@ impl Journal {
             }
         }
         if state.renames.len() >= MAX_PENDING {
-            tracing::error!("the new name of a notebook is lost to its executions, too much waits to be written");
+            tracing::error!("cannot record the new name of a notebook for its executions: too many writes are waiting");
             state.renames.pop_front();
         }
         state.renames.push_back(rename);
@@ -208,7 +208,10 @@ impl State {
     fn give_one_up(&mut self) {
         let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.since);
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
-            tracing::error!(execution_id = id, "a record is lost, too many wait to be written");
+            tracing::error!(
+                execution_id = id,
+                "lost the record of an execution: too many writes are waiting"
+            );
             self.remove(&id);
         }
     }

@@ -1,13 +1,45 @@
 //! The schema and how a database gets it: the files of `migrations/`, embedded.
 
+use std::sync::LazyLock;
+
 use sqlx::{
-    SqlitePool,
-    migrate::{Migrate, MigrateError, Migrator},
+    SqlSafeStr, SqlitePool,
+    migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator},
 };
 
 use super::{StoreError, location::Location};
 
-static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
+/// Embeds the files in `migrations/sqlite` by name. sqlx's own macro would do so too, but needs all of SQLite
+/// a second time, at build time.
+macro_rules! embed {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")))),+]
+    };
+}
+
+/// Every step, in order, with its SQL. Databases know a step by its position and by the hash of its SQL.
+const STEPS: &[(&str, &str)] = embed![
+    "0001_executions",
+    "0002_gateways",
+    "0003_notebooks",
+    "0004_activity",
+    "0005_terms",
+];
+
+static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let migration = |(version, (name, sql)): (i64, &(&'static str, &'static str))| {
+        let (_, description) = name.split_once('_').unwrap_or_default();
+        let description = description.replace('_', " ");
+        Migration::new(
+            version,
+            description.into(),
+            MigrationType::Simple,
+            (*sql).into_sql_str(),
+            false,
+        )
+    };
+    Migrator::with_migrations((1..).zip(STEPS).map(migration).collect())
+});
 
 /// What bringing a database up to date has done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,4 +94,23 @@ async fn apply(pool: &SqlitePool) -> Result<Vec<String>, MigrateError> {
 
 fn newest() -> i64 {
     MIGRATOR.iter().map(|step| step.version).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_migration_is_embedded_in_its_place() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/sqlite");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = files.map(|file| file.file_stem().unwrap().to_owned()).collect();
+        files.sort_unstable();
+        let embedded: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(files, embedded);
+        for (step, name) in MIGRATOR.iter().zip(embedded) {
+            let written = format!("{:04}_{}", step.version, step.description.replace(' ', "_"));
+            assert_eq!(written, name);
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub struct Agent {
     pub session: Option<String>,
     next_id: AtomicI64,
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
-    executes: bool,
+    pub(super) executes: bool,
     capabilities: Value,
 }
 
@@ -149,6 +149,7 @@ impl Agent {
             .get("result")
             .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
         let blocks = result["content"].as_array().expect("content");
+        super::schema::check(tool, &result["structuredContent"]);
         Some(ToolAnswer {
             is_error: result["isError"] == true,
             texts: blocks

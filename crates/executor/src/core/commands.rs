@@ -157,7 +157,7 @@ impl Core {
             now,
         );
         active.interruption = Some(Interruption::Because(format!(
-            "nobody answered its question within {patience} (execution.input_timeout), so it was interrupted"
+            "interrupted: nobody answered its question within {patience} (execution.input_timeout)"
         )));
         active.question = QuestionTimes::None;
         let execution = Arc::clone(&active.run.execution);

@@ -83,9 +83,9 @@ impl Core {
                 active.interruption = active.interruption.take().or(actor.map(Interruption::By));
                 failure(&active, &ename, &evalue)
             }
-            Outcome::Aborted if was_dropped => {
-                End::cancelled(Reason::new("the kernel dropped it because something before it failed"))
-            }
+            Outcome::Aborted if was_dropped => End::cancelled(Reason::new(
+                "the kernel skipped this because something before it failed",
+            )),
             Outcome::Aborted => End::cancelled(active.interruption()),
         };
         self.end(active, end);
@@ -114,7 +114,7 @@ impl Core {
         };
         if goes_on && origin != Origin::Here && execution.next_cell().is_some() {
             // What an earlier process queued behind it is not begun by this one.
-            let why = "the gateway was restarted before the cells after it ran";
+            let why = "the gateway restarted before the remaining cells ran";
             execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
         }
         if execution.is_cancelled() {
@@ -151,7 +151,7 @@ impl Core {
     fn end_awaiting(&mut self, end: &End) {
         let gone = Reason::new("the kernel is gone");
         let why = end.reason.as_ref().unwrap_or(&gone);
-        self.end_queue(ExecutionStatus::Cancelled, "it did not run: ", Some(why));
+        self.end_queue(ExecutionStatus::Cancelled, "not run: ", Some(why));
     }
 
     fn end_queue(&mut self, status: ExecutionStatus, prefix: &str, reason: Option<&Reason>) {

@@ -20,14 +20,14 @@ impl Core {
         let Some(earlier) = execution.earlier_run() else {
             execution.end_rest(
                 ExecutionStatus::Cancelled,
-                Some("the gateway was restarted before it was seen to run".to_owned()),
+                Some("the gateway restarted before this ran".to_owned()),
             );
             return self.finish(&execution);
         };
         let active = ActiveRun::resume(Arc::clone(&execution), earlier.position, earlier.msg_id);
         if self.active.is_some() {
             // Two processes shared the notebook; only one connection can be taken up.
-            let why = "the gateway was restarted and returned to another run of the same notebook";
+            let why = "the gateway restarted and returned to another run of the same notebook";
             return self.end(active, End::lost(why.to_owned()));
         }
         self.active = Some(active);
@@ -54,7 +54,7 @@ impl Core {
         // Jupyter keeps what a kernel says only while nobody else listens to it, so that there may be a gap.
         self.effects.push(Effect::AskListeners);
         // It may have ended meanwhile.
-        self.probe_end("the gateway was restarted and the end of the run was not seen");
+        self.probe_end("the gateway restarted, so it is unknown how the run ended");
     }
 
     /// Notes that something which the run put out may not have been heard; where that is because the gateway was down, its

@@ -22,7 +22,7 @@ use crate::ExecutionError;
 
 const RESTARTED: &str = "restarted the kernel";
 /// Why nothing may come of a run that was sent just before its kernel's process ended.
-const STARTED_ANEW: &str = "the kernel was started anew before the run was seen to begin";
+const STARTED_ANEW: &str = "the kernel restarted before the run began";
 
 /// Kernel lifecycle event, told by a message that belongs to no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +70,9 @@ impl Lifecycle {
             (End::cancelled(reason.clone()), reason)
         };
         match self {
-            Self::Died => died(
-                "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables",
-            ),
+            Self::Died => {
+                died("the kernel died while this ran, perhaps out of memory; Jupyter restarts it without its variables")
+            }
             Self::Dead => {
                 died("the kernel died and Jupyter could not start it again; restart it with restart_nb_kernel")
             }
@@ -145,7 +145,7 @@ impl Core {
         }
         if matches!(state, RunState::Idle { .. }) {
             // An interrupt at the very beginning can make a kernel forget to reply.
-            self.probe_end("it was interrupted and the kernel did not reply");
+            self.probe_end("the run was interrupted, and the kernel did not say how it ended");
         }
     }
 
@@ -244,7 +244,7 @@ impl Core {
         }
         // Jupyter keeps what a kernel says only while nobody else listens to it, so that there may be a gap.
         self.effects.push(Effect::AskListeners);
-        self.probe_end("the connection to the kernel was cut and the end of the run was not seen");
+        self.probe_end("the connection to the kernel was lost, so it is unknown how the run ended");
     }
 
     /// Ends what ran in a kernel that is gone as lost, and what waited for it; later executions get another kernel.
@@ -270,11 +270,11 @@ impl Core {
                     // It did not answer on this connection; on a new one it is probed again.
                     self.effects.push(Effect::RenewConnection);
                 } else {
-                    self.probe_end("the kernel does not work on it any more, and its end was not seen");
+                    self.probe_end("the kernel is no longer running this, and how it ended is unknown");
                 }
             }
             Ok(Some(_)) => {}
-            Ok(None) => self.on_kernel_gone("it does not exist any more"),
+            Ok(None) => self.on_kernel_gone("it no longer exists"),
             // A server that cannot be asked will be missed on the connection to the kernel too.
             Err(error) => tracing::debug!(%error, "a silent kernel could not be asked about"),
         }
@@ -302,15 +302,12 @@ impl Core {
                 self.effects.push(Effect::DropKernel);
                 self.end_all(match &self.active {
                     Some(_) if matches!(error, ExecutionError::Document(_)) => End::lost(format!(
-                        "the gateway was restarted and does not open its notebook again: {error}"
+                        "the gateway restarted and cannot open the notebook again: {error}"
                     )),
                     Some(_) => End::lost(format!(
-                        "the gateway was restarted and could not return to the kernel: {error}"
+                        "the gateway restarted and could not reconnect to the kernel: {error}"
                     )),
-                    None => End::failed(
-                        "NoKernel",
-                        format!("no kernel could be had for it, so nothing ran: {error}"),
-                    ),
+                    None => End::failed("NoKernel", format!("nothing ran, because there is no kernel: {error}")),
                 });
             }
         }

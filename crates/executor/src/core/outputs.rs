@@ -152,7 +152,7 @@ impl Outputs {
                     value.clone()
                 }
                 Output::Other { .. } => {
-                    let text = format!("[an output of {size} bytes was too large to be kept here]\n");
+                    let text = format!("[output of {size} bytes left out: too large]\n");
                     let told = text.chars().count();
                     missing.add(Missing { lost: size, told });
                     stream("stderr", &text)
@@ -465,7 +465,7 @@ impl Outputs {
 
     fn mark(&mut self) {
         if !std::mem::replace(&mut self.marked, true) {
-            let text = format!("\n[output beyond {} bytes was not kept]\n", self.limit);
+            let text = format!("\n[output beyond {} bytes left out]\n", self.limit);
             self.missing.told += text.chars().count();
             self.append("stderr", &text);
         }

@@ -98,7 +98,7 @@ impl Core {
                 self.effects.push(Effect::AwaitEnd { run, attempts });
             }
             None => {
-                tracing::warn!(path = ?ended.run.execution.path(), "the outputs of a cell could not be written to its notebook");
+                tracing::warn!(path = ?ended.run.execution.path(), "cannot write the outputs of a cell to its notebook");
                 self.settle(id);
             }
         }

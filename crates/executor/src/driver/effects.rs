@@ -167,7 +167,7 @@ impl Driver {
         let (server, id) = (Arc::clone(&self.server), connection.link.kernel_id().to_owned());
         self.shared.tasks.spawn(async move {
             if let Err(error) = server.interrupt_kernel(&id).await {
-                tracing::warn!(%error, kernel = id, "a kernel could not be interrupted");
+                tracing::warn!(%error, kernel = id, "cannot interrupt a kernel");
             }
         });
     }
@@ -190,7 +190,7 @@ impl Driver {
             // The driver of the notebook's new path has taken it over.
             (Effect::ShutDownKernel { .. } | Effect::RetireIfReplaced { .. }, _) if self.successor.is_some() => {}
             (Effect::ShutDownKernel { kernel_id }, _) => {
-                let unused = Reason::new("your kernel was shut down because it was not used for a while");
+                let unused = Reason::new("your kernel was shut down after it had not been used for a while");
                 self.shared.history.on_ended(&kernel_id, &unused);
                 let _ = timeout(SHUTS_DOWN_WITHIN, self.server.shutdown_kernel(&kernel_id)).await;
             }

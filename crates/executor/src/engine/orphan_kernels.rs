@@ -21,7 +21,7 @@ impl Engine {
     async fn look_for_orphans(&self, servers: &Servers) {
         let orphans = match self.shared.store.deserted_kernels().await {
             Ok(orphans) => orphans,
-            Err(error) => return tracing::warn!(%error, "kernels that were left behind cannot be looked for"),
+            Err(error) => return tracing::warn!(%error, "cannot look for orphaned kernels"),
         };
         let mut of_servers: HashMap<String, HashSet<String>> = HashMap::new();
         for (server, kernel) in orphans {
@@ -31,7 +31,7 @@ impl Engine {
             let server = servers.get(name)?;
             Some(async move {
                 if let Err(error) = self.shut_down_unused(server, kernels).await {
-                    tracing::warn!(%error, server = name, "kernels that were left behind are not shut down");
+                    tracing::warn!(%error, server = name, "cannot shut down orphaned kernels");
                 }
             })
         });
@@ -55,7 +55,7 @@ impl Engine {
             tracing::info!(
                 kernel = kernel.id,
                 server = server.name(),
-                "a kernel that was left behind is shut down"
+                "shutting down an orphaned kernel"
             );
         }
         Ok(())

@@ -99,7 +99,7 @@ impl Engine {
 fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
     record.status = ExecutionStatus::Lost;
     record.reason = Some(format!(
-        "the gateway was restarted without Jupyter server `{}`",
+        "the gateway restarted without Jupyter server `{}`, so it is unknown how this ended",
         record.server
     ));
     for cell in record.cells.iter_mut().filter(|cell| !cell.status.is_finished()) {

@@ -157,7 +157,7 @@ async fn listen(
             Ok(Said::One(message)) => events.offer(KernelEvent::Message(message), size).await,
             Ok(Said::Long(stream)) => hand_on(stream, events).await,
             Err(error) => {
-                tracing::warn!(%error, "a kernel sent a frame that cannot be read; it is left out");
+                tracing::warn!(%error, "ignoring an unreadable frame from a kernel");
                 Ok(())
             }
         };

@@ -46,14 +46,14 @@ pub enum KernelError {
     #[error(transparent)]
     Jupyter(#[from] JupyterError),
     #[error(
-        "this is too large for a kernel ({bytes} bytes; at most {MAX_REQUEST_BYTES} are taken); put the data into a file and read it in the code"
+        "the code is too large to send to a kernel ({bytes} bytes, limit {MAX_REQUEST_BYTES}); put the data into a file and have the code read it"
     )]
     TooLarge { bytes: usize },
     #[error(
         "the connection to kernel `{kernel}` on Jupyter server `{server}` is down and being restored; try again in a moment"
     )]
     Reconnecting { server: String, kernel: String },
-    #[error("the connection to kernel `{kernel}` was closed in the gateway; try again to open it anew")]
+    #[error("the connection to kernel `{kernel}` was closed; try again to reconnect")]
     Closed { kernel: String },
 }
 

@@ -120,7 +120,10 @@ fn message(channel: Channel, parts: [&[u8]; 4], buffers: Vec<Bytes>) -> Result<M
 /// it says.
 fn left_out(header: &Value) -> Value {
     let kind = header.get("msg_type").and_then(Value::as_str).unwrap_or_default();
-    tracing::warn!(kind, "a kernel sent a message that is nested too deeply");
+    tracing::warn!(
+        kind,
+        "a kernel sent a message that is nested too deeply; it is left out"
+    );
     let notice = format!("[left out: nested more than {MAX_NESTING} levels deep]");
     match kind {
         "display_data" | "update_display_data" | "execute_result" => {

@@ -9,7 +9,7 @@ use store::ExecutionStatus;
 use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
 /// What is said of an execution whose outputs may have gaps.
-const GAPS: &str = "output may be missing: the connection to the kernel was cut for a while";
+const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
 
 impl Execution {
     /// The first cell that is still to run.

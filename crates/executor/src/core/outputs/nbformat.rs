@@ -48,7 +48,7 @@ pub(super) fn shortened(text: &str, limit: usize) -> (String, Missing) {
         text.floor_char_boundary(half),
         text.ceil_char_boundary(text.len() - half),
     );
-    let gap = format!("\n[{} bytes were too many to be kept here]\n", tail - head);
+    let gap = format!("\n[{} bytes left out: too large]\n", tail - head);
     let missing = Missing {
         lost: text[head..tail].chars().count(),
         told: gap.chars().count(),

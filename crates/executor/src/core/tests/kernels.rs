@@ -24,12 +24,7 @@ fn a_kernel_that_dies_fails_what_runs_and_cancels_what_waits() {
         let second = scene.execute(cells("bo", 1));
         scene.says([lifecycle(state)]);
         assert_ended(&scene, &first, ExecutionStatus::Failed, words);
-        assert_ended(
-            &scene,
-            &second,
-            ExecutionStatus::Cancelled,
-            "it did not run: the kernel died",
-        );
+        assert_ended(&scene, &second, ExecutionStatus::Cancelled, "not run: the kernel died");
         assert_eq!(scene.renewals, 1);
         scene.execute(cells("ana", 1));
         assert_eq!(scene.sent.len(), 1, "the new process is not heard yet");
@@ -65,7 +60,12 @@ fn a_request_that_a_restart_overtook_runs_in_the_new_process_or_is_lost() {
             assert_ended(&scene, &execution, ExecutionStatus::Completed, "");
         } else {
             scene.says([info_reply(&probe), status(&probe, "idle")]);
-            assert_ended(&scene, &execution, ExecutionStatus::Lost, "started anew");
+            assert_ended(
+                &scene,
+                &execution,
+                ExecutionStatus::Lost,
+                "restarted before the run began",
+            );
         }
         assert_eq!(scene.sent.len(), 1);
     }
@@ -100,7 +100,7 @@ fn an_end_that_fell_into_a_cut_is_lost_and_one_half_of_it_is_enough() {
     scene.feed(Input::ConnectionLost);
     scene.feed(Input::ConnectionRestored);
     scene.answer_probe();
-    assert_ended(&scene, &execution, ExecutionStatus::Lost, "was cut");
+    assert_ended(&scene, &execution, ExecutionStatus::Lost, "was lost");
     let (mut scene, execution) = Scene::begun(1);
     let run = scene.run();
     scene.feed(Input::ConnectionLost);
@@ -147,7 +147,7 @@ fn a_silent_kernel_is_asked_about_probed_and_connected_to_anew() {
     scene.feed(Input::ConnectionLost);
     scene.feed(Input::ConnectionRestored);
     scene.answer_probe();
-    assert_ended(&scene, &execution, ExecutionStatus::Lost, "was cut");
+    assert_ended(&scene, &execution, ExecutionStatus::Lost, "was lost");
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn a_kernel_that_does_not_exist_any_more_loses_what_ran_there() {
     let second = scene.execute(cells("bo", 1));
     scene.pass(Duration::from_secs(6));
     scene.feed(Input::ServerAnswered(Ok(None)));
-    assert_ended(&scene, &first, ExecutionStatus::Lost, "does not exist any more");
-    assert_ended(&scene, &second, ExecutionStatus::Cancelled, "it did not run");
+    assert_ended(&scene, &first, ExecutionStatus::Lost, "no longer exists");
+    assert_ended(&scene, &second, ExecutionStatus::Cancelled, "not run");
 }
 
 #[test]
@@ -220,16 +220,11 @@ fn the_next_process_takes_up_what_runs_and_sends_nothing_again() {
         next.feed(Input::Resume(Arc::clone(&resumed)));
         if end_is_seen {
             next.says([print(&run, "after"), reply(&run, "ok"), status(&run, "idle")]);
-            assert_ended(&next, &resumed, ExecutionStatus::Cancelled, "the gateway was restarted");
+            assert_ended(&next, &resumed, ExecutionStatus::Cancelled, "the gateway restarted");
             assert_eq!(text_of(&resumed), "before after");
         } else {
             next.answer_probe();
-            assert_ended(
-                &next,
-                &resumed,
-                ExecutionStatus::Lost,
-                "the end of the run was not seen",
-            );
+            assert_ended(&next, &resumed, ExecutionStatus::Lost, "unknown how the run ended");
         }
         assert!(next.sent.is_empty());
     }
@@ -242,12 +237,7 @@ fn what_an_earlier_process_had_only_queued_is_cancelled() {
     let record = execution.record();
     let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, 1000));
     scene.feed(Input::Resume(Arc::clone(&resumed)));
-    assert_ended(
-        &scene,
-        &resumed,
-        ExecutionStatus::Cancelled,
-        "before it was seen to run",
-    );
+    assert_ended(&scene, &resumed, ExecutionStatus::Cancelled, "before this ran");
     assert!(scene.core.is_idle());
 }
 
