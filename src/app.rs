@@ -24,9 +24,11 @@ pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
+    audit::LogAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
-    http::{ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
+    http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
+    limits::Unlimited,
     mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
     telemetry::Metrics,
     tools::Services,
@@ -103,6 +105,7 @@ impl App {
             images: settings::images(config),
             scaling: Arc::default(),
             connections: Arc::default(),
+            audit: Arc::new(LogAudit),
             last_call: drain.last_call_token().clone(),
         };
         let leaving = drain.leaving_token().clone();
@@ -189,7 +192,10 @@ impl App {
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
-            Arc::clone(&authenticator),
+            Access {
+                authenticator: Arc::clone(&authenticator),
+                limiter: Arc::new(Unlimited),
+            },
             Arc::clone(&servers),
             endpoint,
             store.clone(),

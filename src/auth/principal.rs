@@ -59,6 +59,17 @@ pub enum AccessError {
     Tree { path: String, why: String, name: String },
 }
 
+impl AccessError {
+    /// The missing permission, or the kind of rule that forbids it.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Permission { needed, .. } => needed.as_str(),
+            Self::ReadOnly { .. } => "readonly",
+            Self::Path { .. } | Self::Tree { .. } => "paths",
+        }
+    }
+}
+
 impl Principal {
     pub fn new(id: &str, name: &str, tenant: Arc<Tenant>, permissions: PermissionSet, paths: PathRules) -> Self {
         // The tenant is an upper bound, whatever its tokens say.

@@ -26,7 +26,7 @@ use tracing::Instrument;
 
 use super::{Edge, OriginPolicy, cors, problem::Problem};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 type Refusal = (&'static str, Problem);
 

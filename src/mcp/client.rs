@@ -147,7 +147,7 @@ impl Client for McpClient {
 
     async fn left(&self) {
         match self.context.extensions.get::<Audience>() {
-            Some(audience) => audience.has_left(RETURNS_WITHIN).await,
+            Some(audience) => audience.wait_until_left(RETURNS_WITHIN).await,
             // The newer era has no way to come back; whose connection is lost has cancelled.
             None => std::future::pending().await,
         }

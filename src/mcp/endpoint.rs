@@ -67,7 +67,7 @@ impl<H: ServerHandler> Endpoint<H> {
         metrics: Metrics,
         stop: &CancellationToken,
     ) -> Self {
-        let events = MemoryEvents::new(config.events);
+        let events = Arc::new(MemoryEvents::new(config.events));
         let sessions = Sessions::new(config.sessions, events, direct.clone(), metrics);
         let sessions = Arc::new(sessions);
         let factory = move || Ok(factory());
@@ -150,7 +150,9 @@ impl<H: ServerHandler> Endpoint<H> {
             }
             // An empty stream would make clients ask for the same event forever.
             let resumed = header(request.headers(), "last-event-id").filter(|_| request.method() == Method::GET);
-            if resumed.is_some_and(|event| !self.sessions.can_resume(session, event)) {
+            if let Some(event) = resumed
+                && !self.sessions.can_resume(session, event).await
+            {
                 return not_found("Event not found");
             }
         }

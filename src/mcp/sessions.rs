@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     auth::Principal,
-    events::{Held, MemoryEvents},
+    events::{EventLog, SessionEvents, StreamGuard},
     telemetry::Metrics,
 };
 
@@ -83,7 +83,7 @@ struct Session {
 
 pub struct Sessions {
     local: LocalSessionManager,
-    events: MemoryEvents,
+    events: Arc<dyn EventLog>,
     direct: Option<Arc<dyn Direct>>,
     limits: SessionLimits,
     metrics: Metrics,
@@ -163,11 +163,16 @@ impl Drop for Admission {
 }
 
 impl Sessions {
-    pub fn new(limits: SessionLimits, events: MemoryEvents, direct: Option<Arc<dyn Direct>>, metrics: Metrics) -> Self {
+    pub fn new(
+        limits: SessionLimits,
+        events: Arc<dyn EventLog>,
+        direct: Option<Arc<dyn Direct>>,
+        metrics: Metrics,
+    ) -> Self {
         let mut config = SessionConfig::default();
         // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
         config.keep_alive = None;
-        let mut local = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
+        let mut local = LocalSessionManager::default().with_event_store(Arc::new(SessionEvents(Arc::clone(&events))));
         local.session_config = config;
         Self {
             local,
@@ -191,8 +196,8 @@ impl Sessions {
     }
 
     /// Whether a resumption names an event of the session.
-    pub(super) fn can_resume(&self, session: &str, event_id: &str) -> bool {
-        let known = self.events.belongs(event_id, session);
+    pub(super) async fn can_resume(&self, session: &str, event_id: &str) -> bool {
+        let known = self.events.belongs(event_id, session).await;
         self.metrics.replayed(known);
         known
     }
@@ -219,7 +224,7 @@ impl Sessions {
 
     /// Closes sessions that are revoked or that nobody used for long, and forgets old events; called now and then.
     pub async fn sweep(&self) {
-        self.events.expire();
+        self.events.sweep().await;
         let now = self.started.elapsed();
         let expired: Vec<SessionId> = self
             .sessions
@@ -278,7 +283,7 @@ impl Sessions {
 
     /// Follows a call that needs no session to be answered. Most are answered at once; one that takes its time goes on
     /// whether or not anybody listens, until it is cancelled or the session is closed.
-    fn follow_answer(
+    async fn follow_answer(
         &self,
         id: &SessionId,
         work: Busy,
@@ -290,30 +295,42 @@ impl Sessions {
     ) -> Result<EventStream, LocalSessionManagerError> {
         let name = uuid::Uuid::new_v4().to_string();
         let retry = self.local.session_config.sse_retry.unwrap_or_default();
-        let event_id = self.events.store(&name, &ServerSseMessage::retry(retry));
+        let event_id = self.append(&name, &ServerSseMessage::retry(retry)).await?;
         let wanted = CancellationToken::new();
         let held = (work.on(Some(request), &event_id), wanted.clone().drop_guard());
-        let stream = self.open(&event_id, id, Box::new(held))?;
+        let stream = self.open(&event_id, id, Box::new(held)).await?;
         if let Some(message) = (&mut answer).now_or_never() {
-            self.events.store(&name, &ServerSseMessage::from_message(message));
+            self.append(&name, &ServerSseMessage::from_message(message)).await?;
             return Ok(stream);
         }
-        let events = self.events.clone();
+        let events = Arc::clone(&self.events);
         tokio::spawn(async move {
             let answered = match is_droppable {
                 true => wanted.run_until_cancelled(answer).await,
                 // What has begun is done whole, also if nobody wants to hear of it any more.
                 false => Some(answer.await).filter(|_| !wanted.is_cancelled()),
             };
-            if let Some(message) = answered {
-                events.store(&name, &ServerSseMessage::from_message(message));
+            if let Some(message) = answered
+                && let Err(error) = events.append(&name, &ServerSseMessage::from_message(message)).await
+            {
+                tracing::error!(%error, "an answer cannot be stored for its client");
             }
         });
         Ok(stream)
     }
 
-    fn open(&self, event_id: &str, id: &SessionId, held: Held) -> Result<EventStream, LocalSessionManagerError> {
-        let opened = self.events.open(event_id, id, held);
+    async fn append(&self, stream: &str, event: &ServerSseMessage) -> Result<EventId, LocalSessionManagerError> {
+        let appended = self.events.append(stream, event).await;
+        appended.map_err(|error| SessionError::EventStore(error).into())
+    }
+
+    async fn open(
+        &self,
+        event_id: &str,
+        id: &SessionId,
+        guard: StreamGuard,
+    ) -> Result<EventStream, LocalSessionManagerError> {
+        let opened = self.events.open(event_id, id, guard).await;
         let stream = opened.map_err(|_| SessionError::InvalidEventId)?;
         let knows_priming = self
             .sessions
@@ -325,11 +342,11 @@ impl Sessions {
         })
     }
 
-    fn forget(&self, id: &SessionId) {
+    async fn forget(&self, id: &SessionId) {
         if let Some((_, session)) = self.sessions.remove(id) {
             self.metrics.session_closed(session.opened.elapsed());
         }
-        self.events.forget_session(id);
+        self.events.forget_session(id).await;
     }
 }
 
@@ -374,7 +391,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.forget(id);
+        self.forget(id).await;
         self.local.close_session(id).await
     }
 
@@ -390,7 +407,7 @@ impl SessionManager for Sessions {
         let work = self.work_in(id).ok_or_else(unknown)?;
         let direct = self.direct.as_ref();
         if let Some(begun) = direct.and_then(|direct| begin_legacy(direct, &mut message)) {
-            return self.follow_answer(id, work, begun);
+            return self.follow_answer(id, work, begun).await;
         }
         let handle = self.local.sessions.read().await.get(id).cloned().ok_or_else(unknown)?;
         let mut channel = handle.establish_request_wise_channel().await?;
@@ -398,13 +415,14 @@ impl SessionManager for Sessions {
         let priming = channel.inner.recv().await.and_then(|event| event.event_id);
         drop(channel.inner);
         let event_id = priming.ok_or(SessionError::ChannelClosed(channel.http_request_id))?;
-        let stream = self.open(&event_id, id, Box::new(work.on(request_of(&message), &event_id)))?;
+        let unsent = Unsent(&*self.events, &event_id);
+        let guard = Box::new(work.on(request_of(&message), &event_id));
+        let stream = self.open(&event_id, id, guard).await?;
         if let Some(extensions) = extensions_of_call(&mut message)
-            && let Ok(audience) = self.events.audience(&event_id)
+            && let Ok(audience) = self.events.audience(&event_id).await
         {
             extensions.insert(audience);
         }
-        let unsent = Unsent(&self.events, &event_id);
         handle.push_message(message, channel.http_request_id).await?;
         std::mem::forget(unsent);
         Ok(stream)
@@ -428,7 +446,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let busy = self.work_in(id);
-        Ok(holding(busy, self.events.follow_common(id)))
+        Ok(holding(busy, self.events.follow_common(id).await))
     }
 
     async fn resume(
@@ -439,13 +457,14 @@ impl SessionManager for Sessions {
         let busy = self.work_in(id);
         let followed = self
             .events
-            .follow(&last_event_id)
+            .replay_after(&last_event_id)
+            .await
             .unwrap_or_else(|_| Box::pin(stream::empty()));
         Ok(holding(busy, followed))
     }
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
-        Some(Arc::new(self.events.clone()))
+        Some(Arc::new(SessionEvents(Arc::clone(&self.events))))
     }
 }
 
@@ -460,7 +479,7 @@ fn negotiated(answer: &ServerJsonRpcMessage) -> Option<&ProtocolVersion> {
 }
 
 /// Ends the stream of a request that never got as far as rmcp, when dropped.
-struct Unsent<'a>(&'a MemoryEvents, &'a str);
+struct Unsent<'a>(&'a dyn EventLog, &'a str);
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {

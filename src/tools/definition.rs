@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Call, Output, ToolError, advice::advise, output::Reply};
 use crate::{
+    audit::{Decision, Outcome},
     error::ClientError,
     types::{Permission, Toolset},
 };
@@ -138,13 +139,33 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
-        self.permissions()
-            .try_for_each(|needed| call.principal().require(needed))?;
-        let result = (self.run)(call.clone(), arguments).await;
+        let audited = call.audited(self.name, &arguments);
+        let result = self.run_if_permitted(&call, arguments).await;
+        if let Some(audited) = audited {
+            let (decision, outcome) = judged(&result);
+            audited.end(decision, outcome);
+        }
         match result {
             Ok(output) => Ok(output.with_notices(call.take_notices())),
             Err(error) => Err(advised(&call, call.explained(error))),
         }
+    }
+
+    async fn run_if_permitted(&self, call: &Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
+        self.permissions()
+            .try_for_each(|needed| call.principal().require(needed))?;
+        (self.run)(call.clone(), arguments).await
+    }
+}
+
+/// Whether a call was let and how it ended, as records tell it.
+fn judged(result: &Result<Output, ToolError>) -> (Decision, Outcome) {
+    match result {
+        Ok(_) => (Decision::Allowed, Outcome::Completed),
+        Err(error) => match error.denied_by() {
+            Some(rule) => (Decision::Denied { rule }, Outcome::Failed),
+            None => (Decision::Allowed, Outcome::Failed),
+        },
     }
 }
 

@@ -58,6 +58,17 @@ impl ToolError {
     }
 }
 
+impl ToolError {
+    /// The rule that forbids the call, if it failed for that.
+    pub(super) fn denied_by(&self) -> Option<&'static str> {
+        match self {
+            Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
+            Self::MovedAway { .. } => Some("paths"),
+            _ => None,
+        }
+    }
+}
+
 impl From<EditError> for ToolError {
     fn from(error: EditError) -> Self {
         Self::Room(error.into())

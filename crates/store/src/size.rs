@@ -3,10 +3,8 @@
 use std::io;
 
 use serde::Serialize;
-use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
-use super::{executions::push_statuses, location::Location};
-use crate::ExecutionStatus;
+use crate::{backend::Backend, sqlite::Location};
 
 /// What a record takes beside its texts.
 const RECORD_BYTES: usize = 512;
@@ -32,7 +30,7 @@ impl Default for StoreLimits {
 }
 
 impl StoreLimits {
-    pub(super) fn within(self, location: &Location) -> Self {
+    pub(crate) fn within(self, location: &Location) -> Self {
         match location {
             Location::Memory => Self {
                 total: self.total.min(MAX_BYTES_IN_MEMORY),
@@ -45,26 +43,26 @@ impl StoreLimits {
 
 /// Sees to the limits while records are written.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     limits: StoreLimits,
     /// Since the limits were last seen to; none before the first time.
     written: Option<usize>,
 }
 
 impl Bounds {
-    pub(super) fn new(limits: StoreLimits) -> Self {
+    pub(crate) fn new(limits: StoreLimits) -> Self {
         Self { limits, written: None }
     }
 
     /// Forgets what is too much, if so many bytes more make it worth looking.
-    pub(super) async fn on_written(&mut self, bytes: usize, pool: &SqlitePool) {
+    pub(crate) async fn on_written(&mut self, bytes: usize, backend: &dyn Backend) {
         let StoreLimits { per_principal, total } = self.limits;
         let written = self.written.map(|written| written.saturating_add(bytes));
         if written.is_some_and(|written| written < per_principal.min(total) / SLACK) {
             self.written = written;
             return;
         }
-        match self.enforce(pool).await {
+        match backend.forget_oldest(self.limits).await {
             Ok(records) => {
                 self.written = Some(0);
                 if records > 0 {
@@ -75,37 +73,15 @@ impl Bounds {
             Err(error) => tracing::warn!(%error, "old executions cannot be forgotten"),
         }
     }
-
-    async fn enforce(&self, pool: &SqlitePool) -> Result<u64, sqlx::Error> {
-        let of_one = forget_oldest(pool, "PARTITION BY tenant, principal", self.limits.per_principal).await?;
-        let of_all = forget_oldest(pool, "", self.limits.total).await?;
-        Ok(of_one + of_all)
-    }
-}
-
-async fn forget_oldest(pool: &SqlitePool, partition: &'static str, limit: usize) -> Result<u64, sqlx::Error> {
-    let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
-        "DELETE FROM executions WHERE execution_id IN (SELECT execution_id FROM (SELECT execution_id, SUM(bytes) OVER (",
-    );
-    query.push(partition);
-    query.push(
-        " ORDER BY COALESCE(ended_at, created_at) DESC, execution_id DESC) AS kept \
-         FROM executions INDEXED BY executions_by_size WHERE status IN (",
-    );
-    push_statuses(&mut query, ExecutionStatus::is_finished);
-    query.push(")) WHERE kept > ");
-    query.push_bind(i64::try_from(limit).unwrap_or(i64::MAX));
-    query.push(")");
-    Ok(query.build().execute(pool).await?.rows_affected())
 }
 
 /// About what a record with such texts takes.
-pub(super) fn record_bytes(texts: impl IntoIterator<Item = usize>) -> usize {
+pub(crate) fn record_bytes(texts: impl IntoIterator<Item = usize>) -> usize {
     RECORD_BYTES + texts.into_iter().sum::<usize>()
 }
 
 /// How long a value is as JSON.
-pub(super) fn json_bytes(value: &impl Serialize) -> usize {
+pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

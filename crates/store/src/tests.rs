@@ -14,10 +14,10 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{
-    CellRecord, ExecutionFilter, ExecutionRecord, Store, StoreError, StoreLimits, Terms, file_url, location::Location,
+use crate::{
+    CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, Store, StoreError, StoreLimits,
+    Terms, backend::Batch, file_url, lease::Lease, process::Process, sqlite::Location,
 };
-use crate::{ExecutionKind, ExecutionStatus};
 
 struct Folder(TempDir);
 
@@ -51,6 +51,7 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
         principal: "ana".into(),
         server: "lab-a".into(),
         path: Some("añ/b.ipynb".into()),
+        file_id: Some("f".into()),
         kernel_id: Some("k".into()),
         kernel_session: Some("s".into()),
         kind: ExecutionKind::Cells,
@@ -297,8 +298,8 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
     first.note_execution(record(1, ExecutionStatus::Running));
     first.flush().await;
     assert_eq!(second.take_over().await.unwrap(), []);
-    let [other] = <[_; 1]>::try_from(second.other_gateways()).unwrap();
-    let leaving = tokio::spawn(other.has_left());
+    let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
+    let leaving = tokio::spawn(other.wait_until_left());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!leaving.is_finished());
     first.close().await;
@@ -308,9 +309,96 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
     assert!(taken.noted_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
     drop(first);
     second.close().await;
-    let locks = fs::read_dir(folder.0.path()).unwrap().flatten();
-    let locks = locks.filter(|file| file.path().extension().is_some_and(|kind| kind == "lock"));
-    assert_eq!(locks.count(), 0, "nothing is left of them");
+    let third = folder.open().await;
+    let leases = third.backend.leases().await.unwrap();
+    assert_eq!(leases.len(), 1, "nothing is left of the others");
+}
+
+/// Another gateway's lease, by the process that it would have.
+async fn put_lease(store: &Store, process: Process, valid: Duration) -> Lease {
+    let lease = Lease {
+        gateway: "another".into(),
+        process,
+    };
+    store.backend.renew_lease(&lease, valid).await.unwrap();
+    let batch = Batch {
+        records: vec![Arc::new(record(1, ExecutionStatus::Running))],
+        ..Batch::default()
+    };
+    store.backend.write(&batch, &lease.gateway).await.unwrap();
+    lease
+}
+
+#[tokio::test]
+async fn what_a_killed_process_of_the_same_host_left_is_taken_over_at_once() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let process = Process::of(child.id());
+    put_lease(&store, process, Duration::from_secs(60)).await;
+    assert_eq!(store.take_over().await.unwrap(), []);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    assert_eq!(store.backend.leases().await.unwrap().len(), 1, "its lease is removed");
+}
+
+#[tokio::test]
+async fn a_process_of_the_same_host_that_is_slow_to_renew_is_not_taken_for_gone() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    put_lease(&store, Process::current(), Duration::ZERO).await;
+    // Only where the system tells that it runs.
+    if Process::current().started != 0 {
+        assert_eq!(store.take_over().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_on_another_host_keeps_what_it_runs_until_its_lease_expires() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let elsewhere = Process {
+        host: "elsewhere".into(),
+        ..Process::current()
+    };
+    let lease = put_lease(&store, elsewhere, Duration::from_millis(300)).await;
+    assert_eq!(store.take_over().await.unwrap(), []);
+    let [other] = <[_; 1]>::try_from(store.other_gateways().await.unwrap()).unwrap();
+    other.wait_until_left().await;
+    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    // It was only cut off, and comes back: what it ran is not its own any more.
+    store
+        .backend
+        .renew_lease(&lease, Duration::from_secs(60))
+        .await
+        .unwrap();
+    let late = Batch {
+        records: vec![Arc::new(record(1, ExecutionStatus::Failed))],
+        ..Batch::default()
+    };
+    store.backend.write(&late, &lease.gateway).await.unwrap();
+    assert_eq!(find(&store, "e1").await.unwrap().status, ExecutionStatus::Running);
+}
+
+#[tokio::test]
+async fn a_lease_that_was_renewed_after_it_was_seen_is_not_removed() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let [seen] = <[_; 1]>::try_from(store.backend.leases().await.unwrap()).unwrap();
+    store
+        .backend
+        .renew_lease(&seen.lease, Duration::from_secs(60))
+        .await
+        .unwrap();
+    let gateway = &seen.lease.gateway;
+    assert!(!store.backend.remove_lease(gateway, Some(&seen)).await.unwrap());
+    assert!(store.backend.remove_lease(gateway, None).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_last_handle_that_is_dropped_ends_the_lease() {
+    let folder = Folder::new();
+    let (first, second) = (folder.open().await, folder.open().await);
+    let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
+    drop(first);
+    other.wait_until_left().await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ impl Engine {
     }
 
     async fn look_for_orphans(&self, servers: &Servers) {
-        let orphans = match self.shared.store.deserted_kernels().await {
+        let orphans = match self.shared.store.orphan_kernels().await {
             Ok(orphans) => orphans,
             Err(error) => return tracing::warn!(%error, "cannot look for orphaned kernels"),
         };

@@ -13,9 +13,12 @@ use crate::{Execution, driver::Command};
 impl Engine {
     /// Takes up what earlier processes of the gateway did not see the end of, and those that leave from now on.
     pub async fn recover(&self, servers: &Servers) {
-        let others = self.shared.store.other_gateways();
+        let others = self.shared.store.other_gateways().await.unwrap_or_else(|error| {
+            tracing::error!(%error, "other gateways cannot be looked for");
+            Vec::new()
+        });
         self.take_over(servers).await;
-        let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::has_left).collect();
+        let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::wait_until_left).collect();
         let mut cleaning_up = Box::pin(self.shut_down_orphans(servers));
         let mut is_clean = false;
         loop {

@@ -77,6 +77,7 @@ impl Execution {
             principal: self.owner.principal.to_string(),
             server: self.server.to_string(),
             path: state.path.as_ref().map(ToString::to_string),
+            file_id: None,
             kernel_id: state.kernel_id.clone(),
             kernel_session: state.kernel_session.clone(),
             kind: self.kind,

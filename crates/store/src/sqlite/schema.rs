@@ -7,13 +7,14 @@ use sqlx::{
     migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator},
 };
 
-use super::{StoreError, location::Location};
+use super::Location;
+use crate::StoreError;
 
 /// Embeds the files in `migrations/sqlite` by name. sqlx's own macro would do so too, but needs all of SQLite
 /// a second time, at build time.
 macro_rules! embed {
     ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../migrations/sqlite/", $name, ".sql")))),+]
+        &[$(($name, include_str!(concat!("../../../../migrations/sqlite/", $name, ".sql")))),+]
     };
 }
 
@@ -24,6 +25,8 @@ const STEPS: &[(&str, &str)] = embed![
     "0003_notebooks",
     "0004_activity",
     "0005_terms",
+    "0006_sizes",
+    "0007_leases",
 ];
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
