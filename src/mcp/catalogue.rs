@@ -109,6 +109,11 @@ impl Catalogue {
         self.definition(name).map(|definition| definition.name)
     }
 
+    /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
+    pub(super) fn only_reads(&self, name: &str) -> bool {
+        self.definition(name).is_some_and(ToolDefinition::only_reads)
+    }
+
     /// Whether calls repeat `server` and `path` as headers.
     pub(super) fn has_route_headers(&self) -> bool {
         self.route_headers

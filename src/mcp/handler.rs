@@ -1,6 +1,7 @@
 //! The gateway as an MCP server: tools, resources and prompts for whoever asks. One is made per session
 //! and per request; of its own it holds only what a session watches.
 
+mod call;
 mod reading;
 
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::call::ToolCall;
 use super::{
     Answer, Caller, Catalogue,
     answer::server_info,
-    catalogue::Refusal,
-    client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
+    client::{self, Calls, McpClient, can_elicit, is_modern},
     observe::{Target, observe},
     prompts, resources,
     subscriptions::{Notices, SessionWatches},
@@ -33,7 +34,7 @@ use super::{
 use crate::{
     resources::View,
     telemetry::Metrics,
-    tools::{Call, Effect, Input, Output, Resumption, Services, answer_execution, cancel_execution, find_execution},
+    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -88,51 +89,6 @@ impl GatewayHandler {
 
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
         Ok(caller(&context.extensions)?.view(&self.services))
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &Arc<RequestContext<RoleServer>>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(&context.extensions)?;
-        let definition = match self.catalogue.find(&request.name, caller) {
-            Ok(definition) => definition,
-            Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
-            Err(refusal) => return Ok(Answer::failure(&refusal.to_string()).into_result().into()),
-        };
-        let runs = definition.effect != Effect::Read;
-        let client = match runs {
-            true => McpClient::new(context, &self.calls),
-            false => McpClient::passive(context),
-        };
-        let mut call = caller.call(&self.services, Arc::new(client));
-        if let Some(state) = request.request_state {
-            // The client got it from here; one that is not known was changed on the way.
-            if let Err(error) = find_execution(&call, &state).await {
-                let why = format!("`params.requestState` is not one that this server gave you: {error}");
-                return Err(ErrorData::invalid_params(why, None));
-            }
-            call = call.resuming(client::resumption(state, request.input_responses.as_ref()));
-        }
-        let arguments = request.arguments.unwrap_or_default();
-        let made_by = (runs && knows_tasks(context)).then(|| TaskCall::new(definition.name, &arguments));
-        let result = definition.call(call.clone(), arguments).await;
-        if let Ok(Output { open: Some(open), .. }) = &result {
-            if let Some(made_by) = made_by {
-                return Ok(self.tasks.begin(&call, &open.id, made_by).await?.into());
-            }
-            if let Some(question) = open
-                .question
-                .as_ref()
-                .filter(|_| is_modern(context) && can_elicit(context))
-            {
-                return Ok(client::input_required(open.id.clone(), question).into());
-            }
-        }
-        Ok(Answer::of(definition.name, request_id(context), result)
-            .into_result()
-            .into())
     }
 
     /// What a model is told before anything else; it names only tools that are listed.
@@ -226,14 +182,22 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let context = Arc::new(context);
         let known = self.catalogue.known_name(&request.name);
-        observe(
-            &self.metrics,
-            "tools/call",
-            Target::Tool(known),
-            &*context,
-            self.call(request, &context),
-        )
-        .await
+        let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &*context, async {
+            let only_reads = self.catalogue.only_reads(&request.name);
+            let client = match only_reads {
+                true => McpClient::passive(&context),
+                false => McpClient::new(&context, &self.calls),
+            };
+            self.answer(ToolCall {
+                params: request,
+                caller: caller(&context.extensions)?,
+                request_id: request_id(&context),
+                client: Arc::new(client),
+                repeats_with_input: is_modern(&context) && can_elicit(&context),
+            })
+            .await
+        });
+        answered.await.map(CallToolResponse::from)
     }
 
     async fn on_cancelled(&self, notice: CancelledNotificationParam, _: NotificationContext<RoleServer>) {

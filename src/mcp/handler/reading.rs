@@ -7,10 +7,14 @@ use executor::Question;
 use futures::future::BoxFuture;
 use rmcp::model::CallToolRequestParams;
 
-use super::{GatewayHandler, Target, caller_of, observe, request_id_of};
+use super::{
+    GatewayHandler, Target,
+    call::{Answered, ToolCall},
+    caller_of, observe, request_id_of,
+};
 use crate::{
     mcp::{Answer, Caller, Direct, DirectCall},
-    tools::{Client, ClientReply, ToolDefinition},
+    tools::{Client, ClientReply},
 };
 
 impl Direct for GatewayHandler {
@@ -25,25 +29,34 @@ impl Direct for GatewayHandler {
     }
 
     fn only_reads(&self, tool: &str) -> bool {
-        self.catalogue.definition(tool).is_some_and(ToolDefinition::only_reads)
+        self.catalogue.only_reads(tool)
     }
 
     fn answer(self: Arc<Self>, mut call: DirectCall) -> BoxFuture<'static, Answer> {
-        let arguments = call.params.arguments.take().unwrap_or_default();
+        let params = std::mem::take(&mut call.params);
+        // The span and the measurement read it.
+        call.params.meta.clone_from(&params.meta);
         Box::pin(async move {
-            let read = async {
-                let caller = caller_of(Some(&call.parts))?;
-                // The call was taken, so that it cannot be refused for its name.
-                let Some(definition) = self.catalogue.definition(&call.params.name) else {
-                    return Ok(Answer::failure("the tool does not exist"));
-                };
-                let context = caller.call(&self.services, Arc::new(Nobody));
-                let result = definition.call(context, arguments).await;
-                Ok(Answer::of(definition.name, request_id_of(Some(&call.parts)), result))
+            let known = self.catalogue.known_name(&params.name);
+            let answer = async {
+                GatewayHandler::answer(
+                    &self,
+                    ToolCall {
+                        params,
+                        caller: caller_of(Some(&call.parts))?,
+                        request_id: request_id_of(Some(&call.parts)),
+                        client: Arc::new(Nobody),
+                        repeats_with_input: false,
+                    },
+                )
+                .await
             };
-            let known = self.catalogue.known_name(&call.params.name);
-            let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &call, read).await;
-            answered.unwrap_or_else(|error| Answer::failure(&error.message))
+            match observe(&self.metrics, "tools/call", Target::Tool(known), &call, answer).await {
+                Ok(Answered::Result(answer)) => answer,
+                // Nobody takes up tasks or answers questions.
+                Ok(Answered::Task(_) | Answered::Question(_)) => Answer::failure("the call goes on"),
+                Err(error) => Answer::failure(&error.message),
+            }
         })
     }
 }
