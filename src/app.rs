@@ -27,7 +27,7 @@ use crate::{
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     http::{ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
-    mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
+    mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
     tools::Services,
 };
@@ -113,7 +113,7 @@ impl App {
             leaving,
         );
         let handler = Arc::new(handler);
-        let direct: Arc<dyn Direct> = Arc::<GatewayHandler>::clone(&handler);
+        let answerer: Arc<dyn Answerer> = Arc::<GatewayHandler>::clone(&handler);
         let factory = move || handler.fresh();
         let parts = Parts {
             listeners,
@@ -122,7 +122,7 @@ impl App {
             store,
             drain,
         };
-        let app = Self::assemble(config, parts, factory, Some(direct))?;
+        let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -165,7 +165,7 @@ impl App {
         config: &Config,
         parts: Parts,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
-        direct: Option<Arc<dyn Direct>>,
+        answerer: Option<Arc<dyn Answerer>>,
     ) -> Result<Self, AppError> {
         let Parts {
             listeners,
@@ -178,7 +178,7 @@ impl App {
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
-            direct,
+            answerer,
             metrics.clone(),
             drain.stop_token(),
         );

@@ -12,7 +12,7 @@ use http::{
     HeaderMap, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rmcp::ServerHandler;
 use tokio::time::timeout;
 
@@ -59,8 +59,7 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
     parts.headers.remove(AUTHORIZATION);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
-    let request = http::Request::from_parts(parts, Full::new(body.clone()));
-    let reply = edge.endpoint.handle(request, &body, &principal.id).await;
+    let reply = edge.endpoint.handle(parts, &body, &principal.id).await;
     // A stream is being worked on until its last byte is sent.
     Ok(reply.map(|body| {
         Body::new(body.map_frame(move |frame| {

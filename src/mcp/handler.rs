@@ -2,7 +2,7 @@
 //! and per request; of its own it holds only what a session watches.
 
 mod call;
-mod reading;
+mod plain;
 
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use self::call::ToolCall;
 use super::{
     Answer, Caller, Catalogue,
     answer::server_info,
+    catalogue::LIST_TTL_MS,
     client::{self, Calls, McpClient, can_elicit, is_modern},
     observe::{Target, observe},
     prompts, resources,
@@ -41,9 +42,6 @@ const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people wh
     Paths are relative to a server's root. A failed call says what to do next.";
 const SERVERS: &str = " Tools take an optional `server`; list_servers shows which there are.";
 const READ_ONLY: &str = " This connection is read-only: tools that change something are not listed.";
-
-/// Lists change only with the gateway's version and the caller's token.
-const LIST_TTL_MS: u64 = 60_000;
 
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
@@ -166,11 +164,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         observe(&self.metrics, "tools/list", Target::Nothing, &context, async {
-            let tools = self.catalogue.visible(caller(&context.extensions)?);
-            // What is visible depends on the token, so no shared cache may keep it.
-            Ok(ListToolsResult::with_all_items(tools)
-                .with_ttl_ms(LIST_TTL_MS)
-                .with_cache_scope(CacheScope::Private))
+            Ok(self.catalogue.list(caller(&context.extensions)?))
         })
         .await
     }

@@ -4,6 +4,7 @@
 //! rmcp's own manager runs the sessions. It is wrapped because it knows no owner, keeps a silent
 //! session only five minutes even in the middle of a call, and lets one stalled reader hold up
 //! everything else in its session. Here readers follow the event store, which never waits for them.
+//! Requests that need nothing of their client do not pass rmcp at all.
 
 use std::{
     collections::HashMap,
@@ -15,26 +16,25 @@ use std::{
 };
 
 use dashmap::DashMap;
-use futures::{FutureExt, Stream, StreamExt, future::ready, stream};
+use futures::{FutureExt, StreamExt, future::ready, stream};
 use rmcp::{
+    ServerHandler,
     model::{
         ClientJsonRpcMessage, ClientNotification, ClientRequest, Extensions, JsonRpcMessage, JsonRpcNotification,
         JsonRpcRequest, JsonRpcResponse, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
     },
+    serve_server,
     transport::{
-        WorkerTransport,
+        TransportAdapterIdentity,
         streamable_http_server::session::{
-            EventId, EventStore, EventStream, ServerSseMessage, SessionId, SessionManager,
-            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, SessionError},
+            EventId, EventStream, ServerSseMessage, SessionId, SessionManager,
+            local::{LocalSessionManager, LocalSessionManagerError, SessionConfig, SessionError},
         },
     },
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    Direct,
-    direct::{Begun, begin_legacy},
-};
+use super::{Begun, Written, reply::stored_response};
 use crate::{
     events::{Held, MemoryEvents},
     telemetry::Metrics,
@@ -53,10 +53,13 @@ pub(super) struct TooManySessions {
     limit: usize,
 }
 
-tokio::task_local! {
-    /// The place reserved for the session that the current request opens. rmcp's trait passes no
-    /// caller to `create_session`, so it travels beside the call.
-    static ADMISSION: Mutex<Option<Admission>>;
+/// Why a session could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BeginError {
+    #[error(transparent)]
+    TooMany(#[from] TooManySessions),
+    #[error(transparent)]
+    Failed(#[from] LocalSessionManagerError),
 }
 
 /// A place among a principal's sessions, given back when dropped.
@@ -67,7 +70,7 @@ struct Admission {
 }
 
 struct Session {
-    admission: Option<Admission>,
+    admission: Admission,
     opened: Instant,
     /// Milliseconds after the manager's start.
     last_used: AtomicU64,
@@ -80,12 +83,13 @@ struct Session {
     requests: Mutex<HashMap<RequestId, EventId>>,
 }
 
-pub struct Sessions {
+pub(super) struct Sessions {
     local: LocalSessionManager,
     events: MemoryEvents,
-    direct: Option<Arc<dyn Direct>>,
     limits: SessionLimits,
     metrics: Metrics,
+    tasks: TaskTracker,
+    stop: CancellationToken,
     started: Instant,
     sessions: DashMap<SessionId, Arc<Session>>,
     counts: Arc<DashMap<Arc<str>, usize>>,
@@ -139,8 +143,8 @@ impl Session {
         self.busy.load(Ordering::Relaxed) == 0
     }
 
-    fn owner(&self) -> Option<&Arc<str>> {
-        self.admission.as_ref().map(|admission| &admission.principal)
+    fn owner(&self) -> &Arc<str> {
+        &self.admission.principal
     }
 }
 
@@ -155,7 +159,14 @@ impl Drop for Admission {
 }
 
 impl Sessions {
-    pub fn new(limits: SessionLimits, events: MemoryEvents, direct: Option<Arc<dyn Direct>>, metrics: Metrics) -> Self {
+    /// Sessions whose tasks are tracked by `tasks`. Cancelling `stop` ends them.
+    pub(super) fn new(
+        limits: SessionLimits,
+        events: MemoryEvents,
+        metrics: Metrics,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
         let mut config = SessionConfig::default();
         // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
         config.keep_alive = None;
@@ -164,9 +175,10 @@ impl Sessions {
         Self {
             local,
             events,
-            direct,
             limits,
             metrics,
+            tasks,
+            stop,
             started: Instant::now(),
             sessions: DashMap::new(),
             counts: Arc::default(),
@@ -178,7 +190,7 @@ impl Sessions {
     pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
         self.sessions
             .get(session)
-            .is_some_and(|session| session.owner().is_some_and(|owner| &**owner == principal))
+            .is_some_and(|session| &**session.owner() == principal)
     }
 
     /// Whether a resumption names an event of the session.
@@ -188,28 +200,61 @@ impl Sessions {
         known
     }
 
-    /// Runs a request that opens a session in the principal's name. At the limit the principal's
-    /// longest unused session makes room; only if all are busy is the request refused.
-    pub(super) async fn admit<T>(
-        &self,
+    /// Begins a session in the principal's name, with what its client says first, and returns what that is answered.
+    pub(super) async fn begin<H: ServerHandler>(
+        self: &Arc<Self>,
         principal: &Arc<str>,
-        request: impl Future<Output = T>,
-    ) -> Result<T, TooManySessions> {
-        let admission = match self.reserve(principal) {
-            Ok(admission) => admission,
-            Err(refused) => {
-                let Some(oldest) = self.least_used_idle(principal) else {
-                    return Err(refused);
-                };
-                let _ = self.close_session(&oldest).await;
-                self.reserve(principal)?
-            }
+        handler: H,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(SessionId, ServerJsonRpcMessage), BeginError> {
+        let admission = self.admit(principal).await?;
+        let (id, transport) = self.local.create_session().await?;
+        let session = Session {
+            admission,
+            opened: Instant::now(),
+            last_used: AtomicU64::default(),
+            busy: AtomicUsize::default(),
+            knows_priming: AtomicBool::new(true),
+            requests: Mutex::default(),
         };
-        Ok(ADMISSION.scope(Mutex::new(Some(admission)), request).await)
+        session.touch(self.started);
+        self.sessions.insert(Arc::clone(&id), Arc::new(session));
+        self.metrics.session_opened();
+        let (sessions, served) = (Arc::clone(self), Arc::clone(&id));
+        self.tasks.spawn(async move {
+            let serving = serve_server::<_, _, _, TransportAdapterIdentity>(handler, transport);
+            let serving = async {
+                match serving.await {
+                    Ok(service) => drop(service.waiting().await),
+                    Err(error) => tracing::debug!(%error, "a session was not begun"),
+                }
+            };
+            sessions.stop.run_until_cancelled(serving).await;
+            let _ = sessions.close(&served).await;
+        });
+        let answer = self.local.initialize_session(&id, message).await?;
+        if let (Some(session), Some(version)) = (self.sessions.get(&id), negotiated(&answer)) {
+            let knows = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
+            session.knows_priming.store(knows, Ordering::Relaxed);
+        }
+        Ok((id, answer))
+    }
+
+    /// A place for a session. At the limit the principal's longest unused session makes room; only if all are busy is
+    /// another one refused.
+    async fn admit(&self, principal: &Arc<str>) -> Result<Admission, TooManySessions> {
+        match self.reserve(principal) {
+            Ok(admission) => Ok(admission),
+            Err(refused) => {
+                let oldest = self.least_used_idle(principal).ok_or(refused)?;
+                let _ = self.close(&oldest).await;
+                self.reserve(principal)
+            }
+        }
     }
 
     /// Closes sessions that nobody used for long and forgets old events; called now and then.
-    pub async fn sweep(&self) {
+    pub(super) async fn sweep(&self) {
         self.events.expire();
         let now = self.started.elapsed();
         let expired: Vec<SessionId> = self
@@ -222,7 +267,7 @@ impl Sessions {
             .map(|entry| Arc::clone(entry.key()))
             .collect();
         for session in expired {
-            let _ = self.close_session(&session).await;
+            let _ = self.close(&session).await;
         }
     }
 
@@ -250,7 +295,7 @@ impl Sessions {
     fn least_used_idle(&self, principal: &Arc<str>) -> Option<SessionId> {
         self.sessions
             .iter()
-            .filter(|entry| entry.is_idle() && entry.owner() == Some(principal))
+            .filter(|entry| entry.is_idle() && entry.owner() == principal)
             .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
             .map(|entry| Arc::clone(entry.key()))
     }
@@ -266,37 +311,38 @@ impl Sessions {
         })
     }
 
-    /// Follows a call that needs no session to be answered. Most are answered at once; one that takes its time goes on
-    /// whether or not anybody listens, until it is cancelled or the session is closed.
-    fn follow_answer(
-        &self,
-        id: &SessionId,
-        work: Busy,
-        Begun {
-            request,
+    /// Follows a request that needs no session to be answered. Most are answered at once; one that takes its time goes
+    /// on whether or not anybody listens, until it is cancelled or the session is closed.
+    pub(super) fn follow(&self, id: &SessionId, begun: Begun) -> Result<EventStream, LocalSessionManagerError> {
+        let Begun {
+            id: request,
             mut answer,
             is_droppable,
-        }: Begun,
-    ) -> Result<EventStream, LocalSessionManagerError> {
+        } = begun;
+        let work = self.work_in(id).ok_or_else(|| unknown(id))?;
         let name = uuid::Uuid::new_v4().to_string();
         let retry = self.local.session_config.sse_retry.unwrap_or_default();
         let event_id = self.events.store(&name, &ServerSseMessage::retry(retry));
         let wanted = CancellationToken::new();
-        let held = (work.on(Some(request), &event_id), wanted.clone().drop_guard());
+        let held = (work.on(Some(request.clone()), &event_id), wanted.clone().drop_guard());
         let stream = self.open(&event_id, id, Box::new(held))?;
-        if let Some(message) = (&mut answer).now_or_never() {
-            self.events.store(&name, &ServerSseMessage::from_message(message));
+        let events = self.events.clone();
+        let tell = move |result: &Written| {
+            let message = stored_response(request, result);
+            events.store(&name, &ServerSseMessage::from_message(message));
+        };
+        if let Some(result) = (&mut answer).now_or_never() {
+            tell(&result);
             return Ok(stream);
         }
-        let events = self.events.clone();
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let answered = match is_droppable {
                 true => wanted.run_until_cancelled(answer).await,
                 // What has begun is done whole, also if nobody wants to hear of it any more.
                 false => Some(answer.await).filter(|_| !wanted.is_cancelled()),
             };
-            if let Some(message) = answered {
-                events.store(&name, &ServerSseMessage::from_message(message));
+            if let Some(result) = &answered {
+                tell(result);
             }
         });
         Ok(stream)
@@ -315,74 +361,23 @@ impl Sessions {
         })
     }
 
-    fn forget(&self, id: &SessionId) {
-        if let Some((_, session)) = self.sessions.remove(id) {
-            self.metrics.session_closed(session.opened.elapsed());
-        }
-        self.events.forget_session(id);
-    }
-}
-
-impl SessionManager for Sessions {
-    type Error = LocalSessionManagerError;
-    type Transport = WorkerTransport<LocalSessionWorker>;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        let (id, transport) = self.local.create_session().await?;
-        let admission = ADMISSION
-            .try_with(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take())
-            .unwrap_or_default();
-        let session = Session {
-            admission,
-            opened: Instant::now(),
-            last_used: AtomicU64::default(),
-            busy: AtomicUsize::default(),
-            knows_priming: AtomicBool::new(true),
-            requests: Mutex::default(),
-        };
-        session.touch(self.started);
-        self.sessions.insert(Arc::clone(&id), Arc::new(session));
-        self.metrics.session_opened();
-        Ok((id, transport))
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        let answer = self.local.initialize_session(id, message).await?;
-        if let (Some(session), Some(version)) = (self.sessions.get(id), negotiated(&answer)) {
-            let knows = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
-            session.knows_priming.store(knows, Ordering::Relaxed);
-        }
-        Ok(answer)
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.local.has_session(id).await
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.forget(id);
-        self.local.close_session(id).await
-    }
-
-    /// Starts a request and follows its stream in the event store. Nobody reads rmcp's own channel, so
+    /// Sends a request to the session and follows its stream in the event store. Nobody reads rmcp's own channel, so
     /// that a reader who stalls or leaves holds up nobody: what is sent into a closed channel is
     /// discarded at once, after it was stored.
-    async fn create_stream(
+    pub(super) async fn send_request(
         &self,
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let unknown = || LocalSessionManagerError::SessionNotFound(Arc::clone(id));
-        let work = self.work_in(id).ok_or_else(unknown)?;
-        let direct = self.direct.as_ref();
-        if let Some(begun) = direct.and_then(|direct| begin_legacy(direct, &mut message)) {
-            return self.follow_answer(id, work, begun);
-        }
-        let handle = self.local.sessions.read().await.get(id).cloned().ok_or_else(unknown)?;
+    ) -> Result<EventStream, LocalSessionManagerError> {
+        let work = self.work_in(id).ok_or_else(|| unknown(id))?;
+        let handle = self
+            .local
+            .sessions
+            .read()
+            .await
+            .get(id)
+            .cloned()
+            .ok_or_else(|| unknown(id))?;
         let mut channel = handle.establish_request_wise_channel().await?;
         // The stream's first event carries nothing but the id to resume from.
         let priming = channel.inner.recv().await.and_then(|event| event.event_id);
@@ -400,7 +395,12 @@ impl SessionManager for Sessions {
         Ok(stream)
     }
 
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+    /// Hands a message to the session that is no request.
+    pub(super) async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), LocalSessionManagerError> {
         let busy = self.work_in(id);
         let cancelled = busy
             .as_ref()
@@ -413,30 +413,28 @@ impl SessionManager for Sessions {
         Ok(())
     }
 
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let busy = self.work_in(id);
-        Ok(holding(busy, self.events.follow_common(id)))
+    /// The stream of what the session is told unasked.
+    pub(super) fn common_stream(&self, id: &SessionId) -> EventStream {
+        holding(self.work_in(id), self.events.follow_common(id))
     }
 
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let busy = self.work_in(id);
-        let followed = self
-            .events
-            .follow(&last_event_id)
-            .unwrap_or_else(|_| Box::pin(stream::empty()));
-        Ok(holding(busy, followed))
+    /// The rest of a stream after an event.
+    pub(super) fn resume(&self, id: &SessionId, last_event_id: &str) -> EventStream {
+        let followed = self.events.follow(last_event_id);
+        holding(self.work_in(id), followed.unwrap_or_else(|_| Box::pin(stream::empty())))
     }
 
-    fn event_store(&self) -> Option<Arc<dyn EventStore>> {
-        Some(Arc::new(self.events.clone()))
+    pub(super) async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
+        if let Some((_, session)) = self.sessions.remove(id) {
+            self.metrics.session_closed(session.opened.elapsed());
+        }
+        self.events.forget_session(id);
+        self.local.close_session(id).await
     }
+}
+
+fn unknown(id: &SessionId) -> LocalSessionManagerError {
+    LocalSessionManagerError::SessionNotFound(Arc::clone(id))
 }
 
 fn negotiated(answer: &ServerJsonRpcMessage) -> Option<&ProtocolVersion> {
@@ -488,9 +486,9 @@ fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
 }
 
 /// Keeps a session busy for as long as somebody reads the stream.
-fn holding<S: Stream>(busy: Option<Busy>, stream: S) -> impl Stream<Item = S::Item> {
-    stream.map(move |item| {
+fn holding(busy: Option<Busy>, stream: EventStream) -> EventStream {
+    Box::pin(stream.map(move |item| {
         let _held = &busy;
         item
-    })
+    }))
 }
