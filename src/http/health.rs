@@ -20,6 +20,7 @@ use jupyter_client::{JupyterServer, Servers};
 use serde_json::{Map, Value, json};
 use store::Store;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::{Edge, mcp_route::authenticate, server::Drain};
 use crate::types::Permission;
@@ -36,6 +37,7 @@ pub(super) struct Readiness {
     store: Store,
     drain: Drain,
     looks: Mutex<HashMap<String, Look>>,
+    tasks: TaskTracker,
 }
 
 /// A look at a dependency, which those who ask at the same time share and which goes on when they wait no longer.
@@ -65,6 +67,7 @@ impl Readiness {
             store,
             drain,
             looks: Mutex::default(),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -102,7 +105,7 @@ impl Readiness {
                 Some(look) => look.clone(),
                 None if self.drain.is_draining() => return last.and_then(Look::known).unwrap_or(unknown),
                 None => {
-                    let asked = tokio::spawn(ask);
+                    let asked = self.tasks.spawn(ask);
                     let look = Look {
                         since: Instant::now(),
                         answer: async move { asked.await.unwrap_or_default() }.boxed().shared(),

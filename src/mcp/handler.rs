@@ -347,7 +347,8 @@ impl ServerHandler for GatewayHandler {
     /// Sessions hear of changed lists without asking; there is nobody to answer if that cannot be.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(caller) = caller(&context.extensions) {
-            self.watches.follow_list(&caller.view(&self.services), context.peer);
+            let view = caller.view(&self.services);
+            self.watches.follow_list(&view, context.peer, &self.notices);
         }
     }
 

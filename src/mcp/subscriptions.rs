@@ -13,7 +13,10 @@ use rmcp::{
     model::{ResourceUpdatedNotificationParam, SubscriptionFilter},
     service::{SubscriptionContext, SubscriptionSink},
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 use super::resources::failure;
 use crate::resources::{View, Watch};
@@ -25,6 +28,7 @@ const MAX_PER_PRINCIPAL: usize = 256;
 pub(super) struct Notices {
     counts: Arc<DashMap<Arc<str>, usize>>,
     leaving: CancellationToken,
+    tasks: TaskTracker,
 }
 
 /// Places among the watches of a principal, given back when dropped.
@@ -48,7 +52,13 @@ impl Notices {
         Self {
             counts: Arc::default(),
             leaving,
+            tasks: TaskTracker::new(),
         }
+    }
+
+    /// Runs a watch as long as its handle lives.
+    fn watch(&self, watch: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(self.tasks.spawn(watch))
     }
 
     fn reserve(&self, principal: &Arc<str>, number: usize) -> Result<Places, ErrorData> {
@@ -165,7 +175,7 @@ impl SessionWatches {
         }
         let places = notices.reserve(principal, 1)?;
         let name = uri.clone();
-        let task = tokio::spawn(async move {
+        let task = notices.watch(async move {
             // Given back with the end of the watch, whatever ends it.
             let _places = places;
             while watch.changed().await.is_some() {
@@ -175,7 +185,7 @@ impl SessionWatches {
                 }
             }
         });
-        inner.resources.insert(uri, AbortOnDropHandle::new(task));
+        inner.resources.insert(uri, task);
         Ok(())
     }
 
@@ -185,16 +195,16 @@ impl SessionWatches {
     }
 
     /// Starts to tell the session when its list of resources changes, which nobody has to ask for.
-    pub(super) fn follow_list(&self, view: &View, peer: Peer<RoleServer>) {
+    pub(super) fn follow_list(&self, view: &View, peer: Peer<RoleServer>, notices: &Notices) {
         let mut list = view.watch_list();
-        let task = tokio::spawn(async move {
+        let task = notices.watch(async move {
             while list.changed().await.is_some() {
                 if peer.notify_resource_list_changed().await.is_err() {
                     break;
                 }
             }
         });
-        self.lock().list = Some(AbortOnDropHandle::new(task));
+        self.lock().list = Some(task);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
