@@ -1,6 +1,8 @@
 # Everything a newcomer, a developer or CI needs. Prerequisites: Rust and Python 3, nothing else.
 
 NOTEBOOKS ?= notebooks
+# Tests mostly wait for kernels and servers, so twice as many run at a time as there are cores.
+TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
 # How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.
@@ -15,13 +17,13 @@ help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start the gateway with a JupyterLab of its own on ./notebooks
-	cargo run --release --locked -- serve --with-jupyter $(NOTEBOOKS)
+	cargo run --profile quick --no-default-features --locked -- serve --with-jupyter $(NOTEBOOKS)
 
-test: lint ## Run every check that CI runs, set-up included
-	cargo test --workspace --locked
+test: lint ## Run every check that CI runs, set-up included (TEST_THREADS at a time)
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --locked
 
 test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
-	for version in $(VERSIONS); do JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
+	for version in $(VERSIONS); do RUST_TEST_THREADS=$(TEST_THREADS) JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
 
 soak: ## Count what is lost or doubled while Jupyter and the gateway are killed (SOAK_SECONDS, ...)
 	JMG_SOAK_SECONDS=$(SOAK_SECONDS) JMG_SOAK_AGENTS=$(SOAK_AGENTS) JMG_SOAK_NOTEBOOKS=$(SOAK_NOTEBOOKS) JMG_SOAK_SEED=$(SOAK_SEED) \

@@ -25,7 +25,7 @@ mod wire;
 mod lab;
 
 /// As the binary's, for both sides of a comparison.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

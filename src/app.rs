@@ -16,7 +16,7 @@ use jupyter_client::{RequestObserver, ServerOptions, Servers};
 use live_document::pool::Pool;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
@@ -24,9 +24,11 @@ pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
+    audit::LogAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
-    http::{ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
+    http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
+    limits::Unlimited,
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
     tools::Services,
@@ -38,9 +40,9 @@ pub enum AppError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("a path rule is not a glob: {0}")]
+    #[error("a path rule is not a valid glob: {0}")]
     Glob(#[from] globset::Error),
-    #[error("an HTTP client cannot be made: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -49,7 +51,7 @@ pub enum AppError {
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
     )]
     InUse { address: SocketAddr },
-    #[error("{address} cannot be listened on: {why}; choose another address with --listen HOST:PORT")]
+    #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
 
@@ -103,6 +105,7 @@ impl App {
             images: settings::images(config),
             scaling: Arc::default(),
             connections: Arc::default(),
+            audit: Arc::new(LogAudit),
             last_call: drain.last_call_token().clone(),
         };
         let leaving = drain.leaving_token().clone();
@@ -185,10 +188,14 @@ impl App {
         let endpoint = Arc::new(endpoint);
         let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
-        background.spawn(sweep(Arc::clone(&endpoint), drain.stop_token().clone()));
+        let replaced = authenticator.replacements();
+        background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
-            Arc::clone(&authenticator),
+            Access {
+                authenticator: Arc::clone(&authenticator),
+                limiter: Arc::new(Unlimited),
+            },
             Arc::clone(&servers),
             endpoint,
             store.clone(),
@@ -273,11 +280,12 @@ struct Parts {
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {
     unsupported(config)?;
-    Ok(Store::open(config.store.url.expose()).await?)
+    let limits = settings::store(config);
+    Ok(Store::open(config.store.url.expose(), limits).await?)
 }
 
-async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, stop: CancellationToken) {
-    endpoint.sweep(stop).await;
+async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Receiver<()>, stop: CancellationToken) {
+    endpoint.sweep(replaced, stop).await;
 }
 
 async fn prune(store: Store, keep: Duration, stop: CancellationToken) {

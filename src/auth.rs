@@ -2,9 +2,12 @@
 //! Knows nothing of HTTP: the edge hands over the credential and maps refusals to statuses.
 
 mod authenticator;
+mod method;
 mod path_rules;
 mod principal;
+mod tokens;
 
-pub use authenticator::{AuthError, Authenticator};
+pub use authenticator::Authenticator;
+pub use method::{AuthError, Credentials, Method, Outcome};
 pub use path_rules::{PathRules, Uncovered};
 pub use principal::{AccessError, Principal, Tenant};

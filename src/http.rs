@@ -13,9 +13,10 @@ mod problem;
 mod selection;
 mod server;
 mod stack;
+mod stream_body;
 
 pub use connections::{ConnectionLimits, ConnectionTable, Timeouts, within_descriptors};
-pub use edge::{Edge, EdgeConfig};
+pub use edge::{Access, Edge, EdgeConfig};
 pub use origin::OriginPolicy;
 pub use server::{Drain, serve};
 pub use stack::{metrics_router, router};

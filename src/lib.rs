@@ -17,10 +17,11 @@
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; knows axum (with `app`) and hyper |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
-//! | 5 | [`events`], [`auth`], [`srcbook`] | the event store; principals and their rules; notebooks as markdown |
-//! | 6 | [`telemetry`] | logs, traces, metrics |
-//! | 7 | [`config`] | settings, their defaults, and what is refused |
-//! | 8 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
+//! | 5 | [`audit`] | a record of every call |
+//! | 6 | [`events`], [`auth`], [`limits`], [`srcbook`] | the event log; principals and their rules; how much they may ask; notebooks as markdown |
+//! | 7 | [`telemetry`] | logs, traces, metrics |
+//! | 8 | [`config`] | settings, their defaults, and what is refused |
+//! | 9 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
 //!
 //! Below them are the libraries under `crates/`, which know nothing of MCP:
 //!
@@ -47,12 +48,14 @@
 //! - Tokens, cell sources and outputs are in no log, span or metric.
 
 pub mod app;
+pub mod audit;
 pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod error;
 pub mod events;
 pub mod http;
+pub mod limits;
 pub mod mcp;
 pub mod prompts;
 pub mod resources;

@@ -2,7 +2,7 @@
 
 /// Gives memory back to the system after sessions have closed, which glibc's does not, and takes less
 /// time to serve it.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

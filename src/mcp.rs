@@ -18,6 +18,7 @@ mod observe;
 mod plain;
 mod prompts;
 mod reply;
+mod request_state;
 mod resources;
 mod sessions;
 mod subscriptions;

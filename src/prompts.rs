@@ -24,13 +24,10 @@ pub struct Argument {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    #[error("Unknown prompt: {name}; there are: {known}")]
+    #[error("Unknown prompt: {name}; available here: {known}")]
     Unknown { name: String, known: String },
-    #[error(
-        "prompt `{prompt}` works with tools that this connection does not have ({tools}); \
-         select their toolsets, connect without readonly=true, or use a token that may call them"
-    )]
-    NoTools { prompt: &'static str, tools: String },
+    #[error("prompt `{prompt}` needs tools that are not listed for you; {remedy}")]
+    NoTools { prompt: &'static str, remedy: String },
     #[error("prompt `{prompt}` needs the argument `{argument}`: {description}")]
     Missing {
         prompt: &'static str,
@@ -159,25 +156,33 @@ pub fn prompts() -> &'static [Prompt] {
     &PROMPTS
 }
 
-pub fn prompt(name: &str) -> Result<&'static Prompt, PromptError> {
+pub fn prompt(name: &str, has_tool: impl Fn(&str) -> bool) -> Result<&'static Prompt, PromptError> {
     PROMPTS.iter().find(|prompt| prompt.name == name).ok_or_else(|| {
-        let known: Vec<&str> = PROMPTS.iter().map(|prompt| prompt.name).collect();
+        let usable = PROMPTS.iter().filter(|prompt| prompt.lacks(&has_tool).is_empty());
+        let known: Vec<&str> = usable.map(|prompt| prompt.name).collect();
         PromptError::Unknown {
             name: name.chars().take(100).collect(),
-            known: known.join(", "),
+            known: match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            },
         }
     })
 }
 
-/// A prompt of which the caller has all tools.
-pub fn usable(name: &str, has_tool: impl Fn(&str) -> bool) -> Result<&'static Prompt, PromptError> {
-    let prompt = prompt(name)?;
+/// A prompt of which the caller has all tools. `remedy` tells how to get those that are lacking.
+pub fn usable(
+    name: &str,
+    has_tool: impl Fn(&str) -> bool,
+    remedy: impl FnOnce(&[&str]) -> String,
+) -> Result<&'static Prompt, PromptError> {
+    let prompt = prompt(name, &has_tool)?;
     let lacking = prompt.lacks(has_tool);
     match lacking.is_empty() {
         true => Ok(prompt),
         false => Err(PromptError::NoTools {
             prompt: prompt.name,
-            tools: lacking.join(", "),
+            remedy: remedy(&lacking),
         }),
     }
 }
@@ -333,10 +338,10 @@ mod tests {
     }
 
     #[test]
-    fn without_its_tools_a_prompt_is_refused_and_they_are_named() {
+    fn without_its_tools_a_prompt_is_refused_with_the_remedy() {
         let reading = |tool: &str| ["read_nb_cells", "get_nb_stat"].contains(&tool);
-        assert!(usable("explain_notebook", reading).is_ok());
-        let refused = usable("fix_failing_cell", reading)
+        assert!(usable("explain_notebook", reading, |_| String::new()).is_ok());
+        let refused = usable("fix_failing_cell", reading, |lacking| lacking.join(", "))
             .map(|prompt| prompt.name)
             .unwrap_err();
         let refused = refused.to_string();
@@ -348,15 +353,15 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_unknown_is_named() {
-        let missing = prompt("explain_notebook")
+        let missing = prompt("explain_notebook", |_| true)
             .unwrap()
             .text(given(&[("path", " ")]))
             .unwrap_err();
         assert!(missing.to_string().contains("`path`"), "{missing}");
-        let unknown = prompt("explain_notebook").unwrap();
+        let unknown = prompt("explain_notebook", |_| true).unwrap();
         let unknown = unknown.text(given(&[("path", "a.ipynb"), ("cell", "x")])).unwrap_err();
         assert!(unknown.to_string().contains("path, audience, server"), "{unknown}");
-        let none = prompt("no_such").map(|prompt| prompt.name).unwrap_err();
+        let none = prompt("no_such", |_| true).map(|prompt| prompt.name).unwrap_err();
         assert!(none.to_string().contains("fix_failing_cell"), "{none}");
     }
 }

@@ -21,6 +21,7 @@ mod people;
 mod session;
 mod url;
 
+pub use advice::advice_for;
 pub use call::{Call, Scope, Services};
 pub use classic::Connections;
 pub use client::{Client, Input, Reply as ClientReply, Resumption};

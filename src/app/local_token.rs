@@ -18,7 +18,7 @@ const SHORTEST: usize = 16;
 pub fn local_token(renew: bool) -> Secret {
     let kept = token_file().and_then(|file| keep(&file, renew));
     kept.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the token cannot be kept for later starts; set JMG_CACHE_DIR to a folder that can be written");
+        tracing::warn!(%error, "cannot keep the token for later starts; set JMG_CACHE_DIR to a writable folder");
         Secret::new(new_token())
     })
 }
@@ -44,7 +44,7 @@ fn keep(file: &PathBuf, renew: bool) -> io::Result<Secret> {
     let token = text.trim();
     let is_sound = token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_sound {
-        tracing::warn!(file = %file.display(), "the file holds no token; a new one is made");
+        tracing::warn!(file = %file.display(), "the file holds no valid token; making a new one");
         replace(file, &line)?;
         return Ok(Secret::new(fresh));
     }

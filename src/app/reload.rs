@@ -23,7 +23,7 @@ pub struct Reload {
 pub enum ReloadError {
     #[error(transparent)]
     Config(#[from] AppError),
-    #[error("something else than [[tenants]] and [[auth.tokens]] has changed, which needs a restart")]
+    #[error("only [[tenants]] and [[auth.tokens]] can change without a restart, and something else changed too")]
     NeedsRestart,
 }
 

@@ -3,7 +3,7 @@
 use executor::EngineSettings;
 use jupyter_client::Secret;
 use live_document::pool::PoolLimits;
-use store::{Store, StoreError, file_url};
+use store::{Store, StoreError, StoreLimits, file_url};
 
 use super::{lab, private_files::private_dir};
 use crate::{
@@ -46,6 +46,13 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         }
     }
     Ok(())
+}
+
+pub(super) fn store(config: &Config) -> StoreLimits {
+    StoreLimits {
+        per_principal: config.store.max_bytes_per_principal,
+        total: config.store.max_bytes,
+    }
 }
 
 /// Without a config file nobody chose where the database goes. It is put into the user's own folder:

@@ -14,6 +14,8 @@ const PROBE: &str = "\u{1}probe\u{1}";
 
 #[derive(Debug, Clone)]
 pub struct PathRules {
+    /// As they were written.
+    patterns: Vec<String>,
     allow: GlobSet,
     deny: GlobSet,
     /// How far each allow glob reaches: what lies above something allowed must be visible in listings, or nobody could
@@ -32,6 +34,12 @@ pub enum Uncovered {
     Denied(String),
     /// No rule allows all of it.
     NotAllowed,
+}
+
+impl PartialEq for PathRules {
+    fn eq(&self, other: &Self) -> bool {
+        self.patterns == other.patterns
+    }
 }
 
 impl PathRules {
@@ -65,6 +73,7 @@ impl PathRules {
             allows_everything = true;
         }
         Ok(Self {
+            patterns: patterns.to_vec(),
             allow: allow.build()?,
             deny: deny.build()?,
             ways_down,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use executor::Owner;
 use jupyter_client::DocPath;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{PathRules, Uncovered};
@@ -36,25 +37,37 @@ pub struct Principal {
     paths: PathRules,
     /// The client wanted no more than to read.
     only_reads: bool,
+    revoked: CancellationToken,
 }
 
 /// A refusal that names the rule behind it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    #[error("permission `{needed}` is needed and {name:?} has only: {has}; ask an operator to grant it")]
+    #[error("this needs permission `{needed}`, and {name:?} has only: {has}; ask an operator to grant it")]
     Permission {
         needed: Permission,
         name: String,
         has: String,
     },
-    #[error("permission `{needed}` is needed and this connection is read-only; connect without readonly=true")]
+    #[error("this needs permission `{needed}`, and the connection is read-only; connect without readonly=true")]
     ReadOnly { needed: Permission },
     #[error("path {path:?} is outside the path rules of {name:?}; ask an operator to allow it")]
     Path { path: String, name: String },
     #[error(
-        "directory {path:?} cannot be moved or deleted as a whole: {why}, by the path rules of {name:?}; move or delete one by one what may be touched in it"
+        "directory {path:?} cannot be moved or deleted as a whole: {why} (path rules of {name:?}); move or delete the allowed files in it one by one"
     )]
     Tree { path: String, why: String, name: String },
+}
+
+impl AccessError {
+    /// The missing permission, or the kind of rule that forbids it.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Permission { needed, .. } => needed.as_str(),
+            Self::ReadOnly { .. } => "readonly",
+            Self::Path { .. } | Self::Tree { .. } => "paths",
+        }
+    }
 }
 
 impl Principal {
@@ -68,6 +81,7 @@ impl Principal {
             permissions,
             paths,
             only_reads: false,
+            revoked: CancellationToken::new(),
         }
     }
 
@@ -81,6 +95,30 @@ impl Principal {
         }
     }
 
+    /// Takes the place of the principal that its token had before, and stays valid with it.
+    pub(super) fn replace(&mut self, before: &Self) {
+        self.revoked = before.revoked.clone();
+    }
+
+    /// Whether it may do all that another one can do.
+    pub(super) fn has_rights_of(&self, before: &Self) -> bool {
+        let (tenant, former) = (&self.tenant, &before.tenant);
+        self.id == before.id
+            && tenant.name == former.name
+            && self.permissions.intersection(before.permissions) == before.permissions
+            && self.paths == before.paths
+            && tenant.paths == former.paths
+            && tenant.toolsets == former.toolsets
+            && former.servers.iter().all(|server| tenant.servers.contains(server))
+            && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))
+    }
+
+    /// Cancelled when its token is removed or may do less than before. Whatever goes on in its name ends then, sessions
+    /// and streams included.
+    pub fn revoked(&self) -> &CancellationToken {
+        &self.revoked
+    }
+
     /// The same principal on a connection that only reads.
     pub fn only_reading(&self) -> Self {
         Self {
@@ -90,6 +128,7 @@ impl Principal {
             permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
             paths: self.paths.clone(),
             only_reads: true,
+            revoked: self.revoked.clone(),
         }
     }
 
@@ -147,8 +186,8 @@ impl Principal {
             covered.map_err(|uncovered| AccessError::Tree {
                 path: directory.to_string(),
                 why: match uncovered {
-                    Uncovered::Denied(rule) => format!("`{rule}` may deny something in it"),
-                    Uncovered::NotAllowed => "not all that may be in it is allowed".to_owned(),
+                    Uncovered::Denied(rule) => format!("rule `{rule}` may deny something in it"),
+                    Uncovered::NotAllowed => "not everything in it is allowed".to_owned(),
                 },
                 name: self.name.clone(),
             })?;

@@ -215,9 +215,9 @@ async fn on_hangups(mut hangup: Signal, mut reload: Option<Reload>, drain: Drain
             continue;
         }
         match reload.as_mut().map(Reload::read_again) {
-            None => tracing::warn!("SIGHUP: there is no config file to read again; restart to change anything"),
-            Some(Ok(())) => tracing::info!("SIGHUP: tokens and tenants were read again"),
-            Some(Err(error)) => tracing::error!(%error, "SIGHUP: the config was not applied; the old one holds"),
+            None => tracing::warn!("SIGHUP: there is no config file to reload; restart to change settings"),
+            Some(Ok(())) => tracing::info!("SIGHUP: reloaded tokens and tenants"),
+            Some(Err(error)) => tracing::error!(%error, "SIGHUP: cannot apply the new config; keeping the old one"),
         }
     }
     std::future::pending::<()>().await;
@@ -227,7 +227,7 @@ async fn on_hangups(mut hangup: Signal, mut reload: Option<Reload>, drain: Drain
 async fn leave_on_signal(drain: Drain) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
-        tracing::error!("signals cannot be caught; the gateway will not drain when it is stopped");
+        tracing::error!("cannot catch signals; the gateway will not drain when it is stopped");
         return std::future::pending().await;
     };
     let mut next = async || {

@@ -14,6 +14,7 @@ use super::section::section;
 
 pub(super) const COUNT: Range = (1, 1_000_000);
 const BYTES: Range = (1024, 1 << 32);
+const STORE_BYTES: Range = (1 << 20, 1 << 40);
 const PIXELS: Range = (16, 16_384);
 /// hyper reads no headers with a buffer below 8 KiB.
 const HEADER_BYTES: Range = (8192, 1 << 20);
@@ -139,6 +140,8 @@ section! {
         /// A secret because it may contain a password.
         url: Secret = Secret::new("sqlite://gateway.db"), value(net::store_url);
         keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
+        max_bytes: usize = 1_073_741_824, number(STORE_BYTES);
+        max_bytes_per_principal: usize = 67_108_864, number(STORE_BYTES);
     }
 }
 

@@ -17,7 +17,7 @@ impl Audience {
     }
 
     /// Returns when nobody has read the stream for as long as this; never if the stream goes before.
-    pub async fn has_left(&self, patience: Duration) {
+    pub async fn wait_until_left(&self, patience: Duration) {
         let mut readers = self.0.clone();
         while readers.wait_for(|readers| *readers == 0).await.is_ok() {
             match timeout(patience, readers.wait_for(|readers| *readers > 0)).await {
@@ -54,7 +54,7 @@ mod tests {
         let (short, long) = (Duration::from_millis(20), Duration::from_secs(60));
         let leaves = |patience: Duration| {
             let audience = audience.clone();
-            async move { timeout(short * 5, audience.has_left(patience)).await.is_ok() }
+            async move { timeout(short * 5, audience.wait_until_left(patience)).await.is_ok() }
         };
         assert!(!leaves(short).await, "somebody reads");
         drop(first);
@@ -69,7 +69,10 @@ mod tests {
         let readers = watch::Sender::new(0);
         let audience = Audience::of(&readers);
         drop(readers);
-        let left = timeout(Duration::from_millis(100), audience.has_left(Duration::from_millis(20)));
+        let left = timeout(
+            Duration::from_millis(100),
+            audience.wait_until_left(Duration::from_millis(20)),
+        );
         assert!(left.await.is_err());
     }
 }

@@ -1,32 +1,31 @@
-//! The event store in memory: bounded by events per stream, bytes in all, and age.
+//! The event log in memory: bounded by events per stream, bytes in all, and age.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt,
-    hash::{BuildHasherDefault, Hasher},
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use futures::stream;
+use parking_lot::Mutex;
 use rmcp::{
     model::JsonRpcMessage,
     transport::streamable_http_server::session::{
-        EventId, EventStore, EventStoreError, EventStream, ServerSseMessage, SessionId, StreamId,
+        EventId, EventStoreError, EventStream, ServerSseMessage, SessionId, StreamId,
     },
 };
 
 use super::{
     audience::{Audience, Reading},
-    stream::{Cursor, Delivery, Held, Next, Stream},
+    log::{EventLog, StreamGuard, UnknownEvent},
+    position::{KeyHash, Position, StreamKey},
+    size::memory_size,
+    stream::{Cursor, Delivery, Next, Stream},
 };
 
 /// What an event takes beyond its message: its stream, its place in the ring, the index and the queue.
 const OVERHEAD: usize = 512;
-/// What an object takes in memory beyond its bytes on the wire: it has room for eleven members.
-const OBJECT: usize = 640;
-
 /// How rmcp names the stream of what a server says unasked: the session's id and this.
 const COMMON_SUFFIX: &str = ":common";
 
@@ -37,43 +36,11 @@ pub struct EventLimits {
     pub ttl: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the event id is not known here; it may have expired")]
-pub struct UnknownEvent;
-
-/// Names a stream in event ids. Random, so that nobody can guess the id of somebody else's event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct StreamKey(u128);
-
-/// A place in a stream: the event with this position, as its id says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
-    key: StreamKey,
-    event: u64,
-}
-
 #[derive(Clone)]
 pub struct MemoryEvents {
     limits: EventLimits,
     state: Arc<Mutex<State>>,
 }
-
-/// Keys are random already, so that hashing them again would gain nothing.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, _) = bytes.as_chunks();
-        self.0 = words.iter().fold(self.0, |hash, word| hash ^ u64::from_ne_bytes(*word));
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type KeyHash = BuildHasherDefault<KeyHasher>;
 
 #[derive(Default)]
 struct State {
@@ -99,106 +66,52 @@ impl MemoryEvents {
         }
     }
 
-    /// Binds the stream that begins with an event to the session it was made for, and follows it from
-    /// that event on. Only that session may resume it, and it goes when the session goes. What is given
-    /// to hold is dropped when the stream ends or goes.
-    pub fn open(&self, event_id: &str, session: &SessionId, held: Held) -> Result<EventStream, UnknownEvent> {
-        let position: Position = event_id.parse()?;
-        let cursor = {
-            let mut state = self.lock();
-            let stream = state.streams.get_mut(&position.key).ok_or(UnknownEvent)?;
-            stream.session = Some(Arc::clone(session));
-            stream.held = Some(held);
-            let cursor = stream.cursor_from(position.event);
-            let streams = state.sessions.entry(Arc::clone(session)).or_default();
-            streams.insert(position.key);
-            cursor
-        };
-        Ok(self.reader(position.key, cursor))
-    }
-
-    /// Whether an event is known and belongs to the session.
-    pub fn belongs(&self, event_id: &str, session: &str) -> bool {
-        let Ok(position) = event_id.parse::<Position>() else {
-            return false;
-        };
-        let mut state = self.lock();
-        state.enforce(&self.limits, Instant::now());
-        state
-            .streams
-            .get(&position.key)
-            .is_some_and(|stream| stream.has_had(position.event) && stream.session.as_deref() == Some(session))
-    }
-
-    /// Follows a stream from just after an event: what is stored, then what comes, until it ends.
-    pub fn follow(&self, event_id: &str) -> Result<EventStream, UnknownEvent> {
-        let position: Position = event_id.parse()?;
-        let cursor = {
-            let state = self.lock();
-            let stream = state
-                .streams
-                .get(&position.key)
-                .filter(|stream| stream.has_had(position.event));
-            stream.ok_or(UnknownEvent)?.cursor_from(position.event + 1)
-        };
-        Ok(self.reader(position.key, cursor))
-    }
-
-    /// Follows what a session's server says unasked, from where the last reader stopped.
-    pub fn follow_common(&self, session: &SessionId) -> EventStream {
-        let (key, cursor) = {
-            let mut state = self.lock();
-            let (key, stream) = state.stream(&format!("{session}{COMMON_SUFFIX}"));
-            (key, stream.cursor_at_live_end())
-        };
-        self.reader(key, cursor)
-    }
-
-    /// Who reads the stream of an event.
-    pub fn audience(&self, event_id: &str) -> Result<Audience, UnknownEvent> {
-        let position: Position = event_id.parse()?;
-        let state = self.lock();
-        let stream = state.streams.get(&position.key).ok_or(UnknownEvent)?;
-        Ok(Audience::of(&stream.readers))
-    }
-
-    /// Marks the stream of an event as complete, for a request that ended without an answer.
-    pub fn end(&self, event_id: &str) {
-        let Ok(position) = event_id.parse::<Position>() else {
-            return;
-        };
-        if let Some(stream) = self.lock().streams.get_mut(&position.key) {
-            stream.end();
-        }
-    }
-
-    /// Forgets all streams of a session that is closed; their readers end.
-    pub fn forget_session(&self, session: &str) {
-        let mut state = self.lock();
-        for key in state.sessions.remove(session).unwrap_or_default() {
-            state.remove_stream(key);
-        }
-    }
-
-    /// Drops what is older than the limit; called now and then, since age passes without events.
-    pub fn expire(&self) {
-        self.lock().enforce(&self.limits, Instant::now());
-    }
-
     /// Bytes held and streams known, for the dashboards.
     pub fn usage(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.bytes, state.streams.len())
     }
 
-    /// Adds an event to the stream of a name and gives it its id.
-    pub fn store(&self, stream_id: &str, event: &ServerSseMessage) -> EventId {
+    fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
+        let events = self.clone();
+        let reading = self
+            .state
+            .lock()
+            .streams
+            .get(&key)
+            .map(|stream| Reading::of(&stream.readers));
+        Box::pin(stream::unfold(
+            (events, key, cursor, reading),
+            |(events, key, cursor, reading)| async move {
+                loop {
+                    match events.next(key, cursor) {
+                        Next::Event(next, event) => return Some((event, (events, key, next, reading))),
+                        Next::End => return None,
+                        Next::Wait(changed) => changed.await,
+                    }
+                }
+            },
+        ))
+    }
+
+    fn next(&self, key: StreamKey, cursor: Cursor) -> Next {
+        self.state
+            .lock()
+            .streams
+            .get_mut(&key)
+            .map_or(Next::End, |stream| stream.next(cursor))
+    }
+}
+
+#[async_trait]
+impl EventLog for MemoryEvents {
+    async fn append(&self, stream_id: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
         let bytes = OVERHEAD + event.message.as_deref().map_or(0, memory_size);
         let ends = matches!(
             event.message.as_deref(),
             Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
         );
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (key, stream) = state.stream(stream_id);
         let position = Position {
             key,
@@ -225,36 +138,83 @@ impl MemoryEvents {
             stored_at: now,
         });
         state.enforce(&self.limits, now);
-        event_id
+        Ok(event_id)
     }
 
-    fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
-        let events = self.clone();
-        let reading = self.lock().streams.get(&key).map(|stream| Reading::of(&stream.readers));
-        Box::pin(stream::unfold(
-            (events, key, cursor, reading),
-            |(events, key, cursor, reading)| async move {
-                loop {
-                    match events.next(key, cursor) {
-                        Next::Event(next, event) => return Some((event, (events, key, next, reading))),
-                        Next::End => return None,
-                        Next::Wait(changed) => changed.await,
-                    }
-                }
-            },
-        ))
+    async fn open(&self, event_id: &str, session: &SessionId, guard: StreamGuard) -> Result<EventStream, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let cursor = {
+            let mut state = self.state.lock();
+            let stream = state.streams.get_mut(&position.key).ok_or(UnknownEvent)?;
+            stream.session = Some(Arc::clone(session));
+            stream.guard = Some(guard);
+            let cursor = stream.cursor_from(position.event);
+            let streams = state.sessions.entry(Arc::clone(session)).or_default();
+            streams.insert(position.key);
+            cursor
+        };
+        Ok(self.reader(position.key, cursor))
     }
 
-    fn next(&self, key: StreamKey, cursor: Cursor) -> Next {
-        self.lock()
+    async fn belongs(&self, event_id: &str, session: &str) -> bool {
+        let Ok(position) = event_id.parse::<Position>() else {
+            return false;
+        };
+        let mut state = self.state.lock();
+        state.enforce(&self.limits, Instant::now());
+        state
             .streams
-            .get_mut(&key)
-            .map_or(Next::End, |stream| stream.next(cursor))
+            .get(&position.key)
+            .is_some_and(|stream| stream.has_had(position.event) && stream.session.as_deref() == Some(session))
     }
 
-    /// No code panics while it holds the lock, and the state is whole between any two lines.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn replay_after(&self, event_id: &str) -> Result<EventStream, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let cursor = {
+            let state = self.state.lock();
+            let stream = state
+                .streams
+                .get(&position.key)
+                .filter(|stream| stream.has_had(position.event));
+            stream.ok_or(UnknownEvent)?.cursor_from(position.event + 1)
+        };
+        Ok(self.reader(position.key, cursor))
+    }
+
+    async fn follow_common(&self, session: &SessionId) -> EventStream {
+        let (key, cursor) = {
+            let mut state = self.state.lock();
+            let (key, stream) = state.stream(&format!("{session}{COMMON_SUFFIX}"));
+            (key, stream.cursor_at_live_end())
+        };
+        self.reader(key, cursor)
+    }
+
+    async fn audience(&self, event_id: &str) -> Result<Audience, UnknownEvent> {
+        let position: Position = event_id.parse()?;
+        let state = self.state.lock();
+        let stream = state.streams.get(&position.key).ok_or(UnknownEvent)?;
+        Ok(Audience::of(&stream.readers))
+    }
+
+    fn end(&self, event_id: &str) {
+        let Ok(position) = event_id.parse::<Position>() else {
+            return;
+        };
+        if let Some(stream) = self.state.lock().streams.get_mut(&position.key) {
+            stream.end();
+        }
+    }
+
+    async fn forget_session(&self, session: &str) {
+        let mut state = self.state.lock();
+        for key in state.sessions.remove(session).unwrap_or_default() {
+            state.remove_stream(key);
+        }
+    }
+
+    async fn sweep(&self) {
+        self.state.lock().enforce(&self.limits, Instant::now());
     }
 }
 
@@ -329,57 +289,6 @@ impl State {
     }
 }
 
-#[async_trait::async_trait]
-impl EventStore for MemoryEvents {
-    async fn store_event(&self, stream_id: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError> {
-        Ok(self.store(stream_id, event))
-    }
-
-    async fn replay_events_after(&self, last_event_id: &str) -> Result<EventStream, EventStoreError> {
-        Ok(self.follow(last_event_id)?)
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Much faster than formatting a 128-bit number, and two ids are made for every call.
-        write!(f, "{}-{}", uuid::Uuid::from_u128(self.key.0).simple(), self.event)
-    }
-}
-
-impl std::str::FromStr for Position {
-    type Err = UnknownEvent;
-
-    fn from_str(event_id: &str) -> Result<Self, UnknownEvent> {
-        let (key, event) = event_id.split_once('-').ok_or(UnknownEvent)?;
-        let key = u128::from_str_radix(key, 16).map_err(|_| UnknownEvent)?;
-        Ok(Self {
-            key: StreamKey(key),
-            event: event.parse().map_err(|_| UnknownEvent)?,
-        })
-    }
-}
-
-/// About what a message takes in memory, found by counting the JSON that it would make.
-fn memory_size(message: &impl serde::Serialize) -> usize {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Punctuation comes by itself; a brace in a text comes with the rest of it.
-            let object = if bytes == b"{" { OBJECT } else { 0 };
-            self.0 += bytes.len() + object;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    // A counter never fails, and messages always serialise; an undercount would do no harm.
-    let _ = serde_json::to_writer(&mut counter, message);
-    counter.0
-}
-
 #[cfg(test)]
 mod tests {
     use futures::{FutureExt, StreamExt};
@@ -387,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    fn store(max_events_per_stream: usize, max_bytes: usize, ttl: Duration) -> MemoryEvents {
+    fn log(max_events_per_stream: usize, max_bytes: usize, ttl: Duration) -> MemoryEvents {
         MemoryEvents::new(EventLimits {
             max_events_per_stream,
             max_bytes,
@@ -396,7 +305,7 @@ mod tests {
     }
 
     fn roomy() -> MemoryEvents {
-        store(1000, usize::MAX, Duration::from_secs(3600))
+        log(1000, usize::MAX, Duration::from_secs(3600))
     }
 
     fn event() -> ServerSseMessage {
@@ -419,76 +328,80 @@ mod tests {
         ids
     }
 
-    #[test]
-    fn bytes_are_bounded_over_all_streams_and_the_oldest_go_first() {
-        let events = store(1000, 10 * OVERHEAD, Duration::from_secs(3600));
-        let first = events.store("a", &event());
-        let mut reader = events.open(&first, &"s".into(), Box::new(())).expect("known");
+    #[tokio::test]
+    async fn bytes_are_bounded_over_all_streams_and_the_oldest_go_first() {
+        let events = log(1000, 10 * OVERHEAD, Duration::from_secs(3600));
+        let first = events.append("a", &event()).await.expect("memory");
+        let mut reader = events.open(&first, &"s".into(), Box::new(())).await.expect("known");
         for _ in 0..10 {
-            events.store("b", &event());
+            events.append("b", &event()).await.expect("memory");
         }
         assert!(events.usage().0 <= 10 * OVERHEAD);
         assert!(ready(&mut reader).is_empty());
-        assert!(events.belongs(&first, "s"), "the stream is still open");
+        assert!(events.belongs(&first, "s").await, "the stream is still open");
     }
 
-    #[test]
-    fn a_finished_stream_is_forgotten_with_its_last_event() {
-        let events = store(1000, 8 * OVERHEAD, Duration::from_secs(3600));
-        events.store("a", &result());
+    #[tokio::test]
+    async fn a_finished_stream_is_forgotten_with_its_last_event() {
+        let events = log(1000, 8 * OVERHEAD, Duration::from_secs(3600));
+        events.append("a", &result()).await.expect("memory");
         assert_eq!(events.usage().1, 1);
         for _ in 0..8 {
-            events.store("b", &event());
+            events.append("b", &event()).await.expect("memory");
         }
         assert_eq!(events.usage().1, 1, "only b is left");
     }
 
-    #[test]
-    fn age_is_bounded() {
-        let events = store(1000, usize::MAX, Duration::ZERO);
-        let id = events.store("a", &result());
+    #[tokio::test]
+    async fn age_is_bounded() {
+        let events = log(1000, usize::MAX, Duration::ZERO);
+        let id = events.append("a", &result()).await.expect("memory");
         std::thread::sleep(Duration::from_millis(2));
-        events.expire();
+        events.sweep().await;
         assert_eq!(events.usage(), (0, 0));
-        assert!(events.follow(&id).is_err());
+        assert!(events.replay_after(&id).await.is_err());
     }
 
-    #[test]
-    fn a_session_takes_its_streams_with_it() {
+    #[tokio::test]
+    async fn a_session_takes_its_streams_with_it() {
         let events = roomy();
         let session: SessionId = "s".into();
-        let id = events.store("a", &event());
-        let mut reader = events.open(&id, &session, Box::new(())).expect("known");
+        let id = events.append("a", &event()).await.expect("memory");
+        let mut reader = events.open(&id, &session, Box::new(())).await.expect("known");
         assert_eq!(ready(&mut reader), std::slice::from_ref(&id));
-        events.store("s:common", &event());
-        events.forget_session("s");
-        assert!(!events.belongs(&id, "s"));
+        events.append("s:common", &event()).await.expect("memory");
+        events.forget_session("s").await;
+        assert!(!events.belongs(&id, "s").await);
         assert!(matches!(reader.next().now_or_never(), Some(None)), "its readers end");
         assert_eq!(events.usage().1, 0);
     }
 
-    #[test]
-    fn what_a_stream_holds_is_dropped_with_its_result() {
+    #[tokio::test]
+    async fn what_a_stream_holds_is_dropped_with_its_result() {
         let events = roomy();
         let (session, work) = (SessionId::from("s"), Arc::new(()));
-        let open = |stream: &str| {
-            let first = events.store(stream, &event());
-            events.open(&first, &session, Box::new(Arc::clone(&work)))
+        let open = async |stream: &str| {
+            let first = events.append(stream, &event()).await.expect("memory");
+            events.open(&first, &session, Box::new(Arc::clone(&work))).await
         };
-        let (_answered, _cancelled) = (open("a"), open("b"));
+        let (_answered, _cancelled) = (open("a").await, open("b").await);
         assert_eq!(Arc::strong_count(&work), 3);
-        events.store("a", &result());
+        events.append("a", &result()).await.expect("memory");
         assert_eq!(Arc::strong_count(&work), 2);
-        events.forget_session("s");
+        events.forget_session("s").await;
         assert_eq!(Arc::strong_count(&work), 1);
     }
 
-    #[test]
-    fn what_is_said_unasked_goes_to_one_of_several_listeners() {
+    #[tokio::test]
+    async fn what_is_said_unasked_goes_to_one_of_several_listeners() {
         let events = roomy();
         let session: SessionId = "s".into();
-        let (mut one, mut two) = (events.follow_common(&session), events.follow_common(&session));
-        let stored: Vec<String> = (0..4).map(|_| events.store("s:common", &event())).collect();
+        let mut one = events.follow_common(&session).await;
+        let mut two = events.follow_common(&session).await;
+        let mut stored = Vec::new();
+        for _ in 0..4 {
+            stored.push(events.append("s:common", &event()).await.expect("memory"));
+        }
         let mut seen = vec![one.next().now_or_never().flatten(), two.next().now_or_never().flatten()];
         seen.extend(ready(&mut one).into_iter().map(|id| {
             let mut event = event();
@@ -499,14 +412,14 @@ mod tests {
         let mut ids: Vec<String> = seen.into_iter().flatten().filter_map(|event| event.event_id).collect();
         ids.sort();
         assert_eq!(ids, stored, "each once");
-        let missed = events.store("s:common", &event());
+        let missed = events.append("s:common", &event()).await.expect("memory");
         assert_eq!(
-            ready(&mut events.follow_common(&session)),
+            ready(&mut events.follow_common(&session).await),
             [missed],
             "a new listener gets what nobody got"
         );
         assert_eq!(
-            ready(&mut events.follow(&stored[1]).expect("known")).len(),
+            ready(&mut events.replay_after(&stored[1]).await.expect("known")).len(),
             3,
             "and one that lost them may ask again"
         );

@@ -5,8 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
 use tokio::sync::{Notify, futures::OwnedNotified, watch};
 
-/// Something that lives as long as a stream has more to say.
-pub type Held = Box<dyn Send>;
+use super::log::StreamGuard;
 
 /// How the events of a stream are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub(super) struct Stream {
     pub(super) session: Option<SessionId>,
     pub(super) changed: Arc<Notify>,
     pub(super) ended: bool,
-    pub(super) held: Option<Held>,
+    pub(super) guard: Option<StreamGuard>,
     /// How many read it now.
     pub(super) readers: watch::Sender<usize>,
     events: VecDeque<ServerSseMessage>,
@@ -57,7 +56,7 @@ impl Stream {
             session,
             changed: Arc::default(),
             ended: false,
-            held: None,
+            guard: None,
             readers: watch::Sender::new(0),
             events: VecDeque::new(),
             first: 0,
@@ -73,7 +72,7 @@ impl Stream {
     /// Nothing more comes: readers end when they have read what is there.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.held = None;
+        self.guard = None;
         self.changed.notify_waiters();
     }
 

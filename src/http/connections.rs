@@ -9,10 +9,11 @@ mod stream;
 use std::{
     collections::{BTreeMap, HashMap},
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(super) use client_connection::{ClientConnection, CountedBody};
@@ -138,10 +139,10 @@ impl ConnectionTable {
     }
 
     /// A place for a new connection. Where there is none, whoever uses theirs least gives way.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, CloseReason> {
-        let address = ClientAddress::of(address);
+    pub(super) fn admit(self: &Arc<Self>, client: IpAddr) -> Result<Place, CloseReason> {
+        let address = ClientAddress::of(client);
         let now = Instant::now();
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let of_address = open.per_address.get(&address).copied().unwrap_or_default();
         let has_place = if of_address >= self.limits.max_per_address {
             self.evict(&mut open, Some(address), now)
@@ -154,7 +155,7 @@ impl ConnectionTable {
             self.metrics.connection_closed(CloseReason::Refused.as_str());
             return Err(CloseReason::Refused);
         }
-        let connection = Arc::new(ClientConnection::new(self.limits.timeouts, now));
+        let connection = Arc::new(ClientConnection::new(client, self.limits.timeouts, now));
         let id = open.next;
         open.next += 1;
         open.connections.insert(id, (address, Arc::clone(&connection)));
@@ -169,7 +170,7 @@ impl ConnectionTable {
 
     /// Frees a place although nobody asked for one, where the process is out of file descriptors.
     pub(super) fn make_room(&self) {
-        self.evict(&mut self.lock(), None, Instant::now());
+        self.evict(&mut self.open.lock(), None, Instant::now());
     }
 
     /// Closes the connection that is used least, of one client or of all; false if all of them are in use.
@@ -194,10 +195,6 @@ impl ConnectionTable {
             self.metrics.connection_ended();
         }
         true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +225,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // What was evicted has given its place away already.
-        if self.table.lock().remove(self.id).is_some() {
+        if self.table.open.lock().remove(self.id).is_some() {
             self.table.metrics.connection_ended();
         }
     }

@@ -6,7 +6,7 @@ use jupyter_client::Servers;
 use store::Store;
 
 use super::{OriginPolicy, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, mcp::Endpoint, telemetry::Metrics};
+use crate::{auth::Authenticator, limits::Limiter, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -17,9 +17,15 @@ pub struct EdgeConfig {
     pub serve_metrics: bool,
 }
 
+/// Who may call, and how much.
+pub struct Access {
+    pub authenticator: Arc<Authenticator>,
+    pub limiter: Arc<dyn Limiter>,
+}
+
 pub struct Edge<H> {
     pub(super) config: EdgeConfig,
-    pub(super) authenticator: Arc<Authenticator>,
+    pub(super) access: Access,
     pub(super) servers: Arc<Servers>,
     pub(super) endpoint: Arc<Endpoint<H>>,
     pub(super) metrics: Metrics,
@@ -30,7 +36,7 @@ pub struct Edge<H> {
 impl<H> Edge<H> {
     pub fn new(
         config: EdgeConfig,
-        authenticator: Arc<Authenticator>,
+        access: Access,
         servers: Arc<Servers>,
         endpoint: Arc<Endpoint<H>>,
         store: Store,
@@ -40,7 +46,7 @@ impl<H> Edge<H> {
         let readiness = Readiness::new(Arc::clone(&servers), store, drain.clone());
         Self {
             config,
-            authenticator,
+            access,
             servers,
             endpoint,
             metrics,

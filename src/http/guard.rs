@@ -26,7 +26,7 @@ use tracing::Instrument;
 
 use super::{Edge, OriginPolicy, cors, problem::Problem};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 type Refusal = (&'static str, Problem);
 
@@ -134,7 +134,7 @@ fn panicked() -> Response {
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal",
-        "the gateway failed; this is a defect of it",
+        "the gateway failed because of a bug; report it with the x-request-id of this response",
     )
     .into_response()
 }
@@ -151,7 +151,7 @@ fn check_header_size<H>(edge: &Edge<H>, request: &Request) -> Result<(), Refusal
     if size + target <= limit {
         return Ok(());
     }
-    let message = format!("the request's headers are larger than {limit} bytes");
+    let message = format!("the headers are larger than {limit} bytes; send fewer or shorter ones");
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     Err(("headers_too_large", Problem::new(status, "headers_too_large", message)))
 }

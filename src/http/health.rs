@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,6 +17,7 @@ use futures::{
 };
 use http::{HeaderMap, StatusCode};
 use jupyter_client::{JupyterServer, Servers};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use store::Store;
 use tokio::time::timeout;
@@ -99,7 +100,7 @@ impl Readiness {
     /// How a dependency is, or was when it last answered if it takes long to. Nobody is asked by a gateway that leaves.
     async fn state_of(&self, name: &str, unknown: Value, ask: impl Future<Output = Value> + Send + 'static) -> Value {
         let look = {
-            let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut looks = self.looks.lock();
             let last = looks.get(name);
             match last.filter(|look| look.is_current()) {
                 Some(look) => look.clone(),
@@ -144,7 +145,7 @@ pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderM
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
         (false, true) => (StatusCode::OK, "ready"),
     };
-    let principal = authenticate(&edge, &headers).ok();
+    let principal = authenticate(&edge, &headers).await.ok();
     for (name, state) in &mut servers {
         if !principal
             .as_ref()

@@ -1,6 +1,6 @@
 //! `/mcp`: body, then identity, then the protocol.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap, HeaderValue, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -19,14 +19,23 @@ use tokio::time::timeout;
 use super::{
     Edge,
     connections::{ClientConnection, Timeouts},
+    guard::REQUEST_ID,
     problem::Problem,
     selection::select,
+    stream_body::StreamBody,
 };
 use crate::{
-    auth::{AuthError, Principal},
+    audit::Origin,
+    auth::{AuthError, Credentials, Principal},
+    limits::{Decision, LimitKey, Limiter},
     mcp::Caller,
     tools::Scope,
 };
+
+/// What a request counts against the limits.
+const REQUEST_COST: u32 = 1;
+/// The challenge to a client whose token does not hold.
+const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
 pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
     match answer(&edge, request).await {
@@ -42,12 +51,17 @@ type Refusal = (&'static str, Problem);
 
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
-    let principal = authenticate(edge, &parts.headers)?;
+    let principal = authenticate(edge, &parts.headers).await?;
+    check_rate(&*edge.access.limiter, &principal)?;
     let connection = parts.extensions.remove::<Arc<ClientConnection>>();
     if let Some(connection) = &connection {
         connection.on_authenticated();
     }
-    let caller = caller(edge, &parts, Arc::clone(&principal))?;
+    let origin = Origin {
+        address: connection.as_ref().map(|connection| connection.address()),
+        request_id: request_id(&parts.headers).into(),
+    };
+    let caller = caller(edge, &parts, Arc::clone(&principal))?.coming_from(origin);
     let patience = connection
         .map_or_else(Timeouts::default, |connection| *connection.timeouts())
         .body;
@@ -57,41 +71,79 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     };
     parts.extensions.insert(caller);
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
-    parts.headers.remove(AUTHORIZATION);
+    let authorization = parts.headers.remove(AUTHORIZATION);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
-    let reply = edge.endpoint.handle(parts, &body, &principal.id).await;
-    // A stream is being worked on until its last byte is sent.
-    Ok(reply.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _ = &working;
-            frame
-        }))
-    }))
+    let answer = edge.endpoint.handle(parts, &body, &principal);
+    match principal.revoked().run_until_cancelled(answer).await {
+        Some(reply) => Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working)))),
+        // Whoever may still do something asks again.
+        None => authenticate_with(edge, authorization.as_ref()).await.and_then(|_| {
+            let message = "what your token may do was changed meanwhile; send the request again";
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "access_changed", message);
+            Err(("access_changed", problem))
+        }),
+    }
 }
 
-/// The principal of a request's token.
-pub(super) fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-    let token = bearer(headers).unwrap_or_default();
-    edge.authenticator.authenticate(token).map_err(|error| match error {
+/// The principal of a request's credentials.
+pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
+    authenticate_with(edge, headers.get(AUTHORIZATION)).await
+}
+
+async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> Result<Arc<Principal>, Refusal> {
+    let bearer = authorization.and_then(bearer).unwrap_or_default();
+    let found = edge.access.authenticator.authenticate(Credentials { bearer }).await;
+    found.map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
-                           with a token of this gateway, as it prints it at start or as its operator gave it to you";
+                           with the token that the gateway printed at start or that its operator gave you";
             ("token_missing", Problem::unauthorized(message, "Bearer"))
         }
         AuthError::Unknown => {
-            let message = "the token is not known here; check the `Authorization: Bearer <token>` header of the client, \
+            let message = "unknown token; check the `Authorization: Bearer <token>` header of the client, \
                            or ask an operator for a new token";
-            (
-                "token_unknown",
-                Problem::unauthorized(message, "Bearer error=\"invalid_token\""),
-            )
+            ("token_unknown", Problem::unauthorized(message, INVALID_TOKEN))
+        }
+        AuthError::Rejected(_) => {
+            let message = format!("{error}; get a new one");
+            ("token_rejected", Problem::unauthorized(&message, INVALID_TOKEN))
+        }
+        AuthError::Unavailable => {
+            let problem = Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "auth_unavailable",
+                "whether the token holds cannot be told at this moment; try again later",
+            );
+            ("auth_unavailable", problem)
         }
     })
 }
 
+/// After authentication: what is counted is the principal's.
+fn check_rate(limiter: &dyn Limiter, principal: &Principal) -> Result<(), Refusal> {
+    let key = LimitKey {
+        tenant: &principal.tenant.name,
+        principal: &principal.id,
+    };
+    match limiter.check(key, REQUEST_COST, Instant::now()) {
+        Decision::Allowed => Ok(()),
+        Decision::Denied { retry_after } => {
+            let message = "too many requests; send fewer, or try again later";
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
+            Err(("rate_limited", problem.retrying_after(retry_after)))
+        }
+    }
+}
+
+/// The id that the guard has given the request.
+fn request_id(headers: &HeaderMap) -> &str {
+    let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    id.unwrap_or_default()
+}
+
 /// Refuses a body that does not come. What comes of it later must not be taken for another request.
 fn stalled(version: http::Version) -> Problem {
-    let message = "the body did not come in time; send the request again";
+    let message = "the body did not arrive in time; send the request again";
     let problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", message);
     match version {
         // Where requests have streams of their own it is only this one.
@@ -101,9 +153,8 @@ fn stalled(version: http::Version) -> Problem {
 }
 
 /// The credential of `Authorization: Bearer T`, or of Jupyter's spelling `token T`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
+fn bearer(authorization: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
     let known = scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token");
     known.then(|| token.trim())
 }
@@ -123,7 +174,9 @@ fn caller<H>(edge: &Edge<H>, parts: &http::request::Parts, principal: Arc<Princi
 async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
     let limit = edge.config.max_body_bytes;
     let too_large = || {
-        let message = format!("the body is larger than {limit} bytes; send less, or have http.max_body_bytes raised");
+        let message = format!(
+            "the body is larger than {limit} bytes; send less, or ask an operator to raise http.max_body_bytes"
+        );
         (
             "body_too_large",
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message),
@@ -146,5 +199,56 @@ async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result
                 "the body ended before it was complete",
             ),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        auth::{PathRules, Tenant},
+        limits::Unlimited,
+        types::PermissionSet,
+    };
+
+    fn rules() -> PathRules {
+        PathRules::new(&[]).expect("no rules")
+    }
+
+    struct Full;
+
+    impl Limiter for Full {
+        fn check(&self, key: LimitKey<'_>, cost: u32, _: Instant) -> Decision {
+            assert_eq!((key.tenant, key.principal, cost), ("research", "token:ana", 1));
+            Decision::Denied {
+                retry_after: Duration::from_millis(1500),
+            }
+        }
+    }
+
+    #[test]
+    fn who_asks_too_much_is_told_when_to_try_again() {
+        let tenant = Tenant {
+            name: "research".into(),
+            servers: Vec::new(),
+            connect_urls: Vec::new(),
+            permissions: PermissionSet::default(),
+            paths: rules(),
+            toolsets: Vec::new(),
+            max_open_rooms: 1,
+            max_concurrent_executions: 1,
+        };
+        let (permissions, paths) = (PermissionSet::default(), rules());
+        let principal = Principal::new("token:ana", "Ana", Arc::new(tenant), permissions, paths);
+        assert!(check_rate(&Unlimited, &principal).is_ok());
+        let (reason, problem) = check_rate(&Full, &principal).expect_err("refused");
+        let response = problem.into_response();
+        assert_eq!(
+            (reason, response.status()),
+            ("rate_limited", StatusCode::TOO_MANY_REQUESTS)
+        );
+        assert_eq!(response.headers()["retry-after"], "2");
     }
 }

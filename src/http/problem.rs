@@ -1,12 +1,14 @@
 //! Refusals of the edge as JSON: a word for programs, a sentence for people and models.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::{
     HeaderValue, StatusCode,
-    header::{CONNECTION, WWW_AUTHENTICATE},
+    header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use serde_json::{Value, json};
 
@@ -19,6 +21,7 @@ pub(super) struct Problem {
     body: Value,
     challenge: Option<&'static str>,
     closes: bool,
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -29,6 +32,7 @@ impl Problem {
             body: json!({ "error": error, "message": message }),
             challenge: None,
             closes: false,
+            retry_after: None,
         }
     }
 
@@ -40,6 +44,7 @@ impl Problem {
             body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
             challenge: Some(challenge),
             closes: false,
+            retry_after: None,
         }
     }
 
@@ -50,6 +55,15 @@ impl Problem {
             body: json!({ "error": "not_found", "error_description": message }),
             challenge: None,
             closes: false,
+            retry_after: None,
+        }
+    }
+
+    /// The same, with the time after which the request may succeed.
+    pub(super) fn retrying_after(self, retry_after: Duration) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..self
         }
     }
 
@@ -65,6 +79,14 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         if let Some(challenge) = self.challenge {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if let Some(retry_after) = self.retry_after {
+            // Rounded up, so that who waits so long is not refused again.
+            let seconds = retry_after.as_millis().div_ceil(1000);
+            headers.insert(
+                RETRY_AFTER,
+                HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)),
+            );
         }
         if self.closes {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -99,7 +99,7 @@ impl Drain {
         if self.stop.run_until_cancelled(in_time).await == Some(false) {
             tracing::warn!(
                 left = self.work.len(),
-                "requests were still running at the drain deadline"
+                "requests are still running at the drain deadline"
             );
         }
         self.stop.cancel();
@@ -127,7 +127,7 @@ pub async fn serve(listener: TcpListener, router: Router, connections: Arc<Conne
                     Err(_) => refuse(&stream),
                 },
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     connections.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }

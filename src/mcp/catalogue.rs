@@ -1,6 +1,10 @@
 //! The tools as MCP describes them, built once and filtered per caller.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use dashmap::DashMap;
 use rmcp::model::{CacheScope, JsonObject, ListToolsResult, ServerResult, Tool, ToolAnnotations};
@@ -8,7 +12,7 @@ use serde_json::Value;
 
 use super::{Caller, identity::names};
 use crate::{
-    tools::{Effect, ToolDefinition, catalogue},
+    tools::{Effect, ToolDefinition, advice_for, catalogue},
     types::{Permission, Toolset},
 };
 
@@ -43,7 +47,7 @@ pub(super) enum Refusal {
     #[error("Unknown tool: {0}")]
     Unknown(String),
     #[error(
-        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those selected ({selected}); connect with ?toolsets={toolset} to use it"
+        "tool `{tool}` is in toolset `{toolset}`, which is not selected (selected: {selected}); connect with ?toolsets={toolset} to use it"
     )]
     NotSelected {
         tool: String,
@@ -51,14 +55,14 @@ pub(super) enum Refusal {
         selected: String,
     },
     #[error(
-        "tool `{tool}` belongs to toolset `{toolset}`, which is not among those that your tenant offers ({offered}); ask an operator for it"
+        "tool `{tool}` is in toolset `{toolset}`, which your tenant does not offer (offered: {offered}); ask an operator for it"
     )]
     NotOffered {
         tool: String,
         toolset: &'static str,
         offered: String,
     },
-    #[error("tool `{tool}` changes things and this connection is read-only; connect without readonly=true to use it")]
+    #[error("tool `{tool}` changes things, and this connection is read-only; connect without readonly=true to use it")]
     ReadOnly { tool: String },
 }
 
@@ -137,6 +141,42 @@ impl Catalogue {
             .is_some_and(|definition| shows(caller, definition))
     }
 
+    /// A message that names only tools which a caller may use and has selected.
+    pub(super) fn advise(&self, message: &str, caller: &Caller) -> String {
+        advice_for(message, |name| {
+            self.definition(name).map(|definition| shows(caller, definition))
+        })
+    }
+
+    /// What a caller can do to have some tools listed, as a clause.
+    pub(super) fn remedy(&self, tools: &[&str], caller: &Caller) -> String {
+        let lacking = || tools.iter().filter_map(|tool| self.definition(tool));
+        let needed: BTreeSet<Permission> = lacking().flat_map(ToolDefinition::permissions).collect();
+        let mut steps = Vec::new();
+        if caller.is_readonly() && needed.iter().any(|needed| *needed != Permission::Read) {
+            steps.push("connect without readonly=true".to_owned());
+        }
+        let (mut to_select, mut to_ask_for) = (BTreeSet::new(), BTreeSet::new());
+        for definition in lacking().filter(|definition| !offers(caller, definition)) {
+            match selectable(caller, definition) {
+                Some(toolset) => to_select.insert(toolset.as_str()),
+                None => to_ask_for.insert(own_toolset(definition)),
+            };
+        }
+        if !to_select.is_empty() {
+            let names: Vec<&str> = to_select.into_iter().collect();
+            steps.push(format!("add {} to ?toolsets=", names.join(",")));
+        }
+        let granted = caller.principal.permissions();
+        let ungranted = needed.iter().filter(|needed| !granted.contains(**needed));
+        let mut wanted: Vec<String> = to_ask_for.iter().map(|name| format!("toolset `{name}`")).collect();
+        wanted.extend(ungranted.map(|permission| format!("permission `{permission}`")));
+        if !wanted.is_empty() {
+            steps.push(format!("ask an operator for {}", wanted.join(" and ")));
+        }
+        steps.join(", and ")
+    }
+
     /// The tool of a name, if the caller's selection has it. Its permission is checked when it runs.
     pub(super) fn find(&self, name: &str, caller: &Caller) -> Result<&ToolDefinition, Refusal> {
         let definition = self
@@ -197,8 +237,7 @@ fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {
 /// Advises to select a toolset only where selecting it would help.
 fn not_among(caller: &Caller, name: &str, definition: &ToolDefinition) -> Refusal {
     let tool = name.to_owned();
-    let within = |toolset: &&Toolset| caller.bound().is_none_or(|bound| bound.contains(toolset));
-    match definition.toolsets.iter().find(within) {
+    match selectable(caller, definition) {
         Some(toolset) => Refusal::NotSelected {
             tool,
             toolset: toolset.as_str(),
@@ -206,10 +245,20 @@ fn not_among(caller: &Caller, name: &str, definition: &ToolDefinition) -> Refusa
         },
         None => Refusal::NotOffered {
             tool,
-            toolset: definition.toolsets.first().map_or("all", |toolset| toolset.as_str()),
+            toolset: own_toolset(definition),
             offered: names(caller.bound().unwrap_or_default()),
         },
     }
+}
+
+/// The first of a tool's toolsets that the tenant lets a caller select.
+fn selectable(caller: &Caller, definition: &ToolDefinition) -> Option<Toolset> {
+    let within = |toolset: &Toolset| caller.bound().is_none_or(|bound| bound.contains(toolset));
+    definition.toolsets.iter().copied().find(within)
+}
+
+fn own_toolset(definition: &ToolDefinition) -> &'static str {
+    definition.toolsets.first().map_or("all", |toolset| toolset.as_str())
 }
 
 fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {

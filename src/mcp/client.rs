@@ -147,7 +147,7 @@ impl Client for McpClient {
 
     async fn left(&self) {
         match self.context.extensions.get::<Audience>() {
-            Some(audience) => audience.has_left(RETURNS_WITHIN).await,
+            Some(audience) => audience.wait_until_left(RETURNS_WITHIN).await,
             // The newer era has no way to come back; whose connection is lost has cancelled.
             None => std::future::pending().await,
         }
@@ -178,8 +178,8 @@ pub(super) fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// A question as the result of a call, which the client repeats with the answer.
-pub(super) fn input_required(execution_id: String, question: &Question) -> InputRequiredResult {
-    InputRequiredResult::new(Some(input_requests(question)), Some(execution_id))
+pub(super) fn input_required(state: String, question: &Question) -> InputRequiredResult {
+    InputRequiredResult::new(Some(input_requests(question)), Some(state))
 }
 
 /// A question for the client's person, under a name that no other question of the execution has.

@@ -12,7 +12,7 @@ use rmcp::{
     ServerHandler,
     model::{ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, JsonRpcRequest},
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -20,6 +20,7 @@ use super::{
     reply::{Rejection, method_not_allowed},
 };
 use crate::{
+    auth::Principal,
     events::{EventLimits, MemoryEvents},
     telemetry::Metrics,
 };
@@ -58,7 +59,7 @@ impl<H: ServerHandler> Endpoint<H> {
         metrics: Metrics,
         stop: &CancellationToken,
     ) -> Self {
-        let (events, tasks) = (MemoryEvents::new(config.events), TaskTracker::new());
+        let (events, tasks) = (Arc::new(MemoryEvents::new(config.events)), TaskTracker::new());
         Self {
             factory: Box::new(factory),
             answerer,
@@ -76,10 +77,15 @@ impl<H: ServerHandler> Endpoint<H> {
         }
     }
 
-    /// Closes idle sessions until `stop` is cancelled.
-    pub async fn sweep(&self, stop: CancellationToken) {
+    /// Closes idle sessions until `stop` is cancelled, and revoked ones as soon as principals were `replaced`.
+    pub async fn sweep(&self, mut replaced: watch::Receiver<()>, stop: CancellationToken) {
         let mut interval = tokio::time::interval(self.sweep_interval);
-        while stop.run_until_cancelled(interval.tick()).await.is_some() {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = interval.tick() => {}
+                Ok(()) = replaced.changed() => {}
+            }
             self.sessions.sweep().await;
         }
         self.tasks.close();
@@ -87,12 +93,12 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// Answers one request of an authenticated principal.
-    pub async fn handle(&self, parts: Parts, body: &Bytes, principal: &Arc<str>) -> Reply {
+    pub async fn handle(&self, parts: Parts, body: &Bytes, principal: &Arc<Principal>) -> Reply {
         let answered = self.answer(parts, body, principal).await;
         answered.unwrap_or_else(|rejection| rejection.reply())
     }
 
-    async fn answer(&self, parts: Parts, body: &Bytes, principal: &Arc<str>) -> Result<Reply, Rejection> {
+    async fn answer(&self, parts: Parts, body: &Bytes, principal: &Arc<Principal>) -> Result<Reply, Rejection> {
         let is_modern = headers::is_modern(&parts.headers);
         match parts.method {
             Method::POST => {
@@ -107,7 +113,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 }
             }
             _ if is_modern => Ok(method_not_allowed("POST")),
-            Method::GET => self.stream(&parts, principal),
+            Method::GET => self.stream(&parts, principal).await,
             Method::DELETE => self.end_session(&parts, principal).await,
             _ => Ok(method_not_allowed("GET, POST, DELETE")),
         }

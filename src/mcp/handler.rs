@@ -28,7 +28,9 @@ use super::{
     catalogue::LIST_TTL_MS,
     client::{self, Calls, McpClient, can_elicit, is_modern},
     observe::{Target, observe},
-    prompts, resources,
+    prompts,
+    request_state::RequestStates,
+    resources,
     subscriptions::{Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
 };
@@ -54,6 +56,7 @@ pub struct GatewayHandler {
     caller: Option<Caller>,
     calls: Calls,
     tasks: TaskCalls,
+    states: RequestStates,
 }
 
 impl GatewayHandler {
@@ -68,6 +71,7 @@ impl GatewayHandler {
             caller: None,
             calls: Calls::default(),
             tasks: TaskCalls::default(),
+            states: RequestStates::new(),
         }
     }
 
@@ -82,6 +86,7 @@ impl GatewayHandler {
             caller: Caller::current(),
             calls: Calls::default(),
             tasks: self.tasks.clone(),
+            states: self.states.clone(),
         }
     }
 
@@ -94,6 +99,14 @@ impl GatewayHandler {
         let servers = self.catalogue.is_visible("list_servers", caller).then_some(SERVERS);
         let read_only = caller.is_readonly().then_some(READ_ONLY);
         [Some(INSTRUCTIONS), servers, read_only].into_iter().flatten().collect()
+    }
+
+    /// An error that names only tools which are listed for the caller.
+    fn advised(&self, mut error: ErrorData, context: &RequestContext<RoleServer>) -> ErrorData {
+        if let Ok(caller) = caller(&context.extensions) {
+            error.message = self.catalogue.advise(&error.message, caller).into();
+        }
+        error
     }
 
     /// What a request about a task works with.
@@ -210,7 +223,10 @@ impl ServerHandler for GatewayHandler {
             let call = self.task_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, id, request_id(&context));
-            Ok(GetTaskResult::new(tasks::detailed(&call, id, result).await?))
+            let detailed = tasks::detailed(&call, id, result).await;
+            Ok(GetTaskResult::new(
+                detailed.map_err(|error| self.advised(error, &context))?,
+            ))
         })
         .await
     }
@@ -225,7 +241,7 @@ impl ServerHandler for GatewayHandler {
             let call = self.task_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
-            answered.map_err(|error| tasks::not_found(&error))
+            answered.map_err(|error| self.advised(tasks::not_found(&error), &context))
         })
         .await
     }
@@ -238,7 +254,9 @@ impl ServerHandler for GatewayHandler {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
             let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
-            cancelled.map(drop).map_err(|error| tasks::not_found(&error))
+            cancelled
+                .map(drop)
+                .map_err(|error| self.advised(tasks::not_found(&error), &context))
         })
         .await
     }
@@ -298,7 +316,8 @@ impl ServerHandler for GatewayHandler {
             &context,
             async {
                 let read = self.view(&context)?.read(&request.uri).await;
-                let read = read.map_err(|error| resources::failure(&error, &request.uri))?;
+                let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
+                let read = read.map_err(failure)?;
                 let result = resources::contents(read).with_ttl_ms(0);
                 Ok(result.with_cache_scope(CacheScope::Private).into())
             },
@@ -321,6 +340,7 @@ impl ServerHandler for GatewayHandler {
                 let view = self.view(&context)?;
                 self.watches
                     .subscribe(request.uri.clone(), &view, principal, peer, &self.notices)
+                    .map_err(|error| self.advised(error, &context))
             },
         )
         .await
@@ -402,8 +422,7 @@ impl ServerHandler for GatewayHandler {
         let name = request.name.clone();
         observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
             let caller = caller(&context.extensions)?;
-            let told = prompts::get(request, |tool| self.catalogue.is_visible(tool, caller))?;
-            Ok(told.into())
+            Ok(prompts::get(request, &self.catalogue, caller)?.into())
         })
         .await
     }
@@ -414,7 +433,9 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         observe(&self.metrics, "completion/complete", Target::Nothing, &context, async {
-            prompts::complete(request, &self.view(&context)?).await
+            let has_tool =
+                |tool: &str| caller(&context.extensions).is_ok_and(|caller| self.catalogue.is_visible(tool, caller));
+            prompts::complete(request, has_tool, &self.view(&context)?).await
         })
         .await
     }

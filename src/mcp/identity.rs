@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    audit::Origin,
     auth::Principal,
     resources::View,
     tools::{Call, Client, Scope, Services},
@@ -26,6 +27,7 @@ pub struct Caller {
     pub scope: Scope,
     toolsets: Arc<[Toolset]>,
     readonly: bool,
+    origin: Origin,
 }
 
 tokio::task_local! {
@@ -59,7 +61,14 @@ impl Caller {
             scope,
             toolsets: toolsets.into(),
             readonly: selection.readonly,
+            origin: Origin::default(),
         }
+    }
+
+    /// The same, whose request came from there.
+    pub fn coming_from(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
     }
 
     pub(super) fn has_toolset(&self, toolset: Toolset) -> bool {
@@ -87,10 +96,11 @@ impl Caller {
     }
 
     pub(super) fn view(&self, services: &Services) -> View {
-        let own = match self.scope.is_narrowed() {
+        let mut own = match self.scope.is_narrowed() {
             true => Vec::new(),
             false => services.connections.own_servers(&self.principal.id),
         };
+        own.retain(|server| server.is_allowed_by(&self.principal.tenant.connect_urls));
         View::new(
             Arc::clone(&self.principal),
             self.scope.servers(),
@@ -106,7 +116,9 @@ impl Caller {
             true => Arc::new(self.principal.only_reading()),
             false => Arc::clone(&self.principal),
         };
-        Call::new(principal, self.scope.clone(), services.clone(), client).offering(Arc::clone(&self.toolsets))
+        Call::new(principal, self.scope.clone(), services.clone(), client)
+            .offering(Arc::clone(&self.toolsets))
+            .coming_from(self.origin.clone())
     }
 }
 

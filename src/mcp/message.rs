@@ -14,7 +14,7 @@ use super::reply::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Rejection};
 
 /// Methods of the older era only.
 const REMOVED: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
-const UNREADABLE: &str = "the body is not a JSON-RPC message that can be read";
+const UNREADABLE: &str = "the body is not a valid JSON-RPC message";
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -44,7 +44,7 @@ pub(super) fn read(body: &[u8], max_depth: usize, is_modern: bool) -> Result<Cli
         return Err(Rejection::new(
             Value::Null,
             INVALID_REQUEST,
-            format!("the message is nested deeper than {max_depth} levels"),
+            format!("the message is nested more than {max_depth} levels deep"),
         ));
     }
     if body.trim_ascii_start().first() == Some(&b'[') {

@@ -9,6 +9,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
+use super::{Caller, Catalogue};
 use crate::{
     prompts::{PromptError, prompt, prompts, usable},
     resources::{Known, View, uri_templates},
@@ -30,9 +31,12 @@ pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
 
 pub(super) fn get(
     request: GetPromptRequestParams,
-    has_tool: impl Fn(&str) -> bool,
+    catalogue: &Catalogue,
+    caller: &Caller,
 ) -> Result<GetPromptResult, ErrorData> {
-    let prompt = usable(&request.name, has_tool).map_err(|error| refused(&error))?;
+    let has_tool = |tool: &str| catalogue.is_visible(tool, caller);
+    let prompt = usable(&request.name, has_tool, |lacking| catalogue.remedy(lacking, caller));
+    let prompt = prompt.map_err(|error| refused(&error))?;
     let text_of = |value: Value| match value {
         Value::String(text) => text,
         Value::Null => String::new(),
@@ -46,11 +50,15 @@ pub(super) fn get(
 }
 
 /// Completes an argument of a prompt, or a name that stands in the template of an address.
-pub(super) async fn complete(request: CompleteRequestParams, view: &View) -> Result<CompleteResult, ErrorData> {
+pub(super) async fn complete(
+    request: CompleteRequestParams,
+    has_tool: impl Fn(&str) -> bool,
+    view: &View,
+) -> Result<CompleteResult, ErrorData> {
     let name = request.argument.name.as_str();
     let is_known = match &request.r#ref {
         Reference::Prompt(reference) => {
-            let prompt = prompt(&reference.name).map_err(|error| refused(&error))?;
+            let prompt = prompt(&reference.name, has_tool).map_err(|error| refused(&error))?;
             prompt.arguments.iter().any(|argument| argument.name == name)
         }
         Reference::Resource(reference) => {
@@ -67,7 +75,7 @@ pub(super) async fn complete(request: CompleteRequestParams, view: &View) -> Res
         _ => false,
     };
     if !is_known {
-        let message = format!("there is no argument `{name}` to complete");
+        let message = format!("`{name}` is not an argument that can be completed");
         return Err(ErrorData::invalid_params(message, None));
     }
     let known: Known = request

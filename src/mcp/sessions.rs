@@ -9,7 +9,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -17,6 +17,7 @@ use std::{
 
 use dashmap::DashMap;
 use futures::{FutureExt, StreamExt, future::ready, stream};
+use parking_lot::Mutex;
 use rmcp::{
     ServerHandler,
     model::{
@@ -36,7 +37,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Begun, Written, reply::stored_response};
 use crate::{
-    events::{Held, MemoryEvents},
+    auth::Principal,
+    events::{EventLog, SessionEvents, StreamGuard},
     telemetry::Metrics,
 };
 
@@ -48,7 +50,7 @@ pub struct SessionLimits {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many MCP sessions are open and busy (limit {limit}); close one with DELETE, or try again later")]
+#[error("too many MCP sessions are busy (limit {limit}); close one with DELETE, or try again later")]
 pub(super) struct TooManySessions {
     limit: usize,
 }
@@ -64,7 +66,7 @@ pub(super) enum BeginError {
 
 /// A place among a principal's sessions, given back when dropped.
 struct Admission {
-    principal: Arc<str>,
+    principal: Arc<Principal>,
     counts: Arc<DashMap<Arc<str>, usize>>,
     total: Arc<AtomicUsize>,
 }
@@ -85,7 +87,7 @@ struct Session {
 
 pub(super) struct Sessions {
     local: LocalSessionManager,
-    events: MemoryEvents,
+    events: Arc<dyn EventLog>,
     limits: SessionLimits,
     metrics: Metrics,
     tasks: TaskTracker,
@@ -107,7 +109,10 @@ impl Busy {
     /// Makes the work that of a request, whose stream is found by its id from now on.
     fn on(mut self, request: Option<RequestId>, event_id: &str) -> Self {
         if let Some(request) = &request {
-            self.session.requests().insert(request.clone(), event_id.to_owned());
+            self.session
+                .requests
+                .lock()
+                .insert(request.clone(), event_id.to_owned());
         }
         self.request = request;
         self
@@ -117,7 +122,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         if let Some(request) = &self.request {
-            self.session.requests().remove(request);
+            self.session.requests.lock().remove(request);
         }
         self.session.touch(self.started);
         self.session.busy.fetch_sub(1, Ordering::Relaxed);
@@ -130,13 +135,8 @@ impl Session {
         self.last_used.store(now, Ordering::Relaxed);
     }
 
-    /// No code panics while it holds the lock.
-    fn requests(&self) -> MutexGuard<'_, HashMap<RequestId, EventId>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn event_of(&self, request: &RequestId) -> Option<EventId> {
-        self.requests().get(request).cloned()
+        self.requests.lock().get(request).cloned()
     }
 
     fn is_idle(&self) -> bool {
@@ -144,17 +144,23 @@ impl Session {
     }
 
     fn owner(&self) -> &Arc<str> {
-        &self.admission.principal
+        &self.admission.principal.id
+    }
+
+    /// Whether whoever opened it may no longer do what they could do then.
+    fn is_revoked(&self) -> bool {
+        self.admission.principal.revoked().is_cancelled()
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         self.total.fetch_sub(1, Ordering::Relaxed);
-        if let Some(mut count) = self.counts.get_mut(&self.principal) {
+        let id = &self.principal.id;
+        if let Some(mut count) = self.counts.get_mut(id) {
             *count -= 1;
         }
-        self.counts.remove_if(&self.principal, |_, count| *count == 0);
+        self.counts.remove_if(id, |_, count| *count == 0);
     }
 }
 
@@ -162,7 +168,7 @@ impl Sessions {
     /// Sessions whose tasks are tracked by `tasks`. Cancelling `stop` ends them.
     pub(super) fn new(
         limits: SessionLimits,
-        events: MemoryEvents,
+        events: Arc<dyn EventLog>,
         metrics: Metrics,
         tasks: TaskTracker,
         stop: CancellationToken,
@@ -170,7 +176,7 @@ impl Sessions {
         let mut config = SessionConfig::default();
         // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
         config.keep_alive = None;
-        let mut local = LocalSessionManager::default().with_event_store(Arc::new(events.clone()));
+        let mut local = LocalSessionManager::default().with_event_store(Arc::new(SessionEvents(Arc::clone(&events))));
         local.session_config = config;
         Self {
             local,
@@ -186,16 +192,16 @@ impl Sessions {
         }
     }
 
-    /// Whether a session exists and belongs to the principal. Foreign and unknown look the same.
+    /// Whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
     pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
         self.sessions
             .get(session)
-            .is_some_and(|session| &**session.owner() == principal)
+            .is_some_and(|session| &**session.owner() == principal && !session.is_revoked())
     }
 
     /// Whether a resumption names an event of the session.
-    pub(super) fn can_resume(&self, session: &str, event_id: &str) -> bool {
-        let known = self.events.belongs(event_id, session);
+    pub(super) async fn can_resume(&self, session: &str, event_id: &str) -> bool {
+        let known = self.events.belongs(event_id, session).await;
         self.metrics.replayed(known);
         known
     }
@@ -203,7 +209,7 @@ impl Sessions {
     /// Begins a session in the principal's name, with what its client says first, and returns what that is answered.
     pub(super) async fn begin<H: ServerHandler>(
         self: &Arc<Self>,
-        principal: &Arc<str>,
+        principal: &Arc<Principal>,
         handler: H,
         message: ClientJsonRpcMessage,
     ) -> Result<(SessionId, ServerJsonRpcMessage), BeginError> {
@@ -242,27 +248,28 @@ impl Sessions {
 
     /// A place for a session. At the limit the principal's longest unused session makes room; only if all are busy is
     /// another one refused.
-    async fn admit(&self, principal: &Arc<str>) -> Result<Admission, TooManySessions> {
+    async fn admit(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
         match self.reserve(principal) {
             Ok(admission) => Ok(admission),
             Err(refused) => {
-                let oldest = self.least_used_idle(principal).ok_or(refused)?;
+                let oldest = self.least_used_idle(&principal.id).ok_or(refused)?;
                 let _ = self.close(&oldest).await;
                 self.reserve(principal)
             }
         }
     }
 
-    /// Closes sessions that nobody used for long and forgets old events; called now and then.
+    /// Closes sessions that are revoked or that nobody used for long, and forgets old events; called now and then.
     pub(super) async fn sweep(&self) {
-        self.events.expire();
+        self.events.sweep().await;
         let now = self.started.elapsed();
         let expired: Vec<SessionId> = self
             .sessions
             .iter()
             .filter(|entry| {
                 let last_used = Duration::from_millis(entry.last_used.load(Ordering::Relaxed));
-                entry.is_idle() && now.saturating_sub(last_used) > self.limits.idle_timeout
+                let is_idle = entry.is_idle() && now.saturating_sub(last_used) > self.limits.idle_timeout;
+                is_idle || entry.is_revoked()
             })
             .map(|entry| Arc::clone(entry.key()))
             .collect();
@@ -271,8 +278,8 @@ impl Sessions {
         }
     }
 
-    fn reserve(&self, principal: &Arc<str>) -> Result<Admission, TooManySessions> {
-        let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
+    fn reserve(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
+        let mut count = self.counts.entry(Arc::clone(&principal.id)).or_insert(0);
         let limit = match (
             *count >= self.limits.per_principal,
             self.total.load(Ordering::Relaxed) >= self.limits.total,
@@ -313,7 +320,7 @@ impl Sessions {
 
     /// Follows a request that needs no session to be answered. Most are answered at once; one that takes its time goes
     /// on whether or not anybody listens, until it is cancelled or the session is closed.
-    pub(super) fn follow(&self, id: &SessionId, begun: Begun) -> Result<EventStream, LocalSessionManagerError> {
+    pub(super) async fn follow(&self, id: &SessionId, begun: Begun) -> Result<EventStream, LocalSessionManagerError> {
         let Begun {
             id: request,
             mut answer,
@@ -322,34 +329,43 @@ impl Sessions {
         let work = self.work_in(id).ok_or_else(|| unknown(id))?;
         let name = uuid::Uuid::new_v4().to_string();
         let retry = self.local.session_config.sse_retry.unwrap_or_default();
-        let event_id = self.events.store(&name, &ServerSseMessage::retry(retry));
+        let event_id = self.append(&name, &ServerSseMessage::retry(retry)).await?;
         let wanted = CancellationToken::new();
-        let held = (work.on(Some(request.clone()), &event_id), wanted.clone().drop_guard());
-        let stream = self.open(&event_id, id, Box::new(held))?;
-        let events = self.events.clone();
-        let tell = move |result: &Written| {
-            let message = stored_response(request, result);
-            events.store(&name, &ServerSseMessage::from_message(message));
-        };
+        let guard = (work.on(Some(request.clone()), &event_id), wanted.clone().drop_guard());
+        let stream = self.open(&event_id, id, Box::new(guard)).await?;
+        let event = move |result: &Written| ServerSseMessage::from_message(stored_response(request, result));
         if let Some(result) = (&mut answer).now_or_never() {
-            tell(&result);
+            self.append(&name, &event(&result)).await?;
             return Ok(stream);
         }
+        let events = Arc::clone(&self.events);
         self.tasks.spawn(async move {
             let answered = match is_droppable {
                 true => wanted.run_until_cancelled(answer).await,
                 // What has begun is done whole, also if nobody wants to hear of it any more.
                 false => Some(answer.await).filter(|_| !wanted.is_cancelled()),
             };
-            if let Some(result) = &answered {
-                tell(result);
+            if let Some(result) = &answered
+                && let Err(error) = events.append(&name, &event(result)).await
+            {
+                tracing::error!(%error, "an answer cannot be stored for its client");
             }
         });
         Ok(stream)
     }
 
-    fn open(&self, event_id: &str, id: &SessionId, held: Held) -> Result<EventStream, LocalSessionManagerError> {
-        let opened = self.events.open(event_id, id, held);
+    async fn append(&self, stream: &str, event: &ServerSseMessage) -> Result<EventId, LocalSessionManagerError> {
+        let appended = self.events.append(stream, event).await;
+        appended.map_err(|error| SessionError::EventStore(error).into())
+    }
+
+    async fn open(
+        &self,
+        event_id: &str,
+        id: &SessionId,
+        guard: StreamGuard,
+    ) -> Result<EventStream, LocalSessionManagerError> {
+        let opened = self.events.open(event_id, id, guard).await;
         let stream = opened.map_err(|_| SessionError::InvalidEventId)?;
         let knows_priming = self
             .sessions
@@ -383,13 +399,14 @@ impl Sessions {
         let priming = channel.inner.recv().await.and_then(|event| event.event_id);
         drop(channel.inner);
         let event_id = priming.ok_or(SessionError::ChannelClosed(channel.http_request_id))?;
-        let stream = self.open(&event_id, id, Box::new(work.on(request_of(&message), &event_id)))?;
+        let unsent = Unsent(&*self.events, &event_id);
+        let guard = Box::new(work.on(request_of(&message), &event_id));
+        let stream = self.open(&event_id, id, guard).await?;
         if let Some(extensions) = extensions_of_call(&mut message)
-            && let Ok(audience) = self.events.audience(&event_id)
+            && let Ok(audience) = self.events.audience(&event_id).await
         {
             extensions.insert(audience);
         }
-        let unsent = Unsent(&self.events, &event_id);
         handle.push_message(message, channel.http_request_id).await?;
         std::mem::forget(unsent);
         Ok(stream)
@@ -414,21 +431,23 @@ impl Sessions {
     }
 
     /// The stream of what the session is told unasked.
-    pub(super) fn common_stream(&self, id: &SessionId) -> EventStream {
-        holding(self.work_in(id), self.events.follow_common(id))
+    pub(super) async fn common_stream(&self, id: &SessionId) -> EventStream {
+        let busy = self.work_in(id);
+        holding(busy, self.events.follow_common(id).await)
     }
 
     /// The rest of a stream after an event.
-    pub(super) fn resume(&self, id: &SessionId, last_event_id: &str) -> EventStream {
-        let followed = self.events.follow(last_event_id);
-        holding(self.work_in(id), followed.unwrap_or_else(|_| Box::pin(stream::empty())))
+    pub(super) async fn resume(&self, id: &SessionId, last_event_id: &str) -> EventStream {
+        let busy = self.work_in(id);
+        let followed = self.events.replay_after(last_event_id).await;
+        holding(busy, followed.unwrap_or_else(|_| Box::pin(stream::empty())))
     }
 
     pub(super) async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
         if let Some((_, session)) = self.sessions.remove(id) {
             self.metrics.session_closed(session.opened.elapsed());
         }
-        self.events.forget_session(id);
+        self.events.forget_session(id).await;
         self.local.close_session(id).await
     }
 }
@@ -448,7 +467,7 @@ fn negotiated(answer: &ServerJsonRpcMessage) -> Option<&ProtocolVersion> {
 }
 
 /// Ends the stream of a request that never got as far as rmcp, when dropped.
-struct Unsent<'a>(&'a MemoryEvents, &'a str);
+struct Unsent<'a>(&'a dyn EventLog, &'a str);
 
 impl Drop for Unsent<'_> {
     fn drop(&mut self) {

@@ -3,11 +3,12 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use dashmap::DashMap;
 use futures::{StreamExt, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use rmcp::{
     ErrorData, Peer, RoleServer,
     model::{ResourceUpdatedNotificationParam, SubscriptionFilter},
@@ -65,7 +66,7 @@ impl Notices {
         let mut count = self.counts.entry(Arc::clone(principal)).or_insert(0);
         if *count + number > MAX_PER_PRINCIPAL {
             let message = format!(
-                "you watch {} resources already and at most {MAX_PER_PRINCIPAL} are allowed; end a subscription first",
+                "you already watch {} of at most {MAX_PER_PRINCIPAL} resources; end a subscription first",
                 *count
             );
             return Err(ErrorData::invalid_request(message, None));
@@ -167,7 +168,7 @@ impl SessionWatches {
         notices: &Notices,
     ) -> Result<(), ErrorData> {
         let mut watch = view.watch(&uri).map_err(|error| failure(&error, &uri))?;
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         // One that has told the last there was to tell is as good as none.
         inner.resources.retain(|_, task| !task.is_finished());
         if inner.resources.contains_key(&uri) {
@@ -191,7 +192,7 @@ impl SessionWatches {
 
     /// Forgetting what was never subscribed to is no error.
     pub(super) fn unsubscribe(&self, uri: &str) {
-        self.lock().resources.remove(uri);
+        self.0.lock().resources.remove(uri);
     }
 
     /// Starts to tell the session when its list of resources changes, which nobody has to ask for.
@@ -204,11 +205,7 @@ impl SessionWatches {
                 }
             }
         });
-        self.lock().list = Some(task);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().list = Some(task);
     }
 }
 

@@ -25,9 +25,9 @@ pub enum ResourceError {
     Format { format: String },
     #[error("{what} not found; {hint}")]
     NotFound { what: &'static str, hint: &'static str },
-    #[error("No notebook for current session; use one with a tool, e.g. read_nb_cells, and it is the current one")]
+    #[error("No notebook for current session; reading one, e.g. with read_nb_cells, makes it the current one")]
     NoCurrent,
-    #[error("the cursor is not one of this list; start again without it")]
+    #[error("unknown cursor; list again without it")]
     Cursor,
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -40,15 +40,15 @@ pub enum ResourceError {
 impl ResourceError {
     pub(super) const NOTEBOOK: Self = Self::NotFound {
         what: "Notebook",
-        hint: "it may have been closed; notebook://list has those that are open, and using one with a tool opens it",
+        hint: "it may have been closed; notebook://list shows open notebooks, and using one with a tool opens it",
     };
     pub(super) const CELL: Self = Self::NotFound {
         what: "Cell",
-        hint: "the notebook's /cells has the ids of those it has",
+        hint: "the notebook's /cells shows their ids",
     };
     pub(super) const EXECUTION: Self = Self::NotFound {
         what: "Execution",
-        hint: "list_executions shows those there are",
+        hint: "list_executions shows yours",
     };
     pub(super) const WATCHED_EXECUTION: Self = Self::NotFound {
         what: "Execution to watch",
@@ -56,7 +56,7 @@ impl ResourceError {
     };
     pub(super) const TEMPLATE: Self = Self::NotFound {
         what: "Template",
-        hint: "resources/list shows those there are",
+        hint: "resources/list shows the templates",
     };
 }
 

@@ -8,7 +8,7 @@ use crate::types::{MimeKind, is_active_markup, is_text, joined_text};
 /// Characters of one output's text; what is not text is kept whole or left out.
 const MAX_TEXT: usize = 100_000;
 const MAX_BINARY: usize = 5 * 1024 * 1024;
-const LEFT_OUT: &str = "[left out: it could run where it is shown]";
+const LEFT_OUT: &str = "[left out: it could run code in a viewer]";
 const TOO_LARGE: &str = "[left out: too large]";
 
 /// An output in nbformat's form.

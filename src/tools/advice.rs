@@ -17,16 +17,17 @@ static TOOLS: LazyLock<HashMap<&'static str, ToolDefinition>> =
 
 /// A message as this call's caller should read it.
 pub(super) fn advise(call: &Call, message: &str) -> String {
-    fitting(message, |tool| {
+    let granted = call.principal().permissions();
+    advice_for(message, |tool| {
         let tool = TOOLS.get(tool)?;
         let is_offered = tool.toolsets.iter().any(|toolset| call.offers(*toolset));
-        Some(is_offered && call.principal().permissions().contains(tool.permission))
+        Some(is_offered && tool.permissions().all(|needed| granted.contains(needed)))
     })
 }
 
 /// The same message with other names for tools that are not listed, and without clauses about those that have no other.
 /// `is_listed` knows nothing of what is not a tool.
-fn fitting(message: &str, is_listed: impl Fn(&str) -> Option<bool>) -> String {
+pub fn advice_for(message: &str, is_listed: impl Fn(&str) -> Option<bool>) -> String {
     let clauses = clauses(message).into_iter().enumerate();
     let fitting = clauses.filter_map(|(index, clause)| {
         let renamed = renamed(clause, &is_listed);
@@ -109,7 +110,7 @@ mod tests {
             ),
             ("call list_documents first", "call list_documents first"),
         ] {
-            assert_eq!(fitting(message, is_listed), shown);
+            assert_eq!(advice_for(message, is_listed), shown);
         }
     }
 

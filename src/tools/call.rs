@@ -1,6 +1,6 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
 use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
@@ -8,10 +8,13 @@ use live_document::{
     Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
 };
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
+    audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
     tools::{Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator},
     types::Toolset,
@@ -93,6 +96,7 @@ pub struct Services {
     pub images: ImageLimits,
     pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
+    pub audit: Arc<dyn AuditSink>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
 }
@@ -104,6 +108,7 @@ pub struct Call {
     services: Services,
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
+    origin: Origin,
     resumption: Option<Resumption>,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
@@ -119,6 +124,7 @@ impl Call {
             services,
             client,
             toolsets: Arc::default(),
+            origin: Origin::default(),
             resumption: None,
             discarding: Arc::default(),
             notices: Arc::default(),
@@ -129,6 +135,19 @@ impl Call {
     pub fn offering(mut self, toolsets: Arc<[Toolset]>) -> Self {
         self.toolsets = toolsets;
         self
+    }
+
+    /// Where the request of the call came from.
+    pub fn coming_from(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Begins the record of the call, if anybody wants one.
+    pub(super) fn audited(&self, tool: &'static str, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let target = (text("server"), text("path"));
+        AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
     }
 
     pub(super) fn offers(&self, toolset: Toolset) -> bool {
@@ -268,10 +287,7 @@ impl Call {
             .edit(&self.principal.id, &self.principal.name, edits, options)
             .await?;
         let notices = edited.merged.iter().map(ToString::to_string);
-        self.notices
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(notices);
+        self.notices.lock().extend(notices);
         Ok(edited)
     }
 
@@ -315,38 +331,30 @@ impl Call {
         if let Some(ran) = ran
             && !room.follows_file(ran).await
         {
-            self.notices().push(format!(
-                "The file {path} was written since code of yours ran, and Jupyter has not taken that into the open document \
-                 yet: what this answer shows may be older than the file."
+            self.notices.lock().push(format!(
+                "Your code has written {path}, and Jupyter has not loaded that into the open document yet: this answer may \
+                 be older than the file."
             ));
         }
         if room.has_discarded(&self.principal.id) {
-            self.discarding().push(Room::clone(&room));
+            self.discarding.lock().push(Room::clone(&room));
         }
         Ok(room)
     }
 
-    fn discarding(&self) -> MutexGuard<'_, Vec<Room>> {
-        self.discarding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has the answer tell what the caller must know of an execution and was not told yet.
     pub(super) fn tell_notices_of(&self, execution: &Execution) {
-        self.notices().extend(execution.take_notices());
-    }
-
-    fn notices(&self) -> MutexGuard<'_, Vec<String>> {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notices.lock().extend(execution.take_notices());
     }
 
     /// What the caller must know of earlier calls, in the words of an answer. It is told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        let rooms = std::mem::take(&mut *self.discarding());
+        let rooms = std::mem::take(&mut *self.discarding.lock());
         let told = rooms.iter().filter_map(|room| {
             let lost = room.take_discarded(&self.principal.id);
             (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
         });
-        let mut notices = std::mem::take(&mut *self.notices());
+        let mut notices = std::mem::take(&mut *self.notices.lock());
         notices.extend(told);
         notices
     }
@@ -414,8 +422,8 @@ fn notice(path: &DocPath, lost: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "An earlier edit of yours in {path} is gone ({}{more}): somebody wrote the file from outside before Jupyter had \
-         saved the edit, and what they wrote took its place. Read it again, and repeat the edit if it is still wanted.",
+        "An earlier edit of yours in {path} was lost ({}{more}): the file was overwritten on disk before Jupyter had saved \
+         the edit. Read it again, and repeat the edit if it is still wanted.",
         lost[..lost.len().min(MAX_LOST)].join(", ")
     )
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Call, Output, ToolError, advice::advise, output::Reply};
 use crate::{
+    audit::{Decision, Outcome},
     error::ClientError,
     types::{Permission, Toolset},
 };
@@ -30,6 +31,9 @@ pub enum Effect {
     /// Runs code, which may do anything.
     Execute,
 }
+
+/// Levels of members that the schema of a result tells of.
+const OUTLINE_DEPTH: usize = 3;
 
 type Run = Arc<
     dyn Fn(Call, Map<String, Value>) -> Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send>> + Send + Sync,
@@ -135,13 +139,33 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
-        self.permissions()
-            .try_for_each(|needed| call.principal().require(needed))?;
-        let result = (self.run)(call.clone(), arguments).await;
+        let audited = call.audited(self.name, &arguments);
+        let result = self.run_if_permitted(&call, arguments).await;
+        if let Some(audited) = audited {
+            let (decision, outcome) = judged(&result);
+            audited.end(decision, outcome);
+        }
         match result {
             Ok(output) => Ok(output.with_notices(call.take_notices())),
             Err(error) => Err(advised(&call, call.explained(error))),
         }
+    }
+
+    async fn run_if_permitted(&self, call: &Call, arguments: Map<String, Value>) -> Result<Output, ToolError> {
+        self.permissions()
+            .try_for_each(|needed| call.principal().require(needed))?;
+        (self.run)(call.clone(), arguments).await
+    }
+}
+
+/// Whether a call was let and how it ended, as records tell it.
+fn judged(result: &Result<Output, ToolError>) -> (Decision, Outcome) {
+    match result {
+        Ok(_) => (Decision::Allowed, Outcome::Completed),
+        Err(error) => match error.denied_by() {
+            Some(rule) => (Decision::Denied { rule }, Outcome::Failed),
+            None => (Decision::Allowed, Outcome::Failed),
+        },
     }
 }
 
@@ -166,12 +190,16 @@ fn parse_arguments<A: DeserializeOwned>(schema: &Value, arguments: Map<String, V
     let given = arguments.into_iter().filter(|(_, value)| !value.is_null());
     let given: Map<String, Value> = given.map(|(name, value)| (name, with_integers(value))).collect();
     serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| {
-        let why = in_plain_words(&error.inner().to_string());
+        let said = error.inner().to_string();
+        let why = in_plain_words(&said);
         let path = error.path().to_string();
-        match path.as_str() {
+        match (path.as_str(), quoted_name(&said)) {
             // An unknown or missing member is named in the message and has no path of its own.
-            "." | "?" => ToolError::argument(quoted_name(&why).unwrap_or("arguments"), &why),
-            _ => ToolError::argument(&path, &why),
+            ("." | "?", name) => ToolError::argument(name.unwrap_or("arguments"), why),
+            (path, Some(name)) if said.starts_with("missing field ") => {
+                ToolError::argument(&format!("{path}.{name}"), why)
+            }
+            (path, _) => ToolError::argument(path, why),
         }
     })
 }
@@ -183,7 +211,7 @@ fn refuse_lists_of_members(schema: &Value, value: &Value, argument: &str) -> Res
             if !takes_array(schema) {
                 return Err(ToolError::argument(
                     argument,
-                    "an array cannot stand here; give an object with named members",
+                    "expected an object with named members, not an array",
                 ));
             }
             let mut items = items.iter().enumerate();
@@ -229,6 +257,9 @@ fn with_integers(value: Value) -> Value {
 
 /// What was expected, without the names of types that mean nothing to who calls a tool.
 fn in_plain_words(message: &str) -> String {
+    if message.starts_with("missing field ") {
+        return "required but missing".to_owned();
+    }
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message.to_owned();
     };
@@ -256,45 +287,69 @@ fn input_schema<A: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The schema of a result: its members with their types. What is inside of those would be a third of what every client
-/// reads before it calls anything, and say little that the names do not.
+/// The schema of a result: its members with their types, and theirs down to a depth. It is in what every client reads
+/// before it calls anything, so there are no descriptions in it.
 fn output_schema<T: JsonSchema>() -> Map<String, Value> {
     let full = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
-    let mut properties = Map::new();
-    if let Some(Value::Object(members)) = full.get("properties") {
-        properties.extend(members.iter().map(|(name, schema)| (name.clone(), outline(schema))));
-    }
-    Map::from_iter([
-        ("type".to_owned(), "object".into()),
-        ("properties".to_owned(), properties.into()),
-    ])
+    let mut outlined = outline(&full, OUTLINE_DEPTH);
+    // A result is always an object, which clients check.
+    outlined.insert("type".to_owned(), "object".into());
+    outlined
+        .entry("properties")
+        .or_insert_with(|| Value::Object(Map::new()));
+    outlined
 }
 
-/// A schema without all but the type; of an array also that of its items.
-fn outline(schema: &Value) -> Value {
-    let mut outline = Map::new();
-    let kind = schema.get("type").cloned().or_else(|| alternatives(schema));
+/// The types of a schema, of its members and of its items, and nothing else.
+fn outline(schema: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    let mut outlined = Map::new();
+    let choices = schema
+        .get("anyOf")
+        .or_else(|| schema.get("oneOf"))
+        .and_then(Value::as_array);
+    let kind = schema.get("type").cloned().or_else(|| alternatives(choices?));
     if let Some(kind) = kind {
-        outline.insert("type".to_owned(), kind);
+        outlined.insert("type".to_owned(), kind);
     }
-    if let Some(items) = schema
-        .get("items")
-        .map(outline_of_items)
-        .filter(|items| !items.is_empty())
-    {
-        outline.insert("items".to_owned(), items.into());
+    // What may be there or null has the members of what may be there.
+    let shape = match choices {
+        Some(choices) => only_choice(choices),
+        None => Some(schema),
+    };
+    let Some(shape) = shape.filter(|_| depth > 0) else {
+        return outlined;
+    };
+    if let Some(Value::Object(members)) = shape.get("properties") {
+        let members = members
+            .iter()
+            .map(|(name, member)| (name.clone(), outline_of(member, depth - 1)));
+        outlined.insert("properties".to_owned(), members.collect::<Map<_, _>>().into());
     }
-    outline.into()
+    let items = shape.get("items").map(|items| outline_of(items, depth));
+    if let Some(items) = items.filter(|items| items.as_object().is_some_and(|items| !items.is_empty())) {
+        outlined.insert("items".to_owned(), items);
+    }
+    outlined
 }
 
-fn outline_of_items(items: &Value) -> Map<String, Value> {
-    let kind = items.get("type").cloned().or_else(|| alternatives(items));
-    kind.map(|kind| ("type".to_owned(), kind)).into_iter().collect()
+fn outline_of(schema: &Value, depth: usize) -> Value {
+    // Anything may stand where a schema is `true`.
+    schema
+        .as_object()
+        .map(|schema| outline(schema, depth))
+        .unwrap_or_default()
+        .into()
+}
+
+/// The one choice that is not null.
+fn only_choice(choices: &[Value]) -> Option<&Map<String, Value>> {
+    let mut shapes = choices.iter().filter(|choice| choice["type"] != "null");
+    let only = shapes.next()?.as_object();
+    only.filter(|_| shapes.next().is_none())
 }
 
 /// The types of which a schema allows any.
-fn alternatives(schema: &Value) -> Option<Value> {
-    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+fn alternatives(choices: &[Value]) -> Option<Value> {
     let mut kinds = Vec::new();
     for choice in choices {
         match choice.get("type")? {
@@ -398,7 +453,7 @@ mod tests {
         ] {
             let refused = parse(arguments).expect_err("refused").to_string();
             assert!(
-                refused.starts_with(&format!("argument `{named}`: an array cannot stand here")),
+                refused.starts_with(&format!("argument `{named}`: expected an object")),
                 "{refused}"
             );
         }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Call, Effect, ToolDefinition, ToolError,
+    output::JsonObject,
     people::{PersonHere, people},
 };
 use crate::types::Toolset;
@@ -72,6 +73,7 @@ pub(super) struct DocumentContent {
     revision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content_unit: Option<&'static str>,
+    #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
 }
 

@@ -1,7 +1,7 @@
 //! How a tool fails: a kind for the dashboards and a sentence for the model, which says what to do next.
 
 use executor::ExecutionError;
-use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError};
+use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError, counted};
 use live_document::{EditError, RoomError, pool::PoolError};
 
 use crate::{
@@ -17,7 +17,7 @@ pub enum ToolError {
     Path(#[from] PathError),
     #[error(transparent)]
     Access(#[from] AccessError),
-    #[error("{0}; nothing was changed, and exec=false makes the change without executing")]
+    #[error("{0}; nothing was changed; exec=false makes the change without executing")]
     NoExec(AccessError),
     #[error(transparent)]
     Server(#[from] UnknownServer),
@@ -32,18 +32,17 @@ pub enum ToolError {
     #[error(transparent)]
     Execution(#[from] ExecutionError),
     #[error(
-        "{count} executions run or wait in {path:?}; wait for them with get_execution or end them with cancel_execution first"
+        "{} running or waiting in {path:?}; wait with get_execution, or use cancel_execution first",
+        counted(*.count, "execution")
     )]
     Executing { path: String, count: usize },
-    #[error("{path:?} does not exist any more on Jupyter server `{server}`: it was renamed to {to:?}; use that path")]
+    #[error("{path:?} was renamed to {to:?} on Jupyter server `{server}`; use that path")]
     Renamed { server: String, path: String, to: String },
     #[error("{why}; open now: {open}")]
     Full { why: PoolError, open: String },
-    #[error(
-        "the notebook of execution {id:?} was moved to where your token may not read; what it put out cannot be shown"
-    )]
+    #[error("the notebook of execution {id:?} was moved out of your path rules; its outputs cannot be shown")]
     MovedAway { id: String },
-    #[error("the gateway is being stopped; try again when it is back")]
+    #[error("the gateway is shutting down; try again when it is back")]
     Stopping,
     /// Another failure, in the words for one caller.
     #[error("{message}")]
@@ -55,6 +54,17 @@ impl ToolError {
         Self::Argument {
             argument: argument.to_owned(),
             why: why.into(),
+        }
+    }
+}
+
+impl ToolError {
+    /// The rule that forbids the call, if it failed for that.
+    pub(super) fn denied_by(&self) -> Option<&'static str> {
+        match self {
+            Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
+            Self::MovedAway { .. } => Some("paths"),
+            _ => None,
         }
     }
 }

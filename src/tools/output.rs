@@ -9,6 +9,9 @@ use serde_json::{
 
 use executor::Question;
 
+/// Stands in the schema of a result for an object whose members are told elsewhere: every byte is in a model's context.
+pub(super) type JsonObject = serde_json::Map<String, Value>;
+
 /// One block of an answer's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {

@@ -7,7 +7,7 @@ use live_document::{RoomKind, RoomStatus, pool::OpenRoom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, ToolDefinition, ToolError};
+use super::{Call, Effect, ToolDefinition, ToolError, output::JsonObject};
 use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -62,6 +62,7 @@ struct PathArguments {
 #[derive(Serialize, JsonSchema)]
 struct Sessions {
     root_path: String,
+    #[schemars(with = "Vec<JsonObject>")]
     sessions: Vec<Session>,
     total_sessions: usize,
     active_sessions: usize,

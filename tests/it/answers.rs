@@ -100,7 +100,10 @@ async fn outputs_that_were_cleared_are_told_from_the_start() {
 
 #[tokio::test]
 async fn output_beyond_what_is_kept_counts_in_its_size() {
-    let scene = Scene::with("[execution]\nmax_output_bytes = 2000", &["print('x' * 4999)"]).await;
+    let scene = Scene::notebook(&["print('x' * 4999)"])
+        .with("[execution]\nmax_output_bytes = 2000")
+        .set()
+        .await;
     let ran = scene.run(0, 1).await.ok();
     let result = &ran["execution_results"][0];
     assert_eq!(

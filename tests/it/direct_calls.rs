@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era, Gateway,
     agent::ERAS,
-    eventually,
-    gateway::{everything, server},
-    lab,
+    eventually, lab,
     proxy::Proxy,
     wire::{Events, MODERN_VERSION},
 };
@@ -121,8 +119,7 @@ async fn what_is_wrong_about_a_request_is_refused_on_either_way() {
 /// A gateway whose Jupyter can be made to take its time.
 async fn slow() -> (Gateway, Proxy) {
     let proxy = Proxy::to(lab().address()).await;
-    let config = format!("{}{}", server("lab", &proxy.url(), lab().token()), everything());
-    (Gateway::configured(&config).await, proxy)
+    (Gateway::to(&proxy.url(), lab().token()).await, proxy)
 }
 
 #[tokio::test]

@@ -17,7 +17,10 @@ const COUNTED: &str = "0\n1\n2\n3\n4\n5\n";
 
 #[tokio::test]
 async fn a_cell_that_runs_longer_than_rooms_stay_open_keeps_its_room() {
-    let scene = Scene::with("[sessions]\nidle_timeout = \"1s\"\n", &[COUNT]).await;
+    let scene = Scene::notebook(&[COUNT])
+        .with("[sessions]\nidle_timeout = \"1s\"\n")
+        .set()
+        .await;
     let id = scene.start(0).await;
     // Nobody asks for anything meanwhile.
     scene.shows(0, "5\n").await;
@@ -35,7 +38,7 @@ const BEN: &str = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"
 async fn a_client_that_is_killed_loses_nothing() {
     let config = format!("{}{}{BEN}", lab_server("lab"), everything());
     for era in ERAS {
-        let scene = Scene::configured(&config, &[COUNT]).await;
+        let scene = Scene::notebook(&[COUNT]).configured(&config).set().await;
         let killed = Agent::connect(&scene.gateway, era).await;
         let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }] });
         let call = async {
@@ -64,7 +67,7 @@ async fn a_client_that_is_killed_loses_nothing() {
         let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", era).await;
         for tool in ["get_execution", "cancel_execution"] {
             let refused = ben.call(tool, json!({ "execution_id": id })).await.error();
-            assert!(refused.contains("there is no execution"), "{refused}");
+            assert!(refused.contains("you have no execution"), "{refused}");
         }
         let result = ended(&again, &id).await;
         assert_eq!(
@@ -74,21 +77,20 @@ async fn a_client_that_is_killed_loses_nothing() {
         );
         assert_eq!(scene.rests(0).await, COUNTED);
         let refused = ben.call("get_execution", json!({ "execution_id": id })).await.error();
-        assert!(refused.contains("there is no execution"), "{refused}");
+        assert!(refused.contains("you have no execution"), "{refused}");
     }
 }
 
 #[tokio::test]
 async fn beyond_the_limit_it_is_said_what_runs() {
     let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
-    let scene = Scene::configured(
-        &format!("{}{tenant}{BEN}", lab_server("lab")),
-        &["import time; time.sleep(60)", "1"],
-    )
-    .await;
+    let scene = Scene::notebook(&["import time; time.sleep(60)", "1"])
+        .configured(&format!("{}{tenant}{BEN}", lab_server("lab")))
+        .set()
+        .await;
     let running = scene.start(0).await;
     let refused = scene.agent.call("run_code", json!({ "code": "1" })).await.error();
-    for part in ["1 executions", &running, &scene.path, "cancel_execution"] {
+    for part in ["1 execution, its limit", &running, &scene.path, "cancel_execution"] {
         assert!(refused.contains(part), "{refused}");
     }
     let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", Era::Modern).await;
@@ -109,7 +111,10 @@ async fn beyond_the_limit_it_is_said_what_runs() {
 
 #[tokio::test]
 async fn a_room_that_nobody_uses_after_a_run_is_closed_in_time() {
-    let scene = Scene::with("[sessions]\nidle_timeout = \"4s\"\n", &["1"]).await;
+    let scene = Scene::notebook(&["1"])
+        .with("[sessions]\nidle_timeout = \"4s\"\n")
+        .set()
+        .await;
     scene.run(0, 1).await.ok();
     let ran = Instant::now();
     eventually("the room is closed", async || {

@@ -209,7 +209,7 @@ async fn an_error_is_kept_whatever_was_put_out_before_it() {
     let later = scene.agent.call("get_execution", more).await.structured;
     let texts = texts(&later["cells"][0]);
     assert_eq!(texts[0].len(), 900_000);
-    assert!(texts[1].contains("too large to be kept"), "what is missing says so");
+    assert!(texts[1].contains("left out: too large"), "what is missing says so");
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::support::{
-    Agent, Era, Gateway, eventually, gateway, lab,
+    Agent, Era, Gateway, eventually,
+    gateway::{everything, lab_server},
+    lab,
     lab::Folder,
     notebook::{notebook, whole_cells_on_disk},
     wire::Events,
@@ -62,7 +64,7 @@ async fn a_question_waits_for_whoever_answers_it() {
             (&json!("completed"), "Hello Ana\n")
         );
         let late = agent.call("get_execution", answer).await.error();
-        assert!(late.contains("asks nothing"), "{late}");
+        assert!(late.contains("asks for nothing"), "{late}");
     }
 }
 
@@ -96,11 +98,64 @@ async fn a_modern_client_is_asked_in_a_second_round_and_nothing_is_done_twice() 
     assert_eq!(text_of(&ran["execution_results"][0]), "Hello Ana\nand Bo\n");
     let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     assert_eq!(read["cell_count"], 2, "the cell was inserted once");
-    params["requestState"] = "made up".into();
-    let refused = agent.request("tools/call", params).await;
-    assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    let why = refused["error"]["message"].as_str().unwrap();
-    assert!(why.contains("requestState"), "{why}");
+}
+
+#[tokio::test]
+async fn the_state_of_a_question_is_good_for_its_own_call_alone() {
+    let ben = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"token-of-ben\"\npermissions = [\"read\", \"write\", \"execute\"]\n";
+    let config = format!("{}{}{ben}", lab_server("lab"), everything());
+    let gateway = Gateway::configured(&config).await;
+    let restarted = Gateway::configured(&config).await;
+    let folder = lab().folder();
+    let path = folder.write("ask.ipynb", &notebook(&[ASKS, "2"]));
+    let asking = json!({ "elicitation": { "form": {} } });
+    let ana = Agent::capable(&gateway, Era::Modern, asking.clone()).await;
+    let mut params = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
+    let asked = ana.request("tools/call", params.clone()).await["result"].take();
+    let state = asked["requestState"].as_str().expect("a state").to_owned();
+    params["requestState"] = state.clone().into();
+    params["inputResponses"] = json!({ "input-1": { "action": "accept", "content": { "input": "Ana" } } });
+    let listed = ana.call("list_executions", json!({ "path": path })).await.ok();
+    let id = listed["executions"][0]["execution_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    assert!(!state.contains(&id), "nobody reads it");
+
+    let changed = |member: &str, value: Value| {
+        let mut changed = params.clone();
+        changed[member] = value;
+        changed
+    };
+    let mut last = state.clone();
+    last.replace_range(20..21, if &state[20..21] == "A" { "B" } else { "A" });
+    let elsewhere = json!({ "path": path, "ranges": [{ "start": 1 }] });
+    let ben = Agent::connect_to(&gateway.url("/mcp"), "token-of-ben", Era::Modern).await;
+    let later = Agent::connect(&restarted, Era::Modern).await;
+    for (who, params) in [
+        (&ana, changed("requestState", "made up".into())),
+        (&ana, changed("requestState", id.into())),
+        (&ana, changed("requestState", last.into())),
+        (&ana, changed("arguments", elsewhere)),
+        (&ana, changed("name", "run_code".into())),
+        (&ben, params.clone()),
+        (&later, params.clone()),
+    ] {
+        let refused = who.request("tools/call", params).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let why = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            why.starts_with("`params.requestState` is not valid for this call"),
+            "{why}"
+        );
+        assert!(why.contains("list_executions"), "{why}");
+    }
+    let done = ana.request("tools/call", params).await["result"].take();
+    assert_eq!(
+        text_of(&done["structuredContent"]["execution_results"][0]),
+        "Hello Ana\n",
+        "{done}"
+    );
 }
 
 #[tokio::test]
@@ -421,7 +476,7 @@ async fn executions_are_nobody_elses() {
             "[[auth.tokens]]\nname = \"{name}\"\ntenant = \"all\"\ntoken = \"{name}-token-of-some-length\"\npermissions = [\"read\", \"write\", \"execute\"]\n"
         )
     };
-    let servers = gateway::lab_server("lab");
+    let servers = lab_server("lab");
     let gateway = Gateway::configured(&format!("{servers}{tenant}{}{}", token("ana"), token("bo"))).await;
     let ana = Agent::with_token(&gateway, "ana-token-of-some-length", Era::Modern).await;
     let bo = Agent::with_token(&gateway, "bo-token-of-some-length", Era::Modern).await;
@@ -437,7 +492,7 @@ async fn executions_are_nobody_elses() {
     );
     let refused = bo.call("run_code", run).await.error();
     assert!(
-        refused.contains("1 executions of your tenant") && refused.contains("1 of others"),
+        refused.contains("already running 1 execution, its limit") && refused.contains("1 of others"),
         "{refused}"
     );
     assert!(!refused.contains(id.as_str().unwrap()), "{refused}");

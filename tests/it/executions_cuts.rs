@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually,
-    gateway::{everything, server},
-    lab,
+    Agent, Era, Gateway, Human, eventually, lab,
     notebook::notebook,
     own_lab::OwnLab,
     proxy::Proxy,
@@ -20,7 +18,10 @@ const WAITS: &str = "import os, time\nprint('begin', flush=True)\nwhile not os.p
 /// A cell that has begun, through a line that can be cut.
 async fn begun() -> (Proxy, Scene, String) {
     let proxy = Proxy::to(lab().address()).await;
-    let scene = Scene::through(&proxy.url(), "", &[WAITS, "print('next')"]).await;
+    let scene = Scene::notebook(&[WAITS, "print('next')"])
+        .through(&proxy.url())
+        .set()
+        .await;
     let id = scene.start(0).await;
     scene.shows(0, "begin").await;
     (proxy, scene, id)
@@ -85,7 +86,13 @@ async fn what_jupyter_did_not_keep_is_lost_and_has_not_failed() {
         (&ended["status"], texts(&ended["cells"][0])),
         (&json!("lost"), vec!["begin\n", "ExecutionLost"])
     );
-    assert!(ended["reason"].as_str().unwrap().contains("cut"), "{ended}");
+    assert!(
+        ended["reason"]
+            .as_str()
+            .unwrap()
+            .contains("connection to the kernel was lost"),
+        "{ended}"
+    );
     assert_eq!(scene.rests(0).await, "begin\nExecutionLost");
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
 }
@@ -129,12 +136,7 @@ async fn output_that_somebody_else_may_have_had_instead_is_said_to_be_missing() 
 #[tokio::test]
 async fn a_jupyter_that_is_killed_loses_what_ran_and_the_notebook_says_so() {
     let mut jupyter = OwnLab::start(&[]).await;
-    let gateway = Gateway::configured(&format!(
-        "{}{}",
-        server("own", &jupyter.url(), jupyter.token()),
-        everything()
-    ))
-    .await;
+    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
     let agent = Agent::executing(&gateway, Era::Modern).await;
     jupyter.write(
         "k.ipynb",

@@ -92,7 +92,10 @@ async fn cells_that_become_text_are_not_run_and_get_no_outputs() {
     assert_eq!(scene.ended(&running).await["status"], "completed");
     let ended = scene.ended(&waiting).await;
     assert_eq!(ended["status"], "cancelled", "{ended}");
-    assert!(ended["reason"].as_str().unwrap().contains("no code"), "{ended}");
+    assert!(
+        ended["reason"].as_str().unwrap().contains("changed from code to text"),
+        "{ended}"
+    );
     assert_eq!(scene.code("mark").await, "42", "nothing is to come");
     assert!(!scene.folder.has("ran"));
     for at in [1, 2] {
@@ -206,7 +209,7 @@ async fn a_renamed_notebook_has_one_queue_whichever_name_was_used() {
     eventually("they are in one queue", async || {
         let get = json!({ "execution_id": second });
         let seen = scene.agent.call("get_execution", get).await.ok();
-        let behind = format!("it waits behind execution {first} of yours");
+        let behind = format!("waiting for your execution {first}");
         seen["reason"]
             .as_str()
             .is_some_and(|why| why.starts_with(&behind))

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, eventually,
-    gateway::{everything, server},
     jupyter::JupyterApi,
     notebook::notebook,
     own_lab::OwnLab,
@@ -40,7 +39,7 @@ async fn a_kernel_that_dies_fails_what_ran_and_the_next_is_at_work() {
     assert_eq!(texts(&died["cells"][0]), ["last words\n", "KernelDied"]);
     let waited = scene.ended(&second).await;
     assert_eq!(waited["status"], "cancelled");
-    assert!(waited["reason"].as_str().unwrap().contains("did not run"), "{waited}");
+    assert!(waited["reason"].as_str().unwrap().contains("not run"), "{waited}");
     assert_eq!(scene.rests(0).await, "last words\nKernelDied", "the notebook says so");
     let ran = scene.run(1, 2).await.ok();
     assert_eq!(texts(&ran["execution_results"][0]), ["42"]);
@@ -231,7 +230,7 @@ async fn what_waits_behind_a_persons_code_does_not_run_in_another_process() {
     assert_eq!(person().send(Method::POST, &restart, json!({})).await.status(), 200);
     let ended = scene.ended(&waiting).await;
     assert_eq!(ended["status"], "cancelled", "{ended}");
-    assert!(ended["reason"].as_str().unwrap().contains("did not run"), "{ended}");
+    assert!(ended["reason"].as_str().unwrap().contains("not run"), "{ended}");
     assert_eq!(scene.code("6 * 7").await, "42");
     assert!(!scene.folder.has("ran"));
 }
@@ -378,12 +377,7 @@ async fn another_language_runs_as_well() {
     let path = format!("import os; os.environ['JUPYTER_PATH'] = '{}'\n", data.path().display());
     std::fs::write(&config, path).unwrap();
     let jupyter = OwnLab::start(&[&format!("--config={}", config.display())]).await;
-    let gateway = Gateway::configured(&format!(
-        "{}{}",
-        server("own", &jupyter.url(), jupyter.token()),
-        everything()
-    ))
-    .await;
+    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
     let agent = Agent::executing(&gateway, Era::Modern).await;
     jupyter.write("b.ipynb", &notebook(&["x=ü; echo $x; echo again >> ran", "sleep 60"]));
     agent
@@ -418,18 +412,8 @@ async fn of_two_kernels_of_a_notebook_that_of_the_people_counts() {
     let scene = Scene::new(&["x = 1"]).await;
     scene.run(0, 1).await.ok();
     let ours = scene.kernel().await;
-    let session = json!({ "path": "5e5510", "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
-    let started: Value = person()
-        .send(Method::POST, "api/sessions", session)
-        .await
-        .json()
-        .await
-        .unwrap();
-    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
-    person()
-        .send(Method::PATCH, &named, json!({ "path": scene.path }))
-        .await;
+    let theirs = scene.start_kernel_beside().await;
     let stat = scene.call("get_nb_stat", json!({})).await.ok();
-    assert_eq!(stat["kernel"]["id"], started["kernel"]["id"]);
+    assert_eq!(stat["kernel"]["id"], theirs.as_str());
     assert_ne!(stat["kernel"]["id"], ours.as_str());
 }

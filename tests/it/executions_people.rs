@@ -171,7 +171,10 @@ async fn who_interrupts_or_restarts_is_told_by_name() {
         token("ana", crate::support::TOKEN),
         token("bo", "test-token-of-bo"),
     );
-    let scene = Scene::configured(&config, &["print('begin', flush=True)\nwhile True: pass"]).await;
+    let scene = Scene::notebook(&["print('begin', flush=True)\nwhile True: pass"])
+        .configured(&config)
+        .set()
+        .await;
     let bo = Agent::with_token(&scene.gateway, "test-token-of-bo", Era::Modern).await;
     let path = json!({ "path": scene.path });
     let reason = async |id: &str| scene.ended(id).await["reason"].as_str().unwrap_or_default().to_owned();
@@ -230,6 +233,56 @@ async fn a_restart_between_two_runs_is_told_with_the_next() {
     assert!(again["notices"].is_null(), "once: {again}");
 }
 
+#[tokio::test]
+async fn a_restart_that_the_gateway_did_not_hear_is_told_with_the_next_run() {
+    let config = format!(
+        "[sessions]\nidle_timeout = \"300ms\"\n{}[[tenants]]\nname = \"all\"\n{}{}",
+        lab_server("lab"),
+        token("ana", crate::support::TOKEN),
+        token("bo", "test-token-of-bo"),
+    );
+    let scene = Scene::notebook(&["x = 1", "x"]).configured(&config).set().await;
+    let bo = Agent::with_token(&scene.gateway, "test-token-of-bo", Era::Modern).await;
+    let run = json!({ "path": scene.path, "ranges": [{ "start": 1 }] });
+    let alone = async || {
+        let kernel = format!("api/kernels/{}", scene.kernel().await);
+        eventually("the gateway is not connected to the kernel", async || {
+            let kernel: Value = person().get(&kernel).await.json().await.ok()?;
+            (kernel["connections"] == 0).then_some(())
+        })
+        .await;
+    };
+    scene.run(0, 1).await.ok();
+    alone().await;
+    assert!(
+        scene.run(1, 2).await.ok()["notices"].is_null(),
+        "it is the same process"
+    );
+    bo.call("execute_nb_cells", run.clone()).await.ok();
+    alone().await;
+
+    let restart = format!("api/kernels/{}/restart", scene.kernel().await);
+    assert_eq!(person().send(Method::POST, &restart, json!({})).await.status(), 200);
+    let failed = scene.run(1, 2).await.structured;
+    assert_eq!(failed["status"], "failed", "there is no x: {failed}");
+    let notice = failed["notices"][0].as_str().unwrap_or_default();
+    assert!(
+        notice.contains("was restarted") && notice.contains("variables"),
+        "{failed}"
+    );
+    let again = scene.run(1, 2).await.structured;
+    assert!(again["notices"].is_null(), "once: {again}");
+    alone().await;
+
+    let restart = json!({ "path": scene.path, "exec": false });
+    scene.agent.call("restart_nb_kernel", restart).await.ok();
+    let own = scene.run(0, 1).await.ok();
+    assert!(own["notices"].is_null(), "who did it knows: {own}");
+    let told = bo.call("execute_nb_cells", run).await.ok();
+    let notice = told["notices"][0].as_str().unwrap_or_default();
+    assert!(notice.starts_with("Agent `ana` restarted the kernel at "), "{told}");
+}
+
 /// JupyterLab has no session after a person shut the kernel down, and starts one when they run something: under a name that
 /// nobody knows, and for the notebook a moment later.
 #[tokio::test]
@@ -249,7 +302,7 @@ async fn a_kernel_that_a_person_starts_beside_the_agents_is_followed_and_told() 
             .find(|kernel| *kernel != first)
     })
     .await;
-    let theirs = start_beside(&scene).await;
+    let theirs = scene.start_kernel_beside().await;
     let ran = scene.run(1, 2).await.structured;
     assert_eq!(ran["status"], "failed", "there is no x: {ran}");
     let notice = ran["notices"][0].as_str().unwrap_or_default();
@@ -337,19 +390,4 @@ async fn begun(scene: &Scene) -> String {
     let running = scene.start(0).await;
     scene.shows(0, "begin").await;
     running
-}
-
-async fn start_beside(scene: &Scene) -> String {
-    let session = json!({ "path": format!("{}-5e5510", scene.folder.name), "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
-    let started: Value = person()
-        .send(Method::POST, "api/sessions", session)
-        .await
-        .json()
-        .await
-        .unwrap();
-    let named = format!("api/sessions/{}", started["id"].as_str().unwrap());
-    person()
-        .send(Method::PATCH, &named, json!({ "path": scene.path }))
-        .await;
-    started["kernel"]["id"].as_str().unwrap().to_owned()
 }

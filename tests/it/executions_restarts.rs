@@ -1,6 +1,6 @@
 //! A gateway that leaves or is killed while code runs, and the one that comes after it.
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,9 @@ use crate::support::{
     Agent, Era, Gateway, Human, eventually,
     gateway::{everything, lab_server},
     lab,
-    lab::Folder,
     notebook::notebook,
+    process_scene::ProcessScene,
     proxy::Proxy,
-    running::{Home, Running},
     scene::{ended, id, person, shown, texts},
     tab::Tab,
 };
@@ -19,47 +18,9 @@ use crate::support::{
 /// Tells how often it ran, and waits in the middle.
 const WAITS: &str = "import os, time\nopen('runs', 'a').write('once ')\nprint('begin', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('middle', flush=True)\n'end'";
 
-/// The binary with a database that outlives it, and a notebook.
-struct Stage {
-    home: Home,
-    folder: Folder,
-    path: String,
-    human: Human,
-    /// How gateways reach JupyterLab.
-    url: String,
-}
+const CELLS: [&str; 3] = ["'first'", WAITS, "print('never')"];
 
-impl Stage {
-    async fn new() -> Self {
-        Self::through(lab().url()).await
-    }
-
-    async fn through(url: &str) -> Self {
-        let folder = lab().folder();
-        let path = folder.write("r.ipynb", &notebook(&["'first'", WAITS, "print('never')"]));
-        Self {
-            home: Home::new(),
-            human: Human::join(&path).await,
-            folder,
-            path,
-            url: url.to_owned(),
-        }
-    }
-
-    fn command(&self) -> Command {
-        let mut command = self.home.serve();
-        command
-            .env("JUPYTERLAB_URL", &self.url)
-            .env("JUPYTERLAB_TOKEN", lab().token());
-        command
-    }
-
-    async fn gateway(&self) -> (Running, Agent) {
-        let running = Running::start(self.command()).await;
-        let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
-        (running, agent)
-    }
-
+impl ProcessScene {
     /// All cells, of which the second waits, and one more execution behind them.
     async fn begin(&self, agent: &Agent) -> (String, String) {
         let run = |start: usize, end: usize| json!({ "path": self.path, "ranges": [{ "start": start, "end": end }], "timeout": 0 });
@@ -116,27 +77,27 @@ impl Stage {
 
 #[tokio::test]
 async fn what_runs_when_the_gateway_leaves_is_taken_up_by_the_next() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
-    let (running, waiting) = stage.begin(&agent).await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    let (running, waiting) = scene.begin(&agent).await;
     gateway.signal("-TERM");
     assert_eq!(gateway.ended().await.code, Some(0));
-    stage.folder.write("go", "");
-    let (_gateway, agent) = stage.gateway().await;
-    stage.is_completed(&agent, &running, &waiting).await;
+    scene.folder.write("go", "");
+    let (_gateway, agent) = scene.gateway().await;
+    scene.is_completed(&agent, &running, &waiting).await;
 }
 
 #[tokio::test]
 async fn a_single_run_that_is_taken_up_and_completes_has_nothing_to_explain() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
-    let run = json!({ "path": stage.path, "code": WAITS, "timeout": 0 });
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    let run = json!({ "path": scene.path, "code": WAITS, "timeout": 0 });
     let running = id(&agent.call("run_code", run).await.ok());
-    eventually("it has begun", async || stage.folder.has("runs").then_some(())).await;
+    eventually("it has begun", async || scene.folder.has("runs").then_some(())).await;
     gateway.signal("-KILL");
     gateway.ended().await;
-    let (_gateway, agent) = stage.gateway().await;
-    stage.folder.write("go", "");
+    let (_gateway, agent) = scene.gateway().await;
+    scene.folder.write("go", "");
     let result = ended(&agent, &running).await;
     assert_eq!(result["status"], "completed", "{result}");
     assert!(result["reason"].is_null(), "{result}");
@@ -165,83 +126,83 @@ async fn calls_that_wait_are_answered_before_the_gateway_leaves() {
 
 #[tokio::test]
 async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
-    let (running, waiting) = stage.begin(&agent).await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    let (running, waiting) = scene.begin(&agent).await;
     gateway.signal("-KILL");
     gateway.ended().await;
-    let (_gateway, agent) = stage.gateway().await;
-    stage.folder.write("go", "");
-    stage.is_completed(&agent, &running, &waiting).await;
+    let (_gateway, agent) = scene.gateway().await;
+    scene.folder.write("go", "");
+    scene.is_completed(&agent, &running, &waiting).await;
 }
 
 #[tokio::test]
 async fn a_jupyter_that_cannot_be_reached_at_once_is_waited_for() {
     let proxy = Proxy::to(lab().address()).await;
-    let stage = Stage::through(&proxy.url()).await;
-    let (gateway, agent) = stage.gateway().await;
-    let (running, waiting) = stage.begin(&agent).await;
+    let scene = ProcessScene::through(&proxy.url(), &CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    let (running, waiting) = scene.begin(&agent).await;
     gateway.signal("-KILL");
     gateway.ended().await;
     proxy.refuse(true);
-    let (_gateway, agent) = stage.gateway().await;
+    let (_gateway, agent) = scene.gateway().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let get = json!({ "execution_id": running });
     let seen = agent.call("get_execution", get).await.structured;
     assert_eq!(seen["status"], "running", "{seen}");
     proxy.refuse(false);
-    stage.folder.write("go", "");
-    stage.is_completed(&agent, &running, &waiting).await;
+    scene.folder.write("go", "");
+    scene.is_completed(&agent, &running, &waiting).await;
 }
 
 #[tokio::test]
 async fn outputs_of_an_earlier_run_are_not_taken_for_those_of_one_that_was_killed_at_its_beginning() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
     let code = WAITS.replace("print('begin', flush=True)", "");
-    stage.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), &code);
-    stage.human.put_back(1, 7, "of an earlier run");
-    let run = json!({ "path": stage.path, "ranges": [{ "start": 1 }], "timeout": 0 });
+    scene.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), &code);
+    scene.human.put_back(1, 7, "of an earlier run");
+    let run = json!({ "path": scene.path, "ranges": [{ "start": 1 }], "timeout": 0 });
     eventually("the gateway has the code", async || {
-        let read = agent.call("read_nb_cells", json!({ "path": stage.path })).await.ok();
+        let read = agent.call("read_nb_cells", json!({ "path": scene.path })).await.ok();
         (read["cells"][1]["source"] == code && read["cells"][1]["execution_count"] == 7).then_some(())
     })
     .await;
     let running = id(&agent.call("execute_nb_cells", run).await.ok());
-    eventually("it has begun", async || stage.folder.has("runs").then_some(())).await;
-    stage
+    eventually("it has begun", async || scene.folder.has("runs").then_some(())).await;
+    scene
         .human
         .wait_for("it is shown", |human| human.cell(1)["execution_state"] == "running")
         .await;
     gateway.signal("-KILL");
     gateway.ended().await;
     // As if it had been killed before anything was written.
-    stage.human.put_back(1, 7, "of an earlier run");
-    let (_gateway, agent) = stage.gateway().await;
-    stage
+    scene.human.put_back(1, 7, "of an earlier run");
+    let (_gateway, agent) = scene.gateway().await;
+    scene
         .human
         .wait_for("what was there before is gone", |human| {
             human.cell(1)["execution_state"] == "running" && shown(&human.cell(1)).is_empty()
         })
         .await;
-    stage.folder.write("go", "");
+    scene.folder.write("go", "");
     let result = ended(&agent, &running).await;
     assert_eq!(texts(&result["cells"][0]), ["middle\n", "'end'"], "{result}");
-    stage.rests("middle\n'end'").await;
-    assert!(!shown(&stage.human.cell(1)).contains("earlier"));
-    assert_eq!(stage.folder.read("runs"), "once ");
+    scene.rests("middle\n'end'").await;
+    assert!(!shown(&scene.human.cell(1)).contains("earlier"));
+    assert_eq!(scene.folder.read("runs"), "once ");
 }
 
 #[tokio::test]
 async fn what_nobody_kept_for_the_next_gateway_is_lost() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
-    let (running, waiting) = stage.begin(&agent).await;
-    let kernel = stage.kernel().await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    let (running, waiting) = scene.begin(&agent).await;
+    let kernel = scene.kernel().await;
     let _tab = Tab::open(&kernel).await;
     gateway.signal("-KILL");
     gateway.ended().await;
-    stage.folder.write("go", "");
+    scene.folder.write("go", "");
     eventually("the kernel is idle", async || {
         let kernel: Value = person()
             .get(&format!("api/kernels/{kernel}"))
@@ -252,15 +213,15 @@ async fn what_nobody_kept_for_the_next_gateway_is_lost() {
         (kernel["execution_state"] == "idle").then_some(())
     })
     .await;
-    let (_gateway, agent) = stage.gateway().await;
+    let (_gateway, agent) = scene.gateway().await;
     let result = ended(&agent, &running).await;
     assert_eq!(result["status"], "lost", "{result}");
     let told = texts(&result["cells"][1]);
     assert_eq!((told[0], told[2]), ("begin\n", "ExecutionLost"), "{result}");
     assert!(told[1].contains("may be lost: the gateway was down"), "{result}");
-    stage.rests("ExecutionLost").await;
+    scene.rests("ExecutionLost").await;
     assert_eq!(ended(&agent, &waiting).await["status"], "cancelled");
-    assert_eq!(stage.folder.read("runs"), "once ");
+    assert_eq!(scene.folder.read("runs"), "once ");
 }
 
 /// Says something while nobody listens, and goes on.
@@ -268,17 +229,17 @@ const SAYS: &str = "import os, time\nprint('begin', flush=True)\nwhile not os.pa
 
 #[tokio::test]
 async fn output_that_was_lost_while_the_gateway_was_down_is_marked_and_the_agent_keeps_its_name() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
-    stage.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), SAYS);
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
+    scene.human.splice_cell("c1", 0, WAITS.len().try_into().unwrap(), SAYS);
     eventually("the gateway has the code", async || {
-        let read = agent.call("read_nb_cells", json!({ "path": stage.path })).await.ok();
+        let read = agent.call("read_nb_cells", json!({ "path": scene.path })).await.ok();
         (read["cells"][1]["source"] == SAYS).then_some(())
     })
     .await;
-    let run = json!({ "path": stage.path, "ranges": [{ "start": 1 }], "timeout": 0 });
+    let run = json!({ "path": scene.path, "ranges": [{ "start": 1 }], "timeout": 0 });
     let running = id(&agent.call("execute_nb_cells", run).await.ok());
-    stage
+    scene
         .human
         .wait_for("it has begun", |human| shown(&human.cell(1)).contains("begin"))
         .await;
@@ -290,43 +251,43 @@ async fn output_that_was_lost_while_the_gateway_was_down_is_marked_and_the_agent
             .map(|name| name.split(" · ").next().unwrap_or_default().to_owned())
             .collect()
     };
-    stage
+    scene
         .human
         .wait_for("the agent is seen", |human| !names(human).is_empty())
         .await;
-    let known_as = names(&stage.human);
-    let _tab = Tab::open(&stage.kernel().await).await;
+    let known_as = names(&scene.human);
+    let _tab = Tab::open(&scene.kernel().await).await;
     gateway.signal("-KILL");
     gateway.ended().await;
-    stage.folder.write("go", "");
-    eventually("it was said", async || stage.folder.has("said").then_some(())).await;
-    let (_gateway, agent) = stage.gateway().await;
-    stage
+    scene.folder.write("go", "");
+    eventually("it was said", async || scene.folder.has("said").then_some(())).await;
+    let (_gateway, agent) = scene.gateway().await;
+    scene
         .human
         .wait_for("the cell says so", |human| {
             shown(&human.cell(1)).contains("may be lost: the gateway was down")
         })
         .await;
-    stage.folder.write("more", "");
+    scene.folder.write("more", "");
     let result = ended(&agent, &running).await;
     assert_eq!(result["status"], "completed", "{result}");
     assert!(
         result["reason"].as_str().unwrap().contains("the gateway was down"),
         "{result}"
     );
-    stage.rests("after").await;
-    let seen = shown(&stage.human.cell(1));
+    scene.rests("after").await;
+    let seen = shown(&scene.human.cell(1));
     assert!(
         seen.starts_with("begin\n[jupyter-mcp-gateway: output between "),
         "{seen}"
     );
     assert!(seen.ends_with("after\n"), "{seen}");
-    assert_eq!(names(&stage.human), known_as, "not by an id");
+    assert_eq!(names(&scene.human), known_as, "not by an id");
 }
 
 #[tokio::test]
 async fn two_gateways_on_one_database_leave_each_other_their_executions() {
-    let stage = Stage::new().await;
+    let scene = ProcessScene::new(&CELLS).await;
     let store = tempfile::tempdir().unwrap();
     let config = format!(
         "[store]\nurl = \"sqlite://{}/gateway.db\"\n{}{}",
@@ -336,7 +297,7 @@ async fn two_gateways_on_one_database_leave_each_other_their_executions() {
     );
     let first = Gateway::configured(&config).await;
     let agent = Agent::connect(&first, Era::Modern).await;
-    let (running, waiting) = stage.begin(&agent).await;
+    let (running, waiting) = scene.begin(&agent).await;
     let second = Gateway::configured(&config).await;
     let other = Agent::connect(&second, Era::Modern).await;
     // Time enough to take what it should not.
@@ -354,7 +315,7 @@ async fn two_gateways_on_one_database_leave_each_other_their_executions() {
     // When the first leaves, the second takes up what it leaves behind.
     first.drain().start();
     first.gone().await;
-    stage.folder.write("go", "");
+    scene.folder.write("go", "");
     eventually("it is taken up and ends", async || {
         let seen = other
             .call("get_execution", json!({ "execution_id": running }))
@@ -363,31 +324,30 @@ async fn two_gateways_on_one_database_leave_each_other_their_executions() {
         (seen["status"] != "running").then_some(())
     })
     .await;
-    stage.is_completed(&other, &running, &waiting).await;
+    scene.is_completed(&other, &running, &waiting).await;
 }
 
 #[tokio::test]
 async fn kernels_of_its_own_that_a_killed_gateway_left_behind_are_shut_down_unless_somebody_uses_them() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
     let kernel_of = async |run: Value| {
         let ran = agent.call("run_code", run).await.ok();
         let told = ended(&agent, ran["execution_id"].as_str().unwrap()).await;
         assert_eq!(told["status"], "completed", "{told}");
+        scene.recorded(&told["execution_id"], "completed").await;
         told["kernel_id"].as_str().unwrap().to_owned()
     };
     let left = kernel_of(json!({ "code": "1" })).await;
     let used = kernel_of(json!({ "code": "1", "kernel_name": "python3" })).await;
-    let notebooks = kernel_of(json!({ "code": "1", "path": stage.path })).await;
+    let notebooks = kernel_of(json!({ "code": "1", "path": scene.path })).await;
     assert_ne!(left, used);
     let _tab = Tab::open(&used).await;
-    // The records are written in the background.
-    tokio::time::sleep(Duration::from_millis(500)).await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let exists = async |kernel: &str| person().get(&format!("api/kernels/{kernel}")).await.status() == 200;
     assert!(exists(&left).await, "nobody could shut it down");
-    let (_gateway, _) = stage.gateway().await;
+    let (_gateway, _) = scene.gateway().await;
     eventually("it is shut down", async || (!exists(&left).await).then_some(())).await;
     assert!(exists(&used).await, "a person uses it");
     assert!(exists(&notebooks).await, "it is a notebook's");
@@ -395,8 +355,8 @@ async fn kernels_of_its_own_that_a_killed_gateway_left_behind_are_shut_down_unle
 
 #[tokio::test]
 async fn what_code_in_no_notebook_printed_and_asked_outlives_a_killed_gateway() {
-    let stage = Stage::new().await;
-    let (gateway, agent) = stage.gateway().await;
+    let scene = ProcessScene::new(&CELLS).await;
+    let (gateway, agent) = scene.gateway().await;
     let code = "print('before', flush=True)\nname = input('Who? ')\nprint('hello', name)";
     let asked = agent
         .call("run_code", json!({ "code": code, "timeout": 60 }))
@@ -404,11 +364,10 @@ async fn what_code_in_no_notebook_printed_and_asked_outlives_a_killed_gateway() 
         .ok();
     assert_eq!(asked["status"], "input_required", "{asked}");
     let get = json!({ "execution_id": asked["execution_id"] });
-    // The record is written in the background.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    scene.recorded(&asked["execution_id"], "input_required").await;
     gateway.signal("-KILL");
     gateway.ended().await;
-    let (_gateway, agent) = stage.gateway().await;
+    let (_gateway, agent) = scene.gateway().await;
     let seen = eventually("it asks again", async || {
         let seen = agent.call("get_execution", get.clone()).await.structured;
         (seen["status"] == "input_required").then_some(seen)

@@ -53,7 +53,10 @@ async fn what_waits_behind_a_question_says_so_and_keeps_nobody_from_running() {
 
 #[tokio::test]
 async fn a_question_that_nobody_answers_is_interrupted_in_time() {
-    let scene = Scene::with("[execution]\ninput_timeout = \"2s\"\n", &[ASKS, "6 * 7"]).await;
+    let scene = Scene::notebook(&[ASKS, "6 * 7"])
+        .with("[execution]\ninput_timeout = \"2s\"\n")
+        .set()
+        .await;
     let asking = scene.run(0, 2).await;
     assert_eq!(asking.structured["status"], "input_required", "{asking:?}");
     let asking = id(&asking.structured);
@@ -78,14 +81,14 @@ async fn a_question_that_nobody_answers_is_interrupted_in_time() {
             .call("get_execution", late)
             .await
             .error()
-            .contains("asks nothing")
+            .contains("asks for nothing")
     );
 }
 
 #[tokio::test]
 async fn what_waits_behind_somebody_else_is_told_whom() {
     let config = format!("{}{}{BEN}", lab_server("lab"), everything());
-    let scene = Scene::configured(&config, &[ASKS, "6 * 7"]).await;
+    let scene = Scene::notebook(&[ASKS, "6 * 7"]).configured(&config).set().await;
     let asking = scene.start(0).await;
     scene
         .agent
@@ -138,11 +141,10 @@ async fn what_waits_behind_a_persons_code_is_queued_and_says_so() {
 #[tokio::test]
 async fn only_what_runs_counts_against_the_limit_and_what_waits_has_one_of_its_own() {
     let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
-    let scene = Scene::configured(
-        &format!("{}{tenant}", lab_server("lab")),
-        &["import time; time.sleep(60)", "1"],
-    )
-    .await;
+    let scene = Scene::notebook(&["import time; time.sleep(60)", "1"])
+        .configured(&format!("{}{tenant}", lab_server("lab")))
+        .set()
+        .await;
     let running = scene.start(0).await;
     let waiting = scene.start(1).await;
     let refused = scene.agent.call("run_code", json!({ "code": "1" })).await.error();

@@ -56,7 +56,11 @@ async fn each_kind_of_broken_server_gets_its_own_advice() {
             server("notfound", &answering(HTML_404).await, "t"),
             "base path",
         ),
-        ("login", server("login", &answering(LOGIN).await, "t"), "credentials"),
+        (
+            "login",
+            server("login", &answering(LOGIN).await, "t"),
+            "gateway's token",
+        ),
         (
             "garbage",
             server("garbage", &answering(GARBAGE).await, "t"),
@@ -67,7 +71,7 @@ async fn each_kind_of_broken_server_gets_its_own_advice() {
             server("badjson", &answering(BAD_JSON).await, "t"),
             "instead of JSON",
         ),
-        ("refused", wrong_token, "credentials"),
+        ("refused", wrong_token, "gateway's token"),
     ];
     let servers: String = cases.iter().map(|(_, toml, _)| toml.as_str()).collect();
     let gateway = Gateway::configured(&format!("{servers}{}{}", lab_server("lab"), everything())).await;

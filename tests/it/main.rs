@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod audit;
 mod cli;
 mod clients;
 mod conformance;
@@ -45,14 +46,17 @@ mod resources_access;
 mod resources_read;
 mod resources_watch;
 mod resumption;
+mod revocation;
 mod rooms_concurrency;
 mod rooms_editing;
+mod rooms_half_written;
 mod rooms_limits;
 mod rooms_outside;
 mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod schemas;
 mod seed_classic;
 mod seed_collab;
 mod seed_resources;

@@ -4,7 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{beside::Beside, eventually, lab, proxy::Proxy};
+use crate::support::{
+    Agent, Era, Gateway, Human,
+    beside::Beside,
+    eventually,
+    gateway::{everything, lab_server},
+    lab,
+    notebook::notebook,
+    proxy::Proxy,
+};
 
 #[tokio::test]
 async fn a_person_types_on_while_an_agent_changes_what_it_read_before() {
@@ -19,7 +27,7 @@ async fn a_person_types_on_while_an_agent_changes_what_it_read_before() {
     };
     tokio::join!(typing, editing);
     let expected = format!("x = 1{typed}\ny = 24\n");
-    scene.shows(&[&expected]).await;
+    scene.sees(&[&expected]).await;
     scene.heard().await;
 }
 
@@ -33,12 +41,12 @@ async fn an_answer_tells_with_whose_typing_it_was_merged() {
     let merged = answer.ok()["notices"].to_string();
     assert!(merged.contains("Merged with changes by Ida in cell c0"), "{merged}");
     assert!(text.contains("Ida"), "{text}");
-    scene.shows(&["a = 1\nb = 20\nz = 26", "c = 3"]).await;
+    scene.sees(&["a = 1\nb = 20\nz = 26", "c = 3"]).await;
     let alone = scene.modify("c1", "c = 30").await.ok();
     assert!(alone["notices"].is_null(), "{alone}");
     // It goes on from what it sent; the person's line stays although it does not know of it.
     scene.modify("c0", "a = 10\nb = 20").await.ok();
-    scene.shows(&["a = 10\nb = 20\nz = 26", "c = 30"]).await;
+    scene.sees(&["a = 10\nb = 20\nz = 26", "c = 30"]).await;
 }
 
 #[tokio::test]
@@ -57,10 +65,10 @@ async fn the_same_place_is_refused_with_what_stands_there_and_the_batch_with_it(
     assert_eq!(scene.human.sources(), ["x = '🎉'", "y = 1"]);
     // What the refusal showed is read.
     scene.modify("c0", "x = '🎉!'").await.ok();
-    scene.shows(&["x = '🎉!'", "y = 1"]).await;
+    scene.sees(&["x = '🎉!'", "y = 1"]).await;
     scene.types("c0", 4, 4, "2").await;
     scene.call("modify_nb_cells", modify(true)).await.ok();
-    scene.shows(&["x = 3", "y = 3"]).await;
+    scene.sees(&["x = 3", "y = 3"]).await;
 }
 
 #[tokio::test]
@@ -73,9 +81,9 @@ async fn who_never_read_a_cell_sets_it_unless_a_person_just_typed_in_it() {
         refused.contains("zero typed") && refused.contains("have not read"),
         "{refused}"
     );
-    scene.shows(&["zero typed", "as asked"]).await;
+    scene.sees(&["zero typed", "as asked"]).await;
     scene.modify("c0", "zero typed and replaced").await.ok();
-    scene.shows(&["zero typed and replaced", "as asked"]).await;
+    scene.sees(&["zero typed and replaced", "as asked"]).await;
 }
 
 #[tokio::test]
@@ -90,7 +98,7 @@ async fn a_cell_is_not_deleted_under_a_persons_hands() {
     .await;
     let refused = scene.call("delete_nb_cells", delete("c0", false)).await.error();
     assert!(
-        refused.contains("Ida is there") && refused.contains("first"),
+        refused.contains("Ida is in cell c0") && refused.contains("first"),
         "{refused}"
     );
 
@@ -107,7 +115,7 @@ async fn a_cell_is_not_deleted_under_a_persons_hands() {
     assert!(scene.call("delete_nb_cells", delete("c1", false)).await.is_error);
     scene.call("delete_nb_cells", delete("c1", true)).await.ok();
     scene.call("delete_nb_cells", delete("c0", false)).await.ok();
-    scene.shows(&["third"]).await;
+    scene.sees(&["third"]).await;
 }
 
 #[tokio::test]
@@ -117,7 +125,7 @@ async fn who_was_shown_only_a_part_is_told_how_to_read_the_whole() {
     let read = scene.read().await;
     assert_eq!(read["cells"][0]["truncated"]["source"], true);
     let refused = scene.modify("c0", "start = 1\n").await.error();
-    for part in ["only a part", "read_nb_cells", "max_cell_data", "c0"] {
+    for part in ["only part of", "read_nb_cells", "max_cell_data", "c0"] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
     let revision =
@@ -127,14 +135,14 @@ async fn who_was_shown_only_a_part_is_told_how_to_read_the_whole() {
             .call("modify_nb_cells", revision)
             .await
             .error()
-            .contains("only a part")
+            .contains("only part of")
     );
     let whole = json!({ "ranges": [{ "cell_id": "c0" }], "max_cell_data": 4000 });
     scene.call("read_nb_cells", whole).await.ok();
     scene.read().await;
     let changed = long.replace("start = 0", "start = 1");
     scene.modify("c0", &changed).await.ok();
-    scene.shows(&[&changed]).await;
+    scene.sees(&[&changed]).await;
 }
 
 #[tokio::test]
@@ -158,14 +166,14 @@ async fn reads_tell_who_is_in_which_cell() {
         assert_eq!(scene.call(tool, json!({})).await.ok()["people"], people, "{tool}");
     }
     let connect = json!({ "notebook_name": "n", "notebook_path": scene.path });
-    scene.ana.call("connect_notebook", connect).await.ok();
+    scene.agent.call("connect_notebook", connect).await.ok();
     for tool in ["read_notebook", "read_cell"] {
         let read = json!({ "notebook_name": "n", "cell_index": 0 });
         let read = match tool {
             "read_cell" => read,
             _ => json!({ "notebook_name": "n" }),
         };
-        let answer = scene.ana.call(tool, read).await;
+        let answer = scene.agent.call(tool, read).await;
         assert!(answer.texts.join("\n").contains("Ida (cell 1)"), "{:?}", answer.texts);
         assert_eq!(answer.ok()["people"], people, "{tool}");
     }
@@ -189,10 +197,10 @@ async fn running_a_cell_is_no_edit_for_anybodys_revision() {
         .await
         .ok();
     // An own run, before or after what somebody typed, does not let a stale edit pass.
-    scene.ana.call("execute_nb_cells", run("c1")).await.ok();
+    scene.agent.call("execute_nb_cells", run("c1")).await.ok();
     scene.types("c1", 5, 0, " # typed").await;
     scene.types("c2", 5, 0, " # typed").await;
-    scene.ana.call("execute_nb_cells", run("c2")).await.ok();
+    scene.agent.call("execute_nb_cells", run("c2")).await.ok();
     for cell in ["c1", "c2"] {
         let refused = scene
             .call("modify_nb_cells", since(&revision, cell, "lost"))
@@ -203,7 +211,7 @@ async fn running_a_cell_is_no_edit_for_anybodys_revision() {
             "{refused}"
         );
     }
-    scene.shows(&["1 + 10", "2 + 2 # typed", "3 + 3 # typed"]).await;
+    scene.sees(&["1 + 10", "2 + 2 # typed", "3 + 3 # typed"]).await;
 }
 
 #[tokio::test]
@@ -226,10 +234,10 @@ async fn every_author_since_a_revision_counts_and_not_only_the_last() {
         .call("modify_nb_cells", since(&revision, "c0", "lost"))
         .await
         .error();
-    assert!(refused.contains("Ida and bob"), "{refused}");
+    assert!(refused.contains("Ida and agent `bob`"), "{refused}");
     let forced = json!({ "force": true, "if_revision": revision, "modifications": [{ "range": { "start": 0 }, "content": "forced" }] });
     scene.call("modify_nb_cells", forced).await.ok();
-    scene.shows(&["forced"]).await;
+    scene.sees(&["forced"]).await;
 }
 
 #[tokio::test]
@@ -239,18 +247,69 @@ async fn what_an_agent_read_is_still_known_when_the_notebook_is_opened_again() {
     scene.call("end_nb_session", json!({})).await.ok();
     scene.human.splice_cell("c0", 11, 0, "\nz = 3");
     scene.modify("c0", "x = 10\ny = 2").await.ok();
-    scene.shows(&["x = 10\ny = 2\nz = 3"]).await;
+    scene.sees(&["x = 10\ny = 2\nz = 3"]).await;
 }
 
 #[tokio::test]
 async fn what_an_agent_read_is_still_known_after_a_cut_line() {
     let proxy = Proxy::to(lab().address()).await;
-    let content = crate::support::notebook::notebook(&["x = 1\ny = 2"]);
+    let content = notebook(&["x = 1\ny = 2"]);
     let scene = Beside::through(&proxy.url(), "cut.ipynb", &content).await;
     scene.read().await;
     proxy.cut();
     scene.human.splice_cell("c0", 11, 0, "\nz = 3");
     scene.heard().await;
     scene.modify("c0", "x = 10\ny = 2").await.ok();
-    scene.shows(&["x = 10\ny = 2\nz = 3"]).await;
+    scene.sees(&["x = 10\ny = 2\nz = 3"]).await;
+}
+
+#[tokio::test]
+async fn a_refusal_says_whether_an_agent_or_a_person_changed_it() {
+    let ben = "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"token-of-ben\"\npermissions = [\"read\", \"write\"]\n";
+    let gateway = Gateway::configured(&format!("{}{}{ben}", lab_server("lab"), everything())).await;
+    let path = lab()
+        .folder()
+        .write("who.ipynb", &notebook(&["x = 1", "y = 1", "z = 1"]));
+    let ana = Agent::connect(&gateway, Era::Modern).await;
+    let ben = Agent::with_token(&gateway, "token-of-ben", Era::Modern).await;
+    let human = Human::join(&path).await;
+    let read = ana.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let set = |cell: &str, content: &str| {
+        let modification = json!({ "range": { "cell_id": cell }, "content": content });
+        json!({ "path": path, "modifications": [modification], "exec": false })
+    };
+    ben.call("modify_nb_cells", set("c0", "x = 2")).await.ok();
+    human.publish("Ida", true);
+    human.splice_cell("c1", 4, 1, "2");
+    eventually("the person's change is seen", async || {
+        let read = ben.call("read_nb_cells", json!({ "path": path })).await.ok();
+        (read["cells"][1]["source"] == "y = 2").then_some(())
+    })
+    .await;
+    for (cell, who, now) in [("c0", "agent `ben`", "x = 2"), ("c1", "Ida", "y = 2")] {
+        let mut stale = set(cell, "3");
+        stale["if_revision"] = read["revision"].clone();
+        let refused = ana.call("modify_nb_cells", stale).await.error();
+        let told = format!("nothing was changed: {who} changed cell {cell} after the revision that you named");
+        assert!(refused.starts_with(&told) && refused.contains(now), "{refused}");
+    }
+    let delete = json!({ "path": path, "ranges": [{ "start": 2 }], "if_revision": read["revision"] });
+    ben.call(
+        "insert_nb_cells",
+        json!({ "path": path, "position": 0, "exec": false, "cells": [{ "content": "0" }] }),
+    )
+    .await
+    .ok();
+    let refused = ana.call("delete_nb_cells", delete).await.error();
+    assert!(
+        refused.starts_with("nothing was changed: agent `ben` inserted or removed cells since you read it"),
+        "{refused}"
+    );
+    let read = ana.call("read_nb_cells", json!({ "path": path })).await.ok();
+    assert_eq!(read["cells"][3]["source"], "z = 1");
+    ben.call("modify_nb_cells", set("c2", "z = 2")).await.ok();
+    let delete = json!({ "path": path, "ranges": [{ "cell_id": "c2" }] });
+    let refused = ana.call("delete_nb_cells", delete).await.error();
+    let told = "nothing was changed: agent `ben` changed cell c2 since you read it. It is now:\n```\nz = 2\n```";
+    assert!(refused.starts_with(told), "{refused}");
 }

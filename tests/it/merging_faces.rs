@@ -83,7 +83,7 @@ async fn a_whole_notebook_is_merged_by_its_cells() {
     let sent = vec![cell("c0", "zero"), cell("c1", "ONE"), cell("c3", "three")];
     let answer = scene.call("overwrite_document", whole(sent, false)).await.ok();
     assert!(answer["notices"].to_string().contains("Ida"), "{answer}");
-    scene.shows(&["zero\ntyped", "a new thought", "ONE", "three"]).await;
+    scene.sees(&["zero\ntyped", "a new thought", "ONE", "three"]).await;
     scene.read().await;
     scene.types("c1", 3, 0, " AND ONLY").await;
     let refused = scene
@@ -95,13 +95,13 @@ async fn a_whole_notebook_is_merged_by_its_cells() {
         .call("overwrite_document", whole(vec![cell("c0", "zero")], true))
         .await
         .ok();
-    scene.shows(&["zero"]).await;
+    scene.sees(&["zero"]).await;
 }
 
 #[tokio::test]
 async fn what_a_resource_shows_is_read() {
     let scene = Beside::notebook(&["x = 1\ny = 2", "a = 1\nb = 2"]).await;
-    let sessions = scene.ana.call("query_nb_sessions", json!({})).await.ok();
+    let sessions = scene.agent.call("query_nb_sessions", json!({})).await.ok();
     let session = &sessions["sessions"][0];
     let named = |member: &str| {
         session[member]
@@ -110,13 +110,13 @@ async fn what_a_resource_shows_is_read() {
             .to_owned()
     };
     let address = format!("notebook://{}/{}", named("session_id"), named("file_id"));
-    scene.ana.read(&format!("{address}/cells/c0")).await;
+    scene.agent.read(&format!("{address}/cells/c0")).await;
     scene.types("c0", 11, 0, "\nz = 3").await;
     scene.modify("c0", "x = 10\ny = 2").await.ok();
-    scene.ana.read(&address).await;
+    scene.agent.read(&address).await;
     scene.types("c1", 11, 0, "\nc = 3").await;
     scene.modify("c1", "a = 10\nb = 2").await.ok();
-    scene.shows(&["x = 10\ny = 2\nz = 3", "a = 10\nb = 2\nc = 3"]).await;
+    scene.sees(&["x = 10\ny = 2\nz = 3", "a = 10\nb = 2\nc = 3"]).await;
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn the_vocabulary_of_jupyter_collaboration_mcp_loses_nothing_either() {
         .await
         .ok();
     assert!(merged["notices"].to_string().contains("Ida"), "{merged}");
-    scene.shows(&["x = 10\ny = 2\n# typed", "z = 3"]).await;
+    scene.sees(&["x = 10\ny = 2\n# typed", "z = 3"]).await;
     scene.types("c0", 4, 2, "11").await;
     let refused = scene
         .call("batch_update_notebook_cells", update("x = 12\ny = 2", false))
@@ -152,7 +152,7 @@ async fn the_vocabulary_of_jupyter_collaboration_mcp_loses_nothing_either() {
         .call("batch_update_notebook_cells", update("forced", true))
         .await
         .ok();
-    scene.shows(&["forced"]).await;
+    scene.sees(&["forced"]).await;
 
     let text = Beside::text("one two").await;
     text.call("get_document", json!({})).await.ok();
@@ -167,10 +167,10 @@ async fn the_vocabulary_of_jupyter_collaboration_mcp_loses_nothing_either() {
 async fn the_vocabulary_of_jupyter_mcp_server_loses_nothing_either() {
     let scene = Beside::notebook(&["x = 1\ny = 2", "z = 3"]).await;
     let connect = json!({ "notebook_name": "n", "notebook_path": scene.path });
-    scene.ana.call("connect_notebook", connect).await.ok();
+    scene.agent.call("connect_notebook", connect).await.ok();
     let call = async |tool: &str, mut arguments: Value| {
         arguments["notebook_name"] = "n".into();
-        scene.ana.call(tool, arguments).await
+        scene.agent.call(tool, arguments).await
     };
     for index in [0, 1] {
         call("read_cell", json!({ "cell_index": index })).await.ok();
@@ -184,7 +184,7 @@ async fn the_vocabulary_of_jupyter_mcp_server_loses_nothing_either() {
         merged.texts
     );
     merged.ok();
-    scene.shows(&["x = 10\ny = 2\n# typed", "z = 3"]).await;
+    scene.sees(&["x = 10\ny = 2\n# typed", "z = 3"]).await;
     scene.types("c0", 4, 2, "11").await;
     let refused = call("overwrite_cell", overwrite("x = 12\ny = 2", false)).await.error();
     assert!(refused.contains("x = 11"), "{refused}");
@@ -197,7 +197,7 @@ async fn the_vocabulary_of_jupyter_mcp_server_loses_nothing_either() {
         .ok();
     scene.types("c0", 4, 2, "13").await;
     call("overwrite_cell", overwrite("forced", true)).await.ok();
-    scene.shows(&["forced"]).await;
+    scene.sees(&["forced"]).await;
     eventually("the file too", async || {
         scene.folder.read("notebook.ipynb").contains("forced").then_some(())
     })

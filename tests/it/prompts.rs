@@ -120,16 +120,32 @@ async fn prompts_are_shown_to_those_who_have_their_tools() {
     let gateway = Gateway::configured(&format!("{}{}{reader}", lab_server("lab"), everything())).await;
     let reading = ["explain_notebook"].as_slice();
     for era in ERAS {
-        for (selection, token, expected) in [
-            ("?toolsets=classic&readonly=true", TOKEN, [].as_slice()),
-            ("?toolsets=classic", TOKEN, &[]),
-            ("?readonly=true", TOKEN, reading),
-            ("", "token-of-reader", reading),
-            ("?toolsets=notebook", TOKEN, reading),
+        for (selection, token, expected, remedy) in [
+            (
+                "?toolsets=classic&readonly=true",
+                TOKEN,
+                [].as_slice(),
+                "connect without readonly=true, and add files,kernel,notebook to ?toolsets=",
+            ),
+            (
+                "?toolsets=classic",
+                TOKEN,
+                &[],
+                "add files,kernel,notebook to ?toolsets=",
+            ),
+            ("?readonly=true", TOKEN, reading, "connect without readonly=true"),
+            (
+                "",
+                "token-of-reader",
+                reading,
+                "ask an operator for permission `write` and permission `execute`",
+            ),
+            ("?toolsets=notebook", TOKEN, reading, "add files,kernel to ?toolsets="),
             (
                 "?toolsets=notebook,execution",
                 TOKEN,
                 &["explain_notebook", "fix_failing_cell"],
+                "add files,kernel to ?toolsets=",
             ),
         ] {
             let agent = Agent::connect_to(&gateway.url(&format!("/mcp{selection}")), token, era).await;
@@ -141,7 +157,15 @@ async fn prompts_are_shown_to_those_who_have_their_tools() {
             let refused = agent.request("prompts/get", arguments).await;
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
             let message = refused["error"]["message"].as_str().expect("a message");
-            assert!(message.contains("restart_nb_kernel"), "{message}");
+            let told = "prompt `notebook_report` needs tools that are not listed for you; ";
+            assert_eq!(message, format!("{told}{remedy}"), "{selection}");
+            let refused = agent.request("prompts/get", json!({ "name": "no_such" })).await;
+            let message = refused["error"]["message"].as_str().expect("a message");
+            let available = match expected {
+                [] => "none".to_owned(),
+                names => names.join(", "),
+            };
+            assert_eq!(message, format!("Unknown prompt: no_such; available here: {available}"));
         }
     }
 }

@@ -324,3 +324,66 @@ async fn everybody_is_told_how_often_a_notebook_ran_and_nobody_what_others_ran()
     assert!(ana.read(&execution).await["text"].is_string());
     bob.cannot_read(&execution).await;
 }
+
+/// Words that are names of tools.
+fn tools_in(message: &str, all: &[String]) -> Vec<String> {
+    let words = message.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    let named = words.filter(|word| all.iter().any(|tool| tool == word));
+    named.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn errors_name_only_tools_that_are_listed() {
+    let folder = lab().folder();
+    let path = folder.write("a.ipynb", &notebook(&["1"]));
+    let config = format!("{}{}{}", lab_server("lab"), everything(), token("new", ""));
+    let gateway = Gateway::configured(&config).await;
+    let ana = Agent::connect(&gateway, Era::Modern).await;
+    let all = Agent::connect_to(&gateway.url("/mcp?toolsets=all"), TOKEN, Era::Modern).await;
+    let all = all.tools().await;
+    let (session, id) = opened(&ana, &path).await;
+    for era in ERAS {
+        for (selection, current) in [
+            ("", "read_nb_cells"),
+            ("?readonly=true", "read_nb_cells"),
+            ("?toolsets=classic", "read_cell"),
+            ("?toolsets=classic&readonly=true", "read_cell"),
+            ("?toolsets=collab&readonly=true", "get_notebook"),
+            ("?toolsets=gateway", ""),
+        ] {
+            let url = gateway.url(&format!("/mcp{selection}"));
+            // Who has used no notebook yet.
+            let agent = Agent::connect_to(&url, "token-of-new", era).await;
+            let listed = agent.tools().await;
+            let execution = format!("notebook://{session}/{id}/executions/none");
+            for uri in [
+                "notebook://current",
+                execution.as_str(),
+                "notebook://no/such",
+                "notebook://templates/no_such",
+                "x://y",
+            ] {
+                let (_, message) = agent.cannot_read(uri).await;
+                let named = tools_in(&message, &all);
+                assert!(named.iter().all(|tool| listed.contains(tool)), "{selection} {message}");
+                if uri == "notebook://current" {
+                    let told = message.starts_with("No notebook for current session");
+                    assert!(
+                        told && named == [current].map(str::to_owned)[..usize::from(!current.is_empty())],
+                        "{message}"
+                    );
+                }
+                if uri == execution {
+                    let told = named == ["list_executions"];
+                    assert_eq!(told, listed.iter().any(|tool| tool == "list_executions"), "{message}");
+                }
+            }
+            if era == Era::Modern {
+                let task = agent.request("tasks/get", json!({ "taskId": "none" })).await;
+                let message = task["error"]["message"].as_str().unwrap_or_else(|| panic!("{task}"));
+                let named = tools_in(message, &all);
+                assert!(named.iter().all(|tool| listed.contains(tool)), "{selection} {message}");
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::support::{
     Agent, Era, Gateway, Human, Watcher, agent::ERAS, eventually, lab, lab::Folder, notebook::notebook, wire::Events,
 };
 
-struct Scene {
+struct Watched {
     gateway: Gateway,
     agent: Agent,
     folder: Folder,
@@ -16,13 +16,13 @@ struct Scene {
     uri: String,
 }
 
-async fn scene(era: Era, more: &str) -> Scene {
+async fn scene(era: Era, more: &str) -> Watched {
     let gateway = Gateway::with(more).await;
     let folder = lab().folder();
     let path = folder.write("a.ipynb", &notebook(&["zero", "one"]));
     let agent = Agent::connect(&gateway, era).await;
     let uri = open(&agent, &path).await;
-    Scene {
+    Watched {
         gateway,
         agent,
         folder,

@@ -55,13 +55,13 @@ impl ServerHandler for Stepwise {
     }
 }
 
-struct Scene {
+struct SteppedCall {
     gateway: Gateway,
     agent: Agent,
     tool: Stepwise,
 }
 
-impl Scene {
+impl SteppedCall {
     async fn open() -> Self {
         Self::with("").await
     }
@@ -122,7 +122,7 @@ async fn rest(events: &mut Events) -> (Vec<f64>, Option<Value>) {
 
 #[tokio::test]
 async fn a_stream_begins_with_an_event_to_resume_from_and_ids_are_unguessable() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut first = scene.start_call().await;
     let mut second = scene.start_call().await;
     let (first, second) = (first.next().await.unwrap(), second.next().await.unwrap());
@@ -137,7 +137,7 @@ async fn a_stream_begins_with_an_event_to_resume_from_and_ids_are_unguessable() 
 
 #[tokio::test]
 async fn who_drops_in_the_middle_and_returns_misses_nothing() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     scene.step();
     scene.step();
@@ -162,7 +162,7 @@ async fn who_drops_in_the_middle_and_returns_misses_nothing() {
 
 #[tokio::test]
 async fn a_result_that_came_meanwhile_is_kept() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     let primed = events.next().await.unwrap();
     drop(events);
@@ -176,7 +176,7 @@ async fn a_result_that_came_meanwhile_is_kept() {
 
 #[tokio::test]
 async fn a_cut_connection_at_every_event_still_gives_each_once() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     let mut last = events.next().await.unwrap();
     drop(events);
@@ -196,7 +196,7 @@ async fn a_cut_connection_at_every_event_still_gives_each_once() {
 
 #[tokio::test]
 async fn unknown_and_foreign_events_do_not_exist() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     let primed = events.next().await.unwrap();
     let other = Agent::connect(&scene.gateway, Era::Legacy).await;
@@ -219,7 +219,7 @@ async fn unknown_and_foreign_events_do_not_exist() {
 
 #[tokio::test]
 async fn a_reader_who_stalls_holds_up_nobody() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let stalled = scene.start_call().await;
     scene.run_to_the_end().await;
     let answered = tokio::time::timeout(Duration::from_secs(5), scene.agent.request("ping", json!({}))).await;
@@ -229,7 +229,7 @@ async fn a_reader_who_stalls_holds_up_nobody() {
 
 #[tokio::test]
 async fn a_cancelled_request_ends_its_stream() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
@@ -240,7 +240,7 @@ async fn a_cancelled_request_ends_its_stream() {
 
 #[tokio::test]
 async fn a_cancelled_request_no_longer_keeps_its_session() {
-    let scene = Scene::with("mcp.session_idle_timeout = \"200ms\"").await;
+    let scene = SteppedCall::with("mcp.session_idle_timeout = \"200ms\"").await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
@@ -252,7 +252,7 @@ async fn a_cancelled_request_no_longer_keeps_its_session() {
 
 #[tokio::test]
 async fn closing_a_session_ends_its_streams() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
     let mut unasked = Events::new(scene.agent.listen(None).await);
@@ -265,7 +265,7 @@ async fn closing_a_session_ends_its_streams() {
 
 #[tokio::test]
 async fn a_call_that_is_silent_for_long_keeps_its_session() {
-    let scene = Scene::with("mcp.session_idle_timeout = \"200ms\"").await;
+    let scene = SteppedCall::with("mcp.session_idle_timeout = \"200ms\"").await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1000)).await;
@@ -277,7 +277,7 @@ async fn a_call_that_is_silent_for_long_keeps_its_session() {
 
 #[tokio::test]
 async fn more_events_than_are_kept_lose_the_oldest_and_never_the_result() {
-    let scene = Scene::with("events.max_events_per_stream = 3").await;
+    let scene = SteppedCall::with("events.max_events_per_stream = 3").await;
     let mut events = scene.start_call().await;
     let primed = events.next().await.unwrap();
     drop(events);
@@ -289,7 +289,7 @@ async fn more_events_than_are_kept_lose_the_oldest_and_never_the_result() {
 
 #[tokio::test]
 async fn while_it_leaves_a_gateway_finishes_calls_and_says_it_is_unready() {
-    let scene = Scene::open().await;
+    let scene = SteppedCall::open().await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
     scene.gateway.drain().start();

@@ -4,43 +4,17 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, Human, eventually, lab,
-    lab::Folder,
     notebook::{cells_on_disk, notebook},
+    scene::Scene,
 };
 
 /// A notebook of ten cells `0` to `9`, a person in it, and an agent.
-struct Scene {
-    agent: Agent,
-    human: Human,
-    folder: Folder,
-    path: String,
-    _gateway: Gateway,
-}
-
 async fn scene() -> Scene {
-    let gateway = Gateway::start().await;
-    let folder = lab().folder();
-    let path = folder.write(
-        "ten.ipynb",
-        &notebook(&["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
-    );
-    let human = Human::join(&path).await;
-    let agent = Agent::connect(&gateway, Era::Modern).await;
-    Scene {
-        agent,
-        human,
-        folder,
-        path,
-        _gateway: gateway,
-    }
+    let cells = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    Scene::notebook(&cells).editing().set().await
 }
 
 impl Scene {
-    async fn call(&self, tool: &str, mut arguments: Value) -> crate::support::agent::ToolAnswer {
-        arguments["path"] = self.path.clone().into();
-        self.agent.call(tool, arguments).await
-    }
-
     async fn revision(&self) -> Value {
         self.call("read_nb_cells", json!({})).await.ok()["revision"].take()
     }
@@ -72,7 +46,7 @@ async fn deletes_take_ranges_and_ids_in_any_order() {
             human.sources() == ["0", "2", "4", "5", "9"]
         })
         .await;
-    let file = scene.folder.disk.join("ten.ipynb");
+    let file = scene.folder.disk.join("run.ipynb");
     eventually("the file too", async || {
         (cells_on_disk(&file)?.len() == 5).then_some(())
     })
@@ -156,7 +130,7 @@ async fn what_cannot_be_done_whole_is_not_done_at_all() {
         .call("delete_nb_cells", json!({ "ranges": [fine], "if_revision": future }))
         .await
         .error();
-    assert!(error.contains("not a revision"), "{error}");
+    assert!(error.contains("not a current revision"), "{error}");
     assert_eq!(scene.revision().await, revision, "nothing changed");
     assert_eq!(scene.human.cells(), before);
 }

@@ -77,8 +77,8 @@ async fn a_room_nobody_uses_is_closed_and_opened_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn at_a_limit_the_least_used_idle_room_is_closed() {
     for (more, tenant, whose) in [
-        ("[sessions]\nmax_open_rooms = 3", "", "of this gateway"),
-        ("", "max_open_rooms = 3", "of your tenant"),
+        ("[sessions]\nmax_open_rooms = 3", "", "in this gateway"),
+        ("", "max_open_rooms = 3", "for your tenant"),
     ] {
         let (proxy, gateway, agent) = behind_a_proxy(more, tenant).await;
         let folder = lab().folder();
@@ -119,7 +119,7 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
         };
         let (held, error) = tokio::join!(editors, refused);
         assert!(
-            error.contains("3 documents") && error.contains(whose) && error.contains("end_nb_session"),
+            error.contains("limit 3") && error.contains(whose) && error.contains("end_nb_session"),
             "{error}"
         );
         for answer in held {
@@ -153,7 +153,7 @@ async fn a_limit_holds_when_many_come_at_once() {
     assert!(
         refused
             .into_iter()
-            .all(|text| text.contains("the limit of this gateway") && text.contains("open now: "))
+            .all(|text| text.contains("in this gateway") && text.contains("open now: "))
     );
     assert!(open_paths(&agent).await.len() <= 3);
     eventually("no more sockets than that", async || {

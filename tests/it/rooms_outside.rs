@@ -78,7 +78,7 @@ async fn an_agents_rename_is_followed_at_once() {
         .await;
     settled(&folder, "b.ipynb", "after").await;
     let error = agent.call("modify_nb_cells", modify(&path, "ghost")).await.error();
-    assert!(error.contains("does not exist"), "{error}");
+    assert!(error.contains("was renamed to"), "{error}");
     assert!(!folder.has("a.ipynb"), "the old name stays gone");
     assert_eq!(sessions(&agent, &folder).await, [renamed]);
     human.leave().await;
@@ -99,7 +99,7 @@ async fn anothers_rename_is_followed_under_either_name() {
         }
         eventually("the old name is said not to exist", async || {
             let answer = agent.call("read_nb_cells", json!({ "path": path })).await;
-            let is_told = answer.is_error && answer.text().contains("does not exist");
+            let is_told = answer.is_error && answer.text().contains("was renamed to");
             is_told.then(|| assert!(answer.text().contains("b.ipynb"), "{}", answer.text()))
         })
         .await;
@@ -239,7 +239,7 @@ async fn edit_and_lose(agent: &Agent, folder: &Folder, tool: &str, edit: Value, 
         read["notices"][0].as_str().map(str::to_owned)
     })
     .await;
-    assert!(told.contains(&path) && told.contains("from outside"), "{told}");
+    assert!(told.contains(&path) && told.contains("overwritten on disk"), "{told}");
     let again = agent.call(reading, json!({ "path": path })).await.ok();
     assert!(again["notices"].is_null(), "it is told once: {again}");
     told
@@ -474,7 +474,7 @@ async fn what_is_no_document_is_refused_for_what_it_is() {
         ("get_document_content", folder.path("binary.md")),
     ] {
         let error = agent.call(tool, json!({ "path": path })).await.error();
-        assert!(error.contains("not a document of this kind"), "{tool}: {error}");
+        assert!(error.contains("not a valid notebook"), "{tool}: {error}");
     }
 }
 

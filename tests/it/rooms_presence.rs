@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually,
-    gateway::{everything, server},
-    lab,
+    Agent, Era, Gateway, Human, eventually, lab,
     lab::{Folder, saves_as_told},
     notebook::{cells_on_disk, notebook},
     own_lab::OwnLab,
@@ -260,7 +258,7 @@ async fn an_agent_at_work_is_listed_as_online() {
 async fn an_agent_is_listed_as_online_again_when_jupyter_comes_back_from_a_crash() {
     let mut lab = OwnLab::start(&[]).await;
     lab.write("n.ipynb", &notebook(&["1"]));
-    let gateway = Gateway::configured(&format!("{}{}", server("lab", &lab.url(), lab.token()), everything())).await;
+    let gateway = Gateway::to(&lab.url(), lab.token()).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     let panel = Panel::open(&lab.address(), lab.token()).await;
     agent.call("modify_nb_cells", modify("n.ipynb", "2")).await.ok();

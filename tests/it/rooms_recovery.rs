@@ -9,9 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually,
-    gateway::{everything, server},
-    lab,
+    Agent, Era, Gateway, Human, eventually, lab,
     lab::saves_as_told,
     notebook::{CellView, cells_on_disk, notebook, sources_on_disk, without_ids},
     own_lab::OwnLab,
@@ -19,7 +17,7 @@ use crate::support::{
 };
 
 async fn gateway_to(url: &str, token: &str) -> (Gateway, Agent) {
-    let gateway = Gateway::configured(&format!("{}{}", server("lab", url, token), everything())).await;
+    let gateway = Gateway::to(url, token).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     (gateway, agent)
 }

@@ -4,15 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{
-    Agent, Era, Gateway, Human,
-    gateway::{everything, server},
-    notebook::notebook,
-    own_lab::OwnLab,
-};
+use crate::support::{Agent, Era, Gateway, Human, notebook::notebook, own_lab::OwnLab};
 
 async fn gateway_to(lab: &OwnLab) -> (Gateway, Agent) {
-    let gateway = Gateway::configured(&format!("{}{}", server("plain", &lab.url(), lab.token()), everything())).await;
+    let gateway = Gateway::to(&lab.url(), lab.token()).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     (gateway, agent)
 }
@@ -33,7 +28,7 @@ async fn a_server_without_collaboration_is_told_what_it_lacks() {
     ] {
         let error = agent.call(tool, arguments).await.error();
         assert!(
-            error.contains("jupyter-collaboration") && error.contains("`plain`"),
+            error.contains("jupyter-collaboration") && error.contains("`lab`"),
             "{tool}: {error}"
         );
     }

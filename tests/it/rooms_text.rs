@@ -181,7 +181,7 @@ async fn a_text_edit_after_somebody_elses_is_refused() {
     .await;
     for stale in [&revision, &own["revision"]] {
         let error = agent.call("insert_document_text", insert(3, stale)).await.error();
-        assert!(error.contains("changed it since"), "{error}");
+        assert!(error.contains("after the revision that you named"), "{error}");
     }
     agent.call("insert_document_text", insert(7, &moved)).await.ok();
     human

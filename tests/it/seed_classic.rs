@@ -21,13 +21,13 @@ const OTHER: &str = "token-of-somebody-else";
 const HEADER: &str = "Index\tType\tCount\tContent";
 
 /// Two servers, and an agent that knows only the old words.
-struct Scene {
+struct Classic {
     gateway: Gateway,
     agent: Agent,
     folder: Folder,
 }
 
-impl Scene {
+impl Classic {
     async fn set(era: Era) -> Self {
         let other = format!("[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{OTHER}\"\n");
         let servers = format!("{}{}", lab_server("lab"), lab_server("lab-b"));
@@ -66,7 +66,7 @@ async fn kernel_of(path: &str) -> Option<String> {
 /// "1.1": one gateway, many servers, each by its name or URL; tokens are not the agent's business.
 #[tokio::test]
 async fn the_server_layer() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let path = scene.folder.notebook("a.ipynb");
     let url = lab().url().trim_end_matches('/').to_owned();
     let local = format!("{}/lab?token=secret", url.replace("127.0.0.1", "localhost"));
@@ -100,7 +100,7 @@ async fn the_server_layer() {
 /// "1.2": connecting starts a kernel, in the notebook's own name so that people have the same one.
 #[tokio::test]
 async fn the_kernel_layer() {
-    let scene = Scene::set(Era::Legacy).await;
+    let scene = Classic::set(Era::Legacy).await;
     let connected = scene.connect("a", &["x = 1"]).await;
     let text = connected.text().to_owned();
     let connected = connected.ok();
@@ -159,7 +159,7 @@ async fn the_kernel_layer() {
 /// "1.3": the notebook is live, and its name leads to it for as long as it exists, also by another file name.
 #[tokio::test]
 async fn the_notebook_layer() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     scene.connect("a", &["one"]).await.ok();
     let path = scene.folder.path("a.ipynb");
     let human = Human::join(&path).await;
@@ -189,7 +189,7 @@ async fn the_notebook_layer() {
 /// "2": a cell is executed in the notebook's kernel, people see the output, and the answer has it too.
 #[tokio::test]
 async fn executing_a_cell() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let raising = "print('before')\n1 / 0";
     let slow = "import time\nprint('working', flush=True)\ntime.sleep(30)";
     let cells = ["x = 20", "print('a\\tb')\nx + 22", raising, slow];
@@ -242,7 +242,7 @@ async fn executing_a_cell() {
 /// "3", `server.py`: the tools by group, and what they tell a model to call.
 #[tokio::test]
 async fn the_tools() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let notebook = ["connect_notebook", "list_notebook", "restart_notebook", "read_notebook"];
     let cell = [
         "list_cell",
@@ -274,7 +274,7 @@ async fn the_tools() {
 /// "3", notebook management.
 #[tokio::test]
 async fn managing_notebooks() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let none = scene.agent.call("list_notebook", json!({})).await;
     assert_eq!(none.text(), "No notebook is currently connected");
     let error = scene.call("list_cell", "a", json!({})).await.error();
@@ -354,7 +354,7 @@ async fn managing_notebooks() {
 #[tokio::test]
 async fn an_agent_loop_in_both_eras() {
     for era in ERAS {
-        let scene = Scene::set(era).await;
+        let scene = Classic::set(era).await;
         let path = scene.folder.path("loop.ipynb");
         let connect = json!({ "server_url": lab().url(), "token": "irrelevant", "notebook_name": "nb", "notebook_path": path, "mode": "create" });
         scene.agent.call("connect_notebook", connect).await.ok();

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, Human, TOKEN,
-    agent::{ERAS, ToolAnswer},
+    agent::ERAS,
     gateway::{everything, lab_server},
     lab,
-    lab::Folder,
     notebook::notebook,
+    scene::Scene,
 };
 
 /// The tools of the document that are about notebooks and documents, and what they tell a model to call, in the order in
@@ -38,25 +38,14 @@ const TOOLS: [&str; 16] = [
     "batch_delete_text",
 ];
 
-struct Scene {
-    agent: Agent,
-    folder: Folder,
+/// An agent that knows the words of this document.
+async fn connect(gateway: &Gateway, era: Era) -> Agent {
+    Agent::connect_to(&gateway.url("/mcp?toolsets=collab"), TOKEN, era).await
 }
 
-impl Scene {
-    async fn set(gateway: &Gateway, era: Era) -> Self {
-        Self {
-            agent: Agent::connect_to(&gateway.url("/mcp?toolsets=collab"), TOKEN, era).await,
-            folder: lab().folder(),
-        }
-    }
-
-    async fn ask(&self, tool: &str, arguments: Value) -> ToolAnswer {
-        self.agent.call(tool, arguments).await
-    }
-
+impl Agent {
     async fn ok(&self, tool: &str, arguments: Value) -> Value {
-        let answer = self.ask(tool, arguments).await;
+        let answer = self.call(tool, arguments).await;
         assert!(!answer.is_error, "{tool}: {}", answer.text());
         let text: Value = serde_json::from_str(answer.text()).expect("the text is JSON too");
         assert_eq!(text, answer.structured, "{tool}");
@@ -64,68 +53,49 @@ impl Scene {
     }
 
     async fn refused(&self, tool: &str, arguments: Value, names: &[&str]) {
-        let why = self.ask(tool, arguments.clone()).await.error();
+        let why = self.call(tool, arguments.clone()).await.error();
         for name in names {
             assert!(why.contains(name), "{tool} {arguments}: {name:?} is not in {why:?}");
         }
     }
 }
 
-/// A document that a person has open, and an agent that works in it.
-struct Shared {
-    scene: Scene,
-    path: String,
-    person: Human,
-    _gateway: Gateway,
+/// A notebook that a person has open, and such an agent that works in it.
+async fn shared(era: Era, sources: &[&str]) -> Scene {
+    shared_file(era, "shared.ipynb", &notebook(sources)).await
 }
 
-impl Shared {
-    async fn notebook(era: Era, sources: &[&str]) -> Self {
-        Self::open(era, "shared.ipynb", &notebook(sources)).await
-    }
+async fn shared_file(era: Era, name: &str, content: &str) -> Scene {
+    let scene = Scene::of(name, content).era(era).selecting("?toolsets=collab");
+    scene.set().await
+}
 
-    async fn open(era: Era, name: &str, content: &str) -> Self {
-        let gateway = Gateway::start().await;
-        let scene = Scene::set(&gateway, era).await;
-        let path = scene.folder.write(name, content);
-        Self {
-            person: Human::join(&path).await,
-            scene,
-            path,
-            _gateway: gateway,
-        }
-    }
-
+impl Scene {
     fn at(&self, more: Value) -> Value {
         merged(json!({ "path": self.path }), more)
     }
 
     async fn ok(&self, tool: &str, more: Value) -> Value {
-        self.scene.ok(tool, self.at(more)).await
+        self.agent.ok(tool, self.at(more)).await
     }
 
     /// What came of a run that failed.
     async fn fails(&self, tool: &str, more: Value) -> Value {
-        let answer = self.scene.ask(tool, self.at(more)).await;
+        let answer = self.agent.call(tool, self.at(more)).await;
         assert!(answer.is_error, "{tool}: {}", answer.text());
         answer.structured
     }
 
     async fn refused(&self, tool: &str, more: Value, names: &[&str]) {
-        self.scene.refused(tool, self.at(more), names).await;
-    }
-
-    async fn sees(&self, sources: &[&str]) {
-        let saw = |person: &Human| person.sources() == sources;
-        self.person.wait_for(&format!("{sources:?} is seen"), saw).await;
+        self.agent.refused(tool, self.at(more), names).await;
     }
 
     async fn sees_text(&self, text: &str) {
-        self.person.wait_for(text, |person| person.text() == text).await;
+        self.human.wait_for(text, |human| human.text() == text).await;
     }
 
     fn ids(&self) -> Vec<String> {
-        self.person.cells().into_iter().map(|cell| cell.id).collect()
+        self.human.cells().into_iter().map(|cell| cell.id).collect()
     }
 }
 
@@ -145,7 +115,7 @@ fn says(answer: &Value, what: &str) {
 #[tokio::test]
 async fn the_vocabulary_is_offered_to_those_who_ask_for_it() {
     let gateway = Gateway::start().await;
-    let asked = Agent::connect_to(&gateway.url("/mcp?toolsets=collab"), TOKEN, Era::Legacy).await;
+    let asked = connect(&gateway, Era::Legacy).await;
     assert_eq!(asked.tools().await, TOOLS);
     let default = Agent::connect(&gateway, Era::Modern).await.tools().await;
     let shared: Vec<_> = TOOLS
@@ -222,33 +192,30 @@ async fn permissions_hold_in_this_vocabulary_too() {
 async fn a_loop_written_for_the_older_server_runs_unchanged() {
     let gateway = Gateway::start().await;
     for era in ERAS {
-        let scene = Scene::set(&gateway, era).await;
-        let path = scene.folder.write("loop.ipynb", &notebook(&["total = 40"]));
+        let (agent, folder) = (connect(&gateway, era).await, lab().folder());
+        let path = folder.write("loop.ipynb", &notebook(&["total = 40"]));
         let person = Human::join(&path).await;
         let at = |more: Value| merged(json!({ "path": path }), more);
 
-        let listed = scene
-            .ok(
-                "list_notebooks",
-                json!({ "path_prefix": format!("/{}/", scene.folder.name) }),
-            )
+        let listed = agent
+            .ok("list_notebooks", json!({ "path_prefix": format!("/{}/", folder.name) }))
             .await;
         assert_eq!(paths(&listed["notebooks"]), [path.as_str()]);
-        scene.ok("create_notebook_session", at(json!({}))).await;
-        let read = scene.ok("get_notebook", at(json!({}))).await;
+        agent.ok("create_notebook_session", at(json!({}))).await;
+        let read = agent.ok("get_notebook", at(json!({}))).await;
         let first = read["content"]["cells"][0]["id"].clone();
-        scene
+        agent
             .ok("execute_notebook_cell", at(json!({ "cell_id": first, "timeout": 30 })))
             .await;
         let cells = json!({ "start_position": 1, "cells": [{ "content": "total + 2" }, { "content": "# Sum", "cell_type": "markdown" }] });
-        let inserted = scene.ok("batch_insert_notebook_cells", at(cells)).await;
+        let inserted = agent.ok("batch_insert_notebook_cells", at(cells)).await;
         assert_eq!(
             inserted["execution_results"][0]["outputs"][0]["data"]["text/plain"], "42",
             "{era:?}"
         );
         let sum = &inserted["results"][0]["cell_id"];
         let overwritten = json!({ "cell_ids": [sum], "updates": [{ "content": "total * 2", "cell_type": "code" }] });
-        let overwritten = scene.ok("batch_update_notebook_cells", at(overwritten)).await;
+        let overwritten = agent.ok("batch_update_notebook_cells", at(overwritten)).await;
         assert_eq!(
             overwritten["execution_results"][0]["outputs"][0]["data"]["text/plain"],
             "80"
@@ -258,7 +225,7 @@ async fn a_loop_written_for_the_older_server_runs_unchanged() {
                 person.cell(1)["outputs"][0]["data"]["text/plain"] == "80"
             })
             .await;
-        scene
+        agent
             .ok(
                 "batch_delete_notebook_cells",
                 at(json!({ "start_index": 1, "end_index": 2 })),

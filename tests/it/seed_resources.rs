@@ -16,7 +16,7 @@ use crate::support::{
 const OTHER: &str = "token-of-somebody-else";
 
 /// A notebook that an agent has made from a template and opened.
-struct Scene {
+struct Planned {
     gateway: Gateway,
     agent: Agent,
     era: Era,
@@ -28,7 +28,7 @@ struct Scene {
     cells: Vec<Value>,
 }
 
-impl Scene {
+impl Planned {
     async fn set(era: Era) -> Self {
         let other = format!("[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{OTHER}\"\n");
         let gateway = Gateway::configured(&format!("{}{}{other}", lab_server("lab"), everything())).await;
@@ -80,7 +80,7 @@ async fn the_document_in_the_modern_era() {
 }
 
 async fn walk(era: Era) {
-    let scene = Scene::set(era).await;
+    let scene = Planned::set(era).await;
     uri_scheme(&scene).await;
     the_list(&scene).await;
     a_notebook(&scene).await;
@@ -99,7 +99,7 @@ async fn walk(era: Era) {
 }
 
 /// "URI Scheme": the default is Srcbook markdown, each format has its address, and so has the current one.
-async fn uri_scheme(scene: &Scene) {
+async fn uri_scheme(scene: &Planned) {
     let default = scene.agent.read(&scene.uri).await;
     let srcmd = scene.agent.read(&format!("{}/srcmd", scene.uri)).await;
     assert_eq!(
@@ -116,7 +116,7 @@ async fn uri_scheme(scene: &Scene) {
 }
 
 /// "1. Notebook List Resource".
-async fn the_list(scene: &Scene) {
+async fn the_list(scene: &Planned) {
     let contents = scene.agent.read("notebook://list").await;
     assert_eq!(contents["_meta"]["name"], "Active Notebooks");
     assert_eq!(
@@ -137,7 +137,7 @@ async fn the_list(scene: &Scene) {
 }
 
 /// "2. Individual Notebook Resource": content that parses back into the same cells, and what is told beside it.
-async fn a_notebook(scene: &Scene) {
+async fn a_notebook(scene: &Planned) {
     let contents = scene.agent.read(&scene.uri).await;
     let text = contents["text"].as_str().expect("text");
     assert!(
@@ -177,7 +177,7 @@ async fn a_notebook(scene: &Scene) {
 }
 
 /// "3. Notebook Cells Resource".
-async fn its_cells(scene: &Scene) {
+async fn its_cells(scene: &Planned) {
     let uri = format!("{}/cells", scene.uri);
     let contents = scene.agent.read(&uri).await;
     assert_eq!(contents["_meta"]["name"], "Notebook Cells");
@@ -194,7 +194,7 @@ async fn its_cells(scene: &Scene) {
 }
 
 /// "4. Single Cell Resource".
-async fn a_single_cell(scene: &Scene) {
+async fn a_single_cell(scene: &Planned) {
     let class = scene
         .cells
         .iter()
@@ -233,7 +233,7 @@ async fn a_single_cell(scene: &Scene) {
 }
 
 /// "Resource Registration" and "Resource Discovery".
-async fn registration_and_discovery(scene: &Scene) {
+async fn registration_and_discovery(scene: &Planned) {
     let resources = scene.agent.resources().await;
     let of = |uri: &str| resources.iter().find(|resource| resource["uri"] == uri);
     let list = of("notebook://list").expect("the list");
@@ -268,7 +268,7 @@ async fn registration_and_discovery(scene: &Scene) {
 }
 
 /// "Resource Reading": the JSON is the notebook as its file would be.
-async fn reading(scene: &Scene) {
+async fn reading(scene: &Planned) {
     let notebook = scene.json(&format!("{}/json", scene.uri)).await;
     assert_eq!(
         (&notebook["nbformat"], &notebook["nbformat_minor"]),
@@ -287,7 +287,7 @@ async fn reading(scene: &Scene) {
 }
 
 /// "Use Cases": inspecting everything there is, exporting the current one, one cell, and polling the list.
-async fn use_cases(scene: &Scene) {
+async fn use_cases(scene: &Planned) {
     for resource in scene.agent.resources().await {
         let contents = scene.agent.read(resource["uri"].as_str().expect("a uri")).await;
         assert_eq!(contents["mimeType"], resource["mimeType"], "{resource}");
@@ -313,7 +313,7 @@ async fn use_cases(scene: &Scene) {
 
 /// "Security Considerations": a session belongs to its notebook, nothing is run or changed by reading, and
 /// outputs are made harmless.
-async fn security(scene: &Scene) {
+async fn security(scene: &Planned) {
     let kernel = scene
         .agent
         .call("get_nb_stat", json!({ "path": scene.path }))
@@ -356,7 +356,7 @@ async fn security(scene: &Scene) {
 }
 
 /// "Metadata Schema", after an edit of a person: it follows the live notebook.
-async fn metadata(scene: &Scene) {
+async fn metadata(scene: &Planned) {
     let before = scene.agent.read(&scene.uri).await["_meta"].clone();
     assert_eq!(before["hasErrors"], false);
     let mut watcher = Watcher::start(&scene.agent, scene.era, &[&scene.uri]).await;
@@ -375,7 +375,7 @@ async fn metadata(scene: &Scene) {
 }
 
 /// "Error Handling".
-async fn errors(scene: &Scene) {
+async fn errors(scene: &Planned) {
     let missing = not_found(scene.era);
     let invalid = -32602;
     for (uri, code, words) in [
@@ -420,13 +420,13 @@ async fn errors(scene: &Scene) {
     let (code, message) = agent.cannot_read("notebook://current").await;
     assert_eq!(code, missing);
     assert!(
-        message.starts_with("No notebook for current session; use one"),
+        message.starts_with("No notebook for current session; reading one"),
         "{message}"
     );
 }
 
 /// "Ephemeral Nature": what is closed is gone.
-async fn the_end(scene: Scene) {
+async fn the_end(scene: Planned) {
     let mut watcher = Watcher::start(&scene.agent, scene.era, &[]).await;
     scene
         .agent

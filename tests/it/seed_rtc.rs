@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era, Gateway,
     agent::ERAS,
-    gateway::{everything, lab_server, server},
+    gateway::{everything, lab_server},
     lab,
     notebook::notebook,
     own_lab::OwnLab,
@@ -148,7 +148,7 @@ async fn ranges_are_objects() {
         arguments["path"] = path.as_str().into();
         let error = agent.call(tool, arguments).await.error();
         assert!(
-            error.contains(named) && error.contains("an array cannot stand here"),
+            error.contains(named) && error.contains("expected an object"),
             "{tool}: {error}"
         );
     }
@@ -203,7 +203,7 @@ async fn a_directory_is_not_opened() {
     for directory in ["folder", "folder.ipynb"] {
         std::fs::create_dir(lab.file(directory)).unwrap();
     }
-    let gateway = Gateway::configured(&format!("{}{}", server("own", &lab.url(), lab.token()), everything())).await;
+    let gateway = Gateway::to(&lab.url(), lab.token()).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     let edit = async || {
         let text = json!({ "path": "t.md", "position": 0, "text": "more " });

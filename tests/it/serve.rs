@@ -43,11 +43,7 @@ async fn a_server_that_runs_on_this_machine_is_found() {
 #[tokio::test]
 async fn a_server_can_come_from_the_environment() {
     let home = Home::new();
-    let mut command = home.serve();
-    command
-        .env("JUPYTERLAB_URL", lab().url())
-        .env("JUPYTERLAB_TOKEN", lab().token());
-    let gateway = Running::start(command).await;
+    let gateway = Running::start(home.serve_for(lab().url(), lab().token())).await;
     let server = only_server(&gateway).await;
     assert_eq!(
         (&server["name"], &server["reachable"]),
@@ -210,12 +206,12 @@ async fn a_hangup_reads_tokens_again_whole_or_not_at_all() {
     for (count, bad) in others.iter().enumerate() {
         fs::write(&file, bad).expect("a config");
         gateway.signal("-HUP");
-        let refusals = || gateway.log().matches("the config was not applied").count();
+        let refusals = || gateway.log().matches("cannot apply the new config").count();
         eventually("it is refused", async || (refusals() == count + 1).then_some(())).await;
         assert_eq!(status_for(&gateway, "token-of-bob").await, 200);
         assert_eq!(status_for(&gateway, "token-of-cleo").await, 401);
     }
-    assert!(gateway.logged("needs a restart"));
+    assert!(gateway.logged("without a restart"));
 }
 
 #[tokio::test]

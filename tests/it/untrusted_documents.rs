@@ -4,12 +4,13 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Human, eventually, lab,
-    lab::Folder,
+    Agent,
+    agent::ToolAnswer,
+    eventually, lab,
     notebook::notebook,
     process::resident_bytes,
+    process_scene::ProcessScene,
     proxy::Proxy,
-    running::{Home, Running},
     scene::{ended, id, shown},
 };
 
@@ -76,38 +77,13 @@ fn presence(depth: usize) -> Vec<u8> {
 }
 
 /// The binary, behind a line that can be spoken into, and a notebook that a person has open.
-struct Stage {
-    home: Home,
-    folder: Folder,
-    path: String,
-    human: Human,
-    proxy: Proxy,
+async fn set_scene(cells: &[&str]) -> (ProcessScene, Proxy) {
+    let proxy = Proxy::to(lab().address()).await;
+    (ProcessScene::through(&proxy.url(), cells).await, proxy)
 }
 
-impl Stage {
-    async fn new(cells: &[&str]) -> Self {
-        let folder = lab().folder();
-        let path = folder.write("deep.ipynb", &notebook(cells));
-        Self {
-            home: Home::new(),
-            human: Human::join(&path).await,
-            folder,
-            path,
-            proxy: Proxy::to(lab().address()).await,
-        }
-    }
-
-    async fn gateway(&self) -> (Running, Agent) {
-        let mut command = self.home.serve();
-        command
-            .env("JUPYTERLAB_URL", self.proxy.url())
-            .env("JUPYTERLAB_TOKEN", lab().token());
-        let running = Running::start(command).await;
-        let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
-        (running, agent)
-    }
-
-    async fn read(&self, agent: &Agent) -> crate::support::agent::ToolAnswer {
+impl ProcessScene {
+    async fn read(&self, agent: &Agent) -> ToolAnswer {
         agent.call("read_nb_cells", json!({ "path": self.path })).await
     }
 
@@ -118,34 +94,34 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_document_that_is_nested_too_deeply_is_refused_with_a_reason_and_the_gateway_lives() {
-    let stage = Stage::new(&["1"]).await;
-    let (gateway, agent) = stage.gateway().await;
-    stage.read(&agent).await.ok();
+    let (scene, proxy) = set_scene(&["1"]).await;
+    let (gateway, agent) = scene.gateway().await;
+    scene.read(&agent).await.ok();
     let before = resident_bytes(gateway.pid());
     for depth in DEPTHS {
         for frame in values(depth).into_iter().chain([maps(depth)]) {
-            stage.close(&agent).await;
-            stage.proxy.inject(&frame);
-            let told = stage.read(&agent).await.error();
-            assert!(told.contains(TOO_DEEP) && told.contains("deep.ipynb"), "{told}");
-            assert_eq!(stage.read(&agent).await.ok()["cell_count"], 1, "it is healthy again");
+            scene.close(&agent).await;
+            proxy.inject(&frame);
+            let told = scene.read(&agent).await.error();
+            assert!(told.contains(TOO_DEEP) && told.contains("run.ipynb"), "{told}");
+            assert_eq!(scene.read(&agent).await.ok()["cell_count"], 1, "it is healthy again");
 
             // While it is open.
-            stage.proxy.inject(&frame);
-            stage.human.splice_cell("c0", 0, 0, ".");
-            eventually("it is said", async || stage.proxy.has_injected().then_some(())).await;
+            proxy.inject(&frame);
+            scene.human.splice_cell("c0", 0, 0, ".");
+            eventually("it is said", async || proxy.has_injected().then_some(())).await;
             eventually("the agent reads what the person sees", async || {
-                let read = stage.read(&agent).await;
-                (!read.is_error && read.structured["cells"][0]["source"] == stage.human.sources()[0].as_str())
+                let read = scene.read(&agent).await;
+                (!read.is_error && read.structured["cells"][0]["source"] == scene.human.sources()[0].as_str())
                     .then_some(())
             })
             .await;
         }
         // What somebody says of themselves does not concern the document.
-        stage.proxy.inject(&presence(depth));
-        stage.human.splice_cell("c0", 0, 0, "p");
-        eventually("it is said", async || stage.proxy.has_injected().then_some(())).await;
-        stage.read(&agent).await.ok();
+        proxy.inject(&presence(depth));
+        scene.human.splice_cell("c0", 0, 0, "p");
+        eventually("it is said", async || proxy.has_injected().then_some(())).await;
+        scene.read(&agent).await.ok();
     }
     let after = resident_bytes(gateway.pid());
     assert!(after < before + 50 * MEGABYTE, "{before} and then {after} bytes");
@@ -154,26 +130,27 @@ async fn a_document_that_is_nested_too_deeply_is_refused_with_a_reason_and_the_g
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_ran_in_such_a_document_is_lost_and_no_restart_dies_of_it() {
     for depth in DEPTHS {
-        let stage = Stage::new(&["import time\nprint('begun', flush=True)\ntime.sleep(600)"]).await;
-        let (gateway, agent) = stage.gateway().await;
-        let run = json!({ "path": stage.path, "ranges": [{ "start": 0 }], "timeout": 0 });
+        let (scene, proxy) = set_scene(&["import time\nprint('begun', flush=True)\ntime.sleep(600)"]).await;
+        let (gateway, agent) = scene.gateway().await;
+        let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }], "timeout": 0 });
         let execution = id(&agent.call("execute_nb_cells", run).await.ok());
-        stage
+        scene
             .human
             .wait_for("it runs", |human| shown(&human.cell(0)).contains("begun"))
             .await;
         gateway.signal("-KILL");
         gateway.ended().await;
-        stage.proxy.inject(&values(depth)[0]);
-        let (again, agent) = stage.gateway().await;
+        proxy.inject(&values(depth)[0]);
+        let (again, agent) = scene.gateway().await;
         let told = ended(&agent, &execution).await;
         assert_eq!(told["status"], "lost", "{told}");
         assert!(told.to_string().contains(TOO_DEEP), "{told}");
+        scene.recorded(&told["execution_id"], "lost").await;
         again.signal("-KILL");
         again.ended().await;
-        let (_last, agent) = stage.gateway().await;
+        let (_last, agent) = scene.gateway().await;
         assert_eq!(ended(&agent, &execution).await["status"], "lost");
-        let interrupt = json!({ "path": stage.path });
+        let interrupt = json!({ "path": scene.path });
         agent.call("interrupt_nb_kernel", interrupt).await.ok();
     }
 }
@@ -181,9 +158,9 @@ async fn what_ran_in_such_a_document_is_lost_and_no_restart_dies_of_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_a_kernel_shows_may_be_nested_as_it_likes() {
     let deep = "value = 0\nfor _ in range(500): value = [value]\nfrom IPython.display import display\ndisplay({'application/json': value, 'text/plain': 'deep'}, raw=True)\n'end'";
-    let stage = Stage::new(&[deep]).await;
-    let (_gateway, agent) = stage.gateway().await;
-    let run = json!({ "path": stage.path, "ranges": [{ "start": 0 }] });
+    let (scene, _proxy) = set_scene(&[deep]).await;
+    let (_gateway, agent) = scene.gateway().await;
+    let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }] });
     let ran = agent.call("execute_nb_cells", run).await.ok();
     assert_eq!(ran["status"], "completed", "{ran}");
     let text = ran.to_string();
@@ -192,15 +169,15 @@ async fn what_a_kernel_shows_may_be_nested_as_it_likes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_file_that_is_nested_too_deeply_is_told_and_can_be_replaced() {
-    let stage = Stage::new(&["1"]).await;
-    let (_gateway, agent) = stage.gateway().await;
+    let (scene, _proxy) = set_scene(&["1"]).await;
+    let (_gateway, agent) = scene.gateway().await;
     let file = |depth: usize| {
         let deep = String::from_utf8(json_text(depth)).expect("text");
         notebook(&["1"]).replacen("\"metadata\":{}", &format!("\"metadata\":{{\"deep\":{deep}}}"), 1)
     };
     // The server itself cannot read more than some hundred levels, and says so.
     for depth in [150, 8_000, 100_000] {
-        let path = stage.folder.write(&format!("{depth}.ipynb"), &file(depth));
+        let path = scene.folder.write(&format!("{depth}.ipynb"), &file(depth));
         for (tool, arguments) in [
             ("get_nb_stat", json!({ "path": path })),
             ("get_document_info", json!({ "path": path, "include_content": true })),
@@ -211,12 +188,31 @@ async fn a_file_that_is_nested_too_deeply_is_told_and_can_be_replaced() {
         }
         let overwrite = json!({ "path": path, "content": notebook(&["repaired"]) });
         agent.call("overwrite_document", overwrite).await.ok();
-        let written = stage.folder.read(&format!("{depth}.ipynb"));
+        let written = scene.folder.read(&format!("{depth}.ipynb"));
         assert!(written.contains("repaired"), "{written}");
+        let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
+        assert_eq!(read["cells"][0]["source"], "repaired", "{depth}");
     }
-    let refused = json!({ "path": stage.folder.path("new.ipynb"), "content": file(110) });
+    // Somebody else repairs the file. The server keeps what it deletes of a cell that stays.
+    let path = scene.folder.write("outside.ipynb", &file(150));
+    let read = async || agent.call("read_nb_cells", json!({ "path": path })).await;
+    let told = read().await.error();
+    assert!(told.contains(TOO_DEEP), "{told}");
+    scene.folder.write("outside.ipynb", &notebook(&["repaired"]));
+    eventually("it is read again", async || {
+        let read = read().await;
+        (!read.is_error && read.structured["cells"][0]["source"] == "repaired").then_some(())
+    })
+    .await;
+    let change = json!({ "path": path, "modifications": [{ "range": { "cell_id": "c0" }, "content": "changed" }], "exec": false });
+    agent.call("modify_nb_cells", change).await.ok();
+    eventually("it is saved", async || {
+        scene.folder.read("outside.ipynb").contains("changed").then_some(())
+    })
+    .await;
+    let refused = json!({ "path": scene.folder.path("new.ipynb"), "content": file(110) });
     let told = agent.call("create_document", refused).await.error();
     assert!(told.contains(TOO_DEEP), "{told}");
-    assert!(!stage.folder.has("new.ipynb"));
-    assert_ne!(stage.read(&agent).await.ok(), Value::Null);
+    assert!(!scene.folder.has("new.ipynb"));
+    assert_ne!(scene.read(&agent).await.ok(), Value::Null);
 }

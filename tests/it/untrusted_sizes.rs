@@ -31,11 +31,7 @@ async fn a_little_of_a_huge_file_costs_little() {
     drop(file);
 
     let home = Home::new();
-    let mut command = home.serve();
-    command
-        .env("JUPYTERLAB_URL", lab().url())
-        .env("JUPYTERLAB_TOKEN", lab().token());
-    let gateway = Running::start(command).await;
+    let gateway = Running::start(home.serve_for(lab().url(), lab().token())).await;
     let all = format!("{}?toolsets=all", gateway.url());
     let agent = Agent::connect_to(&all, gateway.token(), Era::Modern).await;
     let before = resident_bytes(gateway.pid());

@@ -24,9 +24,9 @@ impl Engine {
     }
 
     async fn look_for_deserted(&self, servers: &Servers) {
-        let deserted = match self.shared.store.deserted_kernels().await {
+        let deserted = match self.shared.store.orphan_kernels().await {
             Ok(deserted) => deserted,
-            Err(error) => return tracing::warn!(%error, "kernels that were left behind cannot be looked for"),
+            Err(error) => return tracing::warn!(%error, "cannot look for orphaned kernels"),
         };
         let mut of_servers: HashMap<String, HashSet<String>> = HashMap::new();
         for (server, kernel) in deserted {
@@ -36,7 +36,7 @@ impl Engine {
             let server = servers.get(name)?;
             Some(async move {
                 if let Err(error) = self.shut_down_unused(server, kernels).await {
-                    tracing::warn!(%error, server = name, "kernels that were left behind are not shut down");
+                    tracing::warn!(%error, server = name, "cannot shut down orphaned kernels");
                 }
             })
         });
@@ -60,7 +60,7 @@ impl Engine {
             tracing::info!(
                 kernel = kernel.id,
                 server = server.name(),
-                "a kernel that was left behind is shut down"
+                "shutting down an orphaned kernel"
             );
         }
         Ok(())

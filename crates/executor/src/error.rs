@@ -1,6 +1,6 @@
 //! How executing fails before or beside the code that is executed.
 
-use jupyter_client::{JupyterError, kernel::KernelError};
+use jupyter_client::{JupyterError, counted, kernel::KernelError};
 use live_document::pool::PoolError;
 use store::StoreError;
 
@@ -12,19 +12,19 @@ pub enum ExecutionError {
     Kernel(#[from] KernelError),
     #[error(transparent)]
     Document(PoolError),
-    #[error("{limit} executions of your tenant are running, which is its limit: {running}; {advice}")]
+    #[error("your tenant is already running {}, its limit: {running}; {advice}", counted(*.limit, "execution"))]
     Limit {
         limit: usize,
         running: String,
         advice: &'static str,
     },
     #[error(
-        "{what} of yours wait to run, which is the limit: {waiting}; end some with cancel_execution, or wait for them"
+        "you have {what} waiting, which is the limit ({waiting}); wait for them, or end some with cancel_execution"
     )]
     Waiting { what: String, waiting: String },
-    #[error("there is no execution {id:?} of yours; list_executions shows those there are")]
+    #[error("you have no execution {id:?}; list_executions shows yours")]
     Unknown { id: String },
-    #[error("execution {id:?} does not ask for input at the moment")]
+    #[error("execution {id:?} is not asking for input; get_execution shows its state")]
     NoQuestion { id: String },
     #[error("the gateway's store cannot be read: {why}; try again later")]
     Store { why: String },

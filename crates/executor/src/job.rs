@@ -24,7 +24,7 @@ use super::{actor::Actor, outputs::Outputs, worker::Command};
 const MAX_STORED_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// What is said of an execution whose outputs may have gaps.
-const GAPS: &str = "output may be missing: the connection to the kernel was cut for a while";
+const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
 
 /// Whose an execution is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -646,6 +646,7 @@ impl Execution {
             principal: self.owner.principal.to_string(),
             server: self.server.name().to_owned(),
             path: state.path.as_ref().map(ToString::to_string),
+            file_id: None,
             kernel_id: state.kernel_id.clone(),
             kernel_session: state.kernel_session.clone(),
             kind: self.kind,

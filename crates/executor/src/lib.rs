@@ -333,6 +333,8 @@ impl Engine {
     pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
         let (done, left) = oneshot::channel();
         let why = Reason::by(actor, did);
+        // Who ran something there is told also if nobody works there now.
+        self.shared.history.on_left(server.name(), path, &why);
         self.tell_notebook(server, path, Command::Leave { why, done }).await;
         // A worker that is gone has left.
         let _ = left.await;
@@ -414,9 +416,12 @@ impl Engine {
 
     /// Takes up what earlier processes of the gateway did not see the end of, and those that leave from now on.
     pub async fn recover(&self, servers: &Servers) {
-        let others = self.shared.store.other_gateways();
+        let others = self.shared.store.other_gateways().await.unwrap_or_else(|error| {
+            tracing::error!(%error, "other gateways cannot be looked for");
+            Vec::new()
+        });
         self.take_over(servers).await;
-        let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::has_left).collect();
+        let mut leaving: FuturesUnordered<_> = others.into_iter().map(OtherGateway::wait_until_left).collect();
         let mut cleaning_up = Box::pin(self.shut_down_deserted(servers));
         let mut is_clean = false;
         loop {
@@ -620,7 +625,7 @@ async fn rename_sessions(server: &JupyterServer, from: &DocPath, to: &DocPath) -
 fn lost(mut record: ExecutionRecord) -> ExecutionRecord {
     record.status = ExecutionStatus::Lost;
     record.reason = Some(format!(
-        "the gateway was restarted without Jupyter server `{}`",
+        "the gateway restarted without Jupyter server `{}`, so it is unknown how this ended",
         record.server
     ));
     for cell in record.cells.iter_mut().filter(|cell| !cell.status.is_finished()) {

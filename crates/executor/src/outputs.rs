@@ -147,7 +147,7 @@ impl Outputs {
                     value.clone()
                 }
                 Output::Other { .. } => {
-                    let text = format!("[an output of {size} bytes was too large to be kept here]\n");
+                    let text = format!("[output of {size} bytes left out: too large]\n");
                     let told = text.chars().count();
                     missing.add(Missing { lost: size, told });
                     stream("stderr", &text)
@@ -460,7 +460,7 @@ impl Outputs {
 
     fn mark(&mut self) {
         if !std::mem::replace(&mut self.marked, true) {
-            let text = format!("\n[output beyond {} bytes was not kept]\n", self.limit);
+            let text = format!("\n[output beyond {} bytes left out]\n", self.limit);
             self.missing.told += text.chars().count();
             self.append("stderr", &text);
         }
@@ -563,7 +563,7 @@ fn shortened(text: &str, limit: usize) -> (String, Missing) {
         text.floor_char_boundary(half),
         text.ceil_char_boundary(text.len() - half),
     );
-    let gap = format!("\n[{} bytes were too many to be kept here]\n", tail - head);
+    let gap = format!("\n[{} bytes left out: too large]\n", tail - head);
     let missing = Missing {
         lost: text[head..tail].chars().count(),
         told: gap.chars().count(),

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
-use jupyter_client::{DocPath, JupyterServer, truncate};
+use jupyter_client::{DocPath, JupyterServer, counted, truncate};
 use store::ExecutionStatus;
 
 use super::{Claim, Engine, Execution, ExecutionError, Key, Owner, Snapshot};
@@ -54,8 +54,8 @@ impl Engine {
 
     fn waits_behind(&self, viewer: &Owner, execution: &Execution) -> Option<String> {
         if execution.is_awaiting_kernel() {
-            let why = "it waits behind code that somebody else runs in the same kernel, and runs when that has ended; \
-                       interrupt_nb_kernel would end that code, cancel_execution ends this";
+            let why = "waiting for code that somebody else runs in the same kernel; \
+                       interrupt_nb_kernel would end that; cancel_execution ends yours";
             return Some(why.to_owned());
         }
         if execution.status() != ExecutionStatus::Queued {
@@ -67,11 +67,10 @@ impl Engine {
         let first = ahead.first()?;
         let more = match ahead.len() - 1 {
             0 => String::new(),
-            1 => " and 1 more".to_owned(),
             more => format!(" and {more} more"),
         };
         Some(format!(
-            "it waits behind {}{more}{}",
+            "waiting for {}{more}{}",
             name(viewer, first),
             advice(viewer, first)
         ))
@@ -113,9 +112,9 @@ fn check_waiting(claim: &Claim, waiting: &[Arc<Execution>], bytes: usize) -> Res
     let own: Vec<_> = waiting.iter().filter(|other| claim.owner.owns(other)).collect();
     let held: usize = own.iter().map(|other| other.code_bytes()).sum();
     let what = if own.len() >= MAX_WAITING {
-        format!("{} executions", own.len())
+        counted(own.len(), "execution")
     } else if !own.is_empty() && held + bytes > MAX_WAITING_BYTES {
-        format!("{} executions with {held} bytes of code", own.len())
+        format!("{} with {held} bytes of code", counted(own.len(), "execution"))
     } else {
         return Ok(());
     };
@@ -156,8 +155,8 @@ fn name(viewer: &Owner, ahead: &Execution) -> String {
     let cell = ahead.running_cell().map(|index| format!("cell {index}"));
     match viewer.owns(ahead) {
         true => match cell {
-            Some(cell) => format!("execution {} of yours ({cell})", ahead.id),
-            None => format!("execution {} of yours", ahead.id),
+            Some(cell) => format!("your execution {} ({cell})", ahead.id),
+            None => format!("your execution {}", ahead.id),
         },
         false => format!(
             "{} that {} runs here",
@@ -172,16 +171,16 @@ fn advice(viewer: &Owner, ahead: &Execution) -> String {
     let question = ahead.question();
     match (viewer.owns(ahead), question) {
         (true, Some(question)) => format!(
-            "; that asks {:?}: answer it with get_execution(execution_id=\"{id}\", input=...), or end it with \
+            "; it asks {:?}: answer with get_execution(execution_id=\"{id}\", input=...), or end it with \
              cancel_execution(execution_id=\"{id}\")",
             truncate(question.prompt.trim().to_owned(), MAX_PROMPT).text,
             id = ahead.id
         ),
         (true, None) => format!(
-            "; get_execution(execution_id=\"{id}\", wait=...) waits for that, cancel_execution ends it",
+            "; get_execution(execution_id=\"{id}\", wait=...) waits for it, cancel_execution ends it",
             id = ahead.id
         ),
-        (false, Some(_)) => "; that waits for an answer to its question".to_owned(),
+        (false, Some(_)) => "; it waits for an answer to its question".to_owned(),
         (false, None) => String::new(),
     }
 }

@@ -403,15 +403,12 @@ impl Worker {
                 self.kernel = None;
                 self.end_all(match &self.active {
                     Some(_) if matches!(error, ExecutionError::Document(_)) => Ending::lost(format!(
-                        "the gateway was restarted and does not open its notebook again: {error}"
+                        "the gateway restarted and cannot open the notebook again: {error}"
                     )),
                     Some(_) => Ending::lost(format!(
-                        "the gateway was restarted and could not return to the kernel: {error}"
+                        "the gateway restarted and could not reconnect to the kernel: {error}"
                     )),
-                    None => Ending::failed(
-                        "NoKernel",
-                        format!("no kernel could be had for it, so nothing ran: {error}"),
-                    ),
+                    None => Ending::failed("NoKernel", format!("nothing ran, because there is no kernel: {error}")),
                 });
             }
         }
@@ -493,10 +490,10 @@ impl Worker {
         match obstacle {
             Obstacle::NotebookGone => execution.end_rest(
                 ExecutionStatus::Cancelled,
-                Some("its notebook was deleted or closed before it ran".to_owned()),
+                Some("the notebook was deleted or closed before this ran".to_owned()),
             ),
             Obstacle::CellGone => execution.pass_over(step, "the cell was deleted before it ran"),
-            Obstacle::NotCode => execution.pass_over(step, "the cell was no code any more when its turn came"),
+            Obstacle::NotCode => execution.pass_over(step, "the cell was changed from code to text before it ran"),
         }
         self.close_batch(execution, is_closed);
     }

@@ -2,22 +2,23 @@
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use dashmap::DashSet;
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::{Mutex, OnceCell, Semaphore};
+use tokio::sync::{Mutex, OnceCell};
 use url::{Host, Url};
 
-use super::{JupyterError, NotebookSession, kernels::MAX_STARTS, limits::MAX_ANSWER_BYTES, sessions::Starting};
-use crate::{DocPath, RequestObserver, Secret, ServerOptions, is_shallow_json};
+use crate::{
+    JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions, contents::Creations, is_shallow_json,
+    kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+};
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -39,18 +40,10 @@ pub struct JupyterServer {
     is_by_url: bool,
     request_timeout: Duration,
     observer: Arc<dyn RequestObserver>,
-    /// Notebooks whose kernels are being started.
-    pub(super) starting: Starting,
-    /// How many more kernels may be started at the same time.
-    pub(super) starts: Semaphore,
+    pub(super) kernel_starts: KernelStarts,
     /// The sessions as they were a moment ago.
     pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
-    /// Paths at which documents are being made.
-    pub(super) creating: DashSet<DocPath>,
-    /// Kernels that the gateway itself started for notebooks.
-    pub(super) started: DashSet<String>,
-    /// When somebody else last started one.
-    kernels_changed: std::sync::Mutex<Option<Instant>>,
+    pub(super) creations: Creations,
 }
 
 impl JupyterServer {
@@ -82,12 +75,9 @@ impl JupyterServer {
             is_by_url: false,
             request_timeout: options.request_timeout,
             observer,
-            starting: Starting::default(),
-            starts: Semaphore::new(MAX_STARTS),
+            kernel_starts: KernelStarts::default(),
             recent_sessions: Mutex::new(None),
-            creating: DashSet::new(),
-            started: DashSet::new(),
-            kernels_changed: std::sync::Mutex::default(),
+            creations: Creations::default(),
         })
     }
 
@@ -113,6 +103,11 @@ impl JupyterServer {
         self.is_by_url
     }
 
+    /// Whether one of these base URLs allows connecting to it.
+    pub fn is_allowed_by(&self, connect_urls: &[Url]) -> bool {
+        allowed_base(self.url.as_str(), connect_urls).is_some()
+    }
+
     /// Whether it is the server at a URL, reached with this token.
     pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
         self.url == *url && self.authorization == authorization(token)
@@ -120,16 +115,12 @@ impl JupyterServer {
 
     /// Notes that a kernel was started.
     pub fn on_kernel_started(&self, kernel_id: &str) {
-        if !self.started.contains(kernel_id) {
-            let mut changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
-            *changed = Some(Instant::now());
-        }
+        self.kernel_starts.on_started(kernel_id);
     }
 
     /// How long ago somebody started a kernel, as far as the server told.
     pub fn kernels_changed(&self) -> Option<Duration> {
-        let changed = self.kernels_changed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.map(|at| at.elapsed())
+        self.kernel_starts.since_others()
     }
 
     pub fn name(&self) -> &str {

@@ -183,7 +183,7 @@ impl JupyterServer {
             server: self.name().to_owned(),
             path: path.to_string(),
         };
-        let _claim = Claim::on(&self.creating, path).ok_or_else(exists)?;
+        let _claim = self.creations.claim(path).ok_or_else(exists)?;
         if self.exists(path).await? {
             return Err(exists());
         }
@@ -240,7 +240,7 @@ impl JupyterServer {
             .await?;
         match bytes.into_content() {
             Content::Binary(base64) => self.create(to, NewDocument::Base64(base64)).await.map(drop),
-            _ => Err(self.refused(500, format!("{from:?} came back without its bytes"))),
+            _ => Err(self.refused(500, format!("Jupyter sent no content for {from:?}"))),
         }
     }
 
@@ -270,16 +270,22 @@ impl JupyterServer {
     }
 }
 
-/// A path at which a document is being made.
+/// Paths at which documents are being made.
+#[derive(Default)]
+pub(crate) struct Creations(DashSet<DocPath>);
+
+/// A path at which a document is being made, free again when dropped.
 struct Claim<'a> {
     claims: &'a DashSet<DocPath>,
     path: &'a DocPath,
 }
 
-impl<'a> Claim<'a> {
-    fn on(claims: &'a DashSet<DocPath>, path: &'a DocPath) -> Option<Self> {
+impl Creations {
+    /// A path for one who makes a document there, unless another does.
+    fn claim<'a>(&'a self, path: &'a DocPath) -> Option<Claim<'a>> {
+        let claims = &self.0;
         // Lazily, since one that is made is also dropped.
-        claims.insert(path.clone()).then(|| Self { claims, path })
+        claims.insert(path.clone()).then(|| Claim { claims, path })
     }
 }
 

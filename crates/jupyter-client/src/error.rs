@@ -5,7 +5,7 @@ use crate::MAX_NESTING;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JupyterError {
     #[error(
-        "Jupyter server `{server}` at {url} cannot be reached ({why}); check that it runs and that its url is right"
+        "Jupyter server `{server}` at {url} cannot be reached ({why}); check that it is running and that its url is right"
     )]
     Unreachable { server: String, url: String, why: String },
     #[error(
@@ -13,15 +13,13 @@ pub enum JupyterError {
     )]
     Timeout { server: String, seconds: u64 },
     #[error(
-        "Jupyter server `{server}` refused the gateway's own credentials (HTTP {status}); an operator must check the token configured for it"
+        "Jupyter server `{server}` refused the gateway's token (HTTP {status}); an operator must correct the token configured for it"
     )]
     Credentials { server: String, status: u16 },
-    #[error(
-        "Jupyter server `{server}` refused the token that it was connected with (HTTP {status}); give connect_notebook the right `token`"
-    )]
+    #[error("Jupyter server `{server}` refused your token (HTTP {status}); give connect_notebook the right `token`")]
     Token { server: String, status: u16 },
     #[error(
-        "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); is its url that of a Jupyter server, the base path included, or that of a login page?"
+        "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); an operator must check its url: it may lack the base path, or lead to a login page"
     )]
     NotJupyter { server: String, status: u16, what: String },
     #[error("{path:?} does not exist on Jupyter server `{server}`; list_documents shows what does")]
@@ -31,11 +29,11 @@ pub enum JupyterError {
     )]
     Exists { server: String, path: String },
     #[error(
-        "Jupyter server `{server}` has no live documents: have the Python package `jupyter-collaboration` installed there and the server restarted"
+        "Jupyter server `{server}` has no live documents; an operator must install the Python package `jupyter-collaboration` there and restart it"
     )]
     NoCollaboration { server: String },
     #[error(
-        "kernel `{kernel}` does not exist any more on Jupyter server `{server}`: it was shut down or the server restarted; run again to start a new one"
+        "kernel `{kernel}` no longer exists on Jupyter server `{server}`: it was shut down, or the server restarted; run again to start a new one"
     )]
     NoKernel { server: String, kernel: String },
     #[error("Jupyter server `{server}` has no kernel named {name:?}; it can start: {available}")]
@@ -45,15 +43,15 @@ pub enum JupyterError {
         available: String,
     },
     #[error(
-        "{path:?} on Jupyter server `{server}` has values that are nested more than {MAX_NESTING} levels deep, which the gateway does not read; have the file repaired or replaced"
+        "{path:?} on Jupyter server `{server}` is nested more than {MAX_NESTING} levels deep, which the gateway does not read; repair or replace the file"
     )]
     TooDeep { server: String, path: String },
     #[error(
-        "what Jupyter server `{server}` answers about {path:?} is larger than {limit} MB, which is as much as the gateway takes at once; code that runs can read it in parts"
+        "Jupyter server `{server}` sent more than {limit} MB for {path:?}, which is the limit; run code that reads the file in parts"
     )]
     TooLarge { server: String, path: String, limit: usize },
     #[error(
-        "{path:?} on Jupyter server `{server}` has {megabytes} MB, and documents of more than {limit} MB are not opened; the beginning of a text file can be read all the same, and code that runs can read any part of any file"
+        "{path:?} on Jupyter server `{server}` is too large to open ({megabytes} MB, limit {limit} MB); the beginning of a text file can still be read, and running code can read any part"
     )]
     LargeDocument {
         server: String,

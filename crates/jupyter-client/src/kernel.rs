@@ -1,7 +1,6 @@
-//! The line to a running kernel: its messages, their framing, and a connection that comes back after a
-//! cut. Knows nothing of cells, queues or outputs; what a message means is for those who listen.
+//! The connection to a running kernel: its messages, their framing, and its return after a cut. Knows nothing of cells, queues or outputs; what a message means is for those who listen.
 
-mod line;
+mod connection;
 mod link;
 mod message;
 mod queue;
@@ -9,4 +8,4 @@ mod wire;
 
 pub use link::{KernelError, KernelEvent, KernelLink, greet};
 pub use message::{Channel, ExecuteRequest, Message};
-pub use wire::{Framing, WireError};
+pub(crate) use wire::{Framing, WireError};

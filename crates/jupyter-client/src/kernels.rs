@@ -13,10 +13,6 @@ use crate::DocPath;
 /// would leave behind a kernel that nobody asked for any more.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// How many kernels one server is asked to start at the same time: each takes a processor for a second or so, and a
-/// server that starts dozens answers nobody meanwhile. The others wait here, and none of their patience is spent.
-pub(super) const MAX_STARTS: usize = 4;
-
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunningKernel {
     pub id: String,
@@ -83,13 +79,13 @@ impl JupyterServer {
         }
     }
 
-    /// Sends a request that starts a kernel, when its turn has come.
+    /// Sends a request that starts a kernel, when another one may be started.
     pub(super) async fn start<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         what: &str,
     ) -> Result<T, JupyterError> {
-        let _turn = self.starts.acquire().await;
+        let _permit = self.kernel_starts.permit().await;
         self.json(request, what).await
     }
 

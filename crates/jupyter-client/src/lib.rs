@@ -1,6 +1,17 @@
-//! Jupyter servers as the gateway sees them: REST through one pooled client each, rooms and kernels through
-//! sockets.
-//! The only place that knows `reqwest`. Knows nothing of principals, MCP or the HTTP edge.
+//! What Jupyter servers speak, as a client: REST through one pooled connection each, rooms and kernels through sockets.
+//! The only place that knows `reqwest`. Knows nothing of principals, MCP or how a document is merged.
+//!
+//! [`Servers`] has the servers by name; nearly everything is asked of a [`JupyterServer`].
+//!
+//! | modules | what they own |
+//! | --- | --- |
+//! | `client`, `options`, `error`, `limits` | a server, how it is reached, and what its answers may cost |
+//! | `contents`, `collaboration`, `room_kind` | documents: files by path, and the way into their rooms |
+//! | `sessions`, `kernels`, `kernel_starts`, `kernelspecs` | which kernel a notebook has; starting and ending kernels |
+//! | [`kernel`] | the connection to a running kernel and its messages |
+//! | [`socket`], `feed` | WebSockets; what a server tells of itself |
+//! | `doc_path`, `urls`, `links` | paths of one spelling; addresses as people write and open them |
+//! | `text`, `nesting`, `secret`, `recent_map` | small things that those who use the client need too |
 
 mod client;
 pub mod collaboration;
@@ -9,6 +20,7 @@ mod doc_path;
 mod error;
 mod feed;
 pub mod kernel;
+mod kernel_starts;
 mod kernels;
 mod kernelspecs;
 pub mod limits;
@@ -33,7 +45,7 @@ pub use feed::{Feed, ServerEvent};
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;
 pub use links::Links;
-pub use nesting::{MAX_NESTING, is_shallow_json, is_shallow_value};
+pub use nesting::{MAX_NESTING, is_shallow_json};
 pub use options::{RequestObserver, ServerOptions};
 pub use recent_map::RecentMap;
 pub use room_kind::RoomKind;

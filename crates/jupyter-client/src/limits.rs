@@ -2,7 +2,7 @@
 //! but this gateway counts what it costs to take it in. Nesting has its limit in `nesting`.
 
 /// The largest file that is opened as a live document. In memory one takes several times as much.
-pub const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// The largest message on a socket. A room sends a whole document in one, with what is left of its history.
 pub const MAX_FRAME_BYTES: usize = 128 * 1024 * 1024;
 /// The largest answer to a request that does not ask for the content of a file. A list of 10,000 files has 4 MB.

@@ -51,7 +51,7 @@ impl JupyterServer {
             status => Err(JupyterError::Refused {
                 server: self.name().to_owned(),
                 status: status.as_u16(),
-                message: "its pages cannot be seen".to_owned(),
+                message: "its pages cannot be read".to_owned(),
             }),
         }
     }

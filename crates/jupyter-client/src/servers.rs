@@ -1,7 +1,8 @@
 //! The configured servers by name, in the order of the config, and those that agents gave the URL of.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use url::Url;
 
 use super::{JupyterError, JupyterServer};
@@ -45,7 +46,7 @@ impl Servers {
     /// Any that is in use, whoever's it is.
     pub fn find(&self, name: &str) -> Option<Arc<JupyterServer>> {
         let by_url = || {
-            let servers = self.lock();
+            let servers = self.by_url.lock();
             let mut servers = servers.iter().filter_map(Weak::upgrade);
             servers.find(|server| server.name() == name)
         };
@@ -61,13 +62,9 @@ impl Servers {
             why: error.without_url().to_string(),
         })?;
         let server = Arc::new(server);
-        let mut servers = self.lock();
+        let mut servers = self.by_url.lock();
         servers.retain(|known| known.strong_count() > 0);
         servers.push(Arc::downgrade(&server));
         Ok(server)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<JupyterServer>>> {
-        self.by_url.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

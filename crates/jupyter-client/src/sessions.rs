@@ -1,15 +1,10 @@
 //! Which kernel a notebook has, by Jupyter's sessions. People in JupyterLab and the gateway share it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use dashmap::DashMap;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::DocPath;
@@ -20,10 +15,6 @@ const SESSIONS: &str = "api/sessions";
 const PRIVATE: &str = "jupyter-mcp-gateway/";
 /// How long a look at the sessions serves those who only make sure.
 pub const SESSIONS_FRESH: Duration = Duration::from_secs(1);
-
-/// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
-/// start a kernel for each that asks while the first one starts.
-pub(super) type Starting = DashMap<DocPath, Arc<OnceCell<NotebookSession>>>;
 
 /// A notebook, or another document, with its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -86,7 +77,7 @@ impl JupyterServer {
     }
 
     fn best_of(&self, sessions: impl Iterator<Item = NotebookSession>) -> Option<NotebookSession> {
-        sessions.min_by_key(|session| self.started.contains(&session.kernel.id))
+        sessions.min_by_key(|session| self.kernel_starts.is_own(&session.kernel.id))
     }
 
     /// The kernel that runs for a document, if one does. Starts none.
@@ -101,13 +92,8 @@ impl JupyterServer {
         path: &DocPath,
         kernel_name: Option<&str>,
     ) -> Result<NotebookSession, JupyterError> {
-        let starting = Arc::clone(&self.starting.entry(path.clone()).or_default());
-        let session = starting
-            .get_or_try_init(|| self.adopt_or_start(path, kernel_name))
-            .await;
-        // What is started from now on must be looked up anew.
-        self.starting.remove_if(path, |_, other| Arc::ptr_eq(other, &starting));
-        session.cloned()
+        let start = self.adopt_or_start(path, kernel_name);
+        self.kernel_starts.session(path, start).await
     }
 
     async fn adopt_or_start(&self, path: &DocPath, kernel_name: Option<&str>) -> Result<NotebookSession, JupyterError> {
@@ -121,10 +107,10 @@ impl JupyterServer {
             Err(error) => return Err(self.explain_start(error, kernel_name).await),
             Ok(started) => started,
         };
-        self.started.insert(started.kernel.id.clone());
+        self.kernel_starts.record_own(&started.kernel.id);
         match self.session_of(path).await {
             Ok(Some(peoples)) if peoples.id != started.id => {
-                tracing::info!(%path, "a person started a kernel at the same time; theirs is used");
+                tracing::info!(%path, "using the kernel that a person started at the same time");
                 // Nobody has used the other one yet.
                 let _ = self.shutdown_kernel(&started.kernel.id).await;
                 Ok(peoples)
@@ -154,22 +140,17 @@ impl JupyterServer {
         }
     }
 
-    /// Whether the gateway itself started a kernel for a notebook.
-    fn has_started(&self, kernel_id: &str) -> bool {
-        self.started.contains(kernel_id)
-    }
-
     /// Ends a kernel that the gateway started for a notebook which has another one now, unless somebody uses it.
     pub async fn retire_kernel(&self, kernel_id: &str, path: &DocPath) {
-        if !self.has_started(kernel_id) {
+        if !self.kernel_starts.is_own(kernel_id) {
             return;
         }
         match self.shut_down_unused(kernel_id, path).await {
             Ok(true) => {
-                tracing::info!(%path, kernel = kernel_id, "a kernel that is not the notebook's any more was shut down");
+                tracing::info!(%path, kernel = kernel_id, "shut down the kernel that the notebook had before");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, %path, "a kernel that is not the notebook's any more stays"),
+            Err(error) => tracing::warn!(%error, %path, "cannot shut down the kernel that the notebook had before"),
         }
     }
 

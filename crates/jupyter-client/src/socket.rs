@@ -36,7 +36,7 @@ impl JupyterServer {
     /// Opens a WebSocket on an API path that is already percent-encoded; `subject` is what an error names.
     pub async fn socket(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
         let opened = self.open(api_path, subject, None).await?;
-        opened.ok_or_else(|| self.unreachable("it insists on a subprotocol".to_owned()))
+        opened.ok_or_else(|| self.unreachable("it requires an unknown WebSocket subprotocol".to_owned()))
     }
 
     /// The same with a subprotocol; `None` if the server does not speak it.

@@ -49,7 +49,7 @@ use super::{
     json::map_to_json,
     notebook::{execution_count, file_cell, has_error, notebook_metadata, read_cell, set_metadata, text_of},
     replay::Journal,
-    scan::{Excess, check_vector, scan},
+    scan::{Excess, Scanned, check_vector, scan},
     splice::{self, Splice},
 };
 
@@ -309,9 +309,10 @@ impl Document {
 
     /// Nothing is decoded that was not looked through before.
     fn take_in(&mut self, update: &[u8], is_live: bool) -> Result<(), UpdateError> {
-        self.depths.admit(scan(update)?)?;
+        let Scanned { update, blocks } = scan(update)?;
+        self.depths.admit(blocks)?;
         self.grow(update.len())?;
-        let update = Update::decode_v1(update)?;
+        let update = Update::decode_v1(&update)?;
         self.acknowledgements.received(&update);
         let author = author_of(&update);
         let mut txn = self.doc.transact_mut_with("remote");
@@ -352,7 +353,7 @@ impl Document {
         self.note_changes(author, false);
         self.grown += update.len();
         // Others put theirs beside and into our blocks. Our own are never too deep.
-        let _ = scan(&update).and_then(|blocks| self.depths.admit(blocks));
+        let _ = scan(&update).and_then(|scanned| self.depths.admit(scanned.blocks));
         let ticket = self.acknowledgements.expect(insertions, deletions);
         let cursors = self.cursors();
         // What the next edit does not touch is not its author's.

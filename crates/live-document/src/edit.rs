@@ -1,6 +1,7 @@
 //! What callers may do to a document, as data: it can be checked before anything changes, and done
 //! again in a document that the server has rebuilt.
 
+use jupyter_client::counted;
 use serde_json::Value;
 
 use super::{refusal::Refused, splice::Splice};
@@ -128,27 +129,27 @@ pub struct EditOptions<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    #[error("there is no cell {id:?}; the notebook has {count} cells ({some}), read it again for their ids")]
+    #[error("there is no cell {id:?}; the notebook has {} ({some}); read it again for their ids", counted(*.count, "cell"))]
     UnknownCell { id: String, count: usize, some: String },
     #[error("position {position} is out of range; allowed: 0 to {length}")]
     Position { position: usize, length: usize },
-    #[error("{length} characters from position {position} reach beyond the end; the text has {available} from there")]
+    #[error(
+        "position {position} and length {length} reach beyond the end; the text has {available} characters from there"
+    )]
     Length {
         position: usize,
         length: usize,
         available: usize,
     },
     #[error(
-        "the changes at positions {first} and {second} overlap; a batch may change each part of the text once, and positions all mean the text before it"
+        "the changes at positions {first} and {second} overlap; change each part of the text once, and count all positions in the text before the call"
     )]
     Overlap { first: usize, second: usize },
-    #[error(
-        "nothing was changed: since you read it, {what}; read it again and repeat the edit on what stands there now"
-    )]
+    #[error("nothing was changed: {what}; read it again and repeat the edit")]
     Stale { what: String },
     #[error(transparent)]
     Refused(Box<Refused>),
-    #[error("`if_revision` {given:?} is not a revision of this document as it is open now; read it again for one")]
+    #[error("`if_revision` {given:?} is not a current revision of this document; read it again to get one")]
     UnknownRevision { given: String },
     #[error("this is not a {wanted}; use the tools for the other kind of document")]
     WrongKind { wanted: &'static str },

@@ -89,8 +89,8 @@ impl End {
                 code: 4400 | UNSPEAKABLE,
                 ..
             } => {
-                let why = "it is not a document of this kind (a directory, a binary file, or not a valid notebook); \
-                    get_document_info shows what is in the file, and overwrite_document replaces it"
+                let why = "it is a directory, a binary file or not a valid notebook; \
+                    get_document_info shows what is in the file, overwrite_document replaces it"
                     .to_owned();
                 RoomError::Refused {
                     server: name,

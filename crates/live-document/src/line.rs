@@ -33,6 +33,8 @@ const EMPTY_QUIET: Duration = Duration::from_secs(2);
 const PINGS: u8 = 3;
 /// Pings go out all the time, so silence for this long is a dead line.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
+/// By then a server has looked at the file of a document that it has just loaded; it does so once a second.
+const LOOKS_AT_FILES_WITHIN: Duration = Duration::from_millis(1500);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether enough time has passed to know what people want.
 const LEARNING: Duration = Duration::from_secs(1);
@@ -52,6 +54,8 @@ pub(super) struct Line {
     pub(super) written: Option<SystemTime>,
     /// When the server last said something.
     pub(super) heard: SystemTime,
+    /// From when on the server may be asked to save, if not at once.
+    pub(super) saves_from: Option<Instant>,
     /// The last edit that was sent on it.
     last_sent: u64,
 }
@@ -103,8 +107,22 @@ impl Line {
             created,
             written,
             heard: SystemTime::now(),
+            saves_from: None,
             last_sent: 0,
         })
+    }
+
+    /// Notes that the server was restarted since this room was last joined. Call it when the document has come.
+    ///
+    /// A server that finds a notebook which was written by half when it was killed puts the file of before in its place, and
+    /// goes on believing that the file is as new as the half. A save that it is asked for then looks to it like one that
+    /// somebody else has overtaken: it makes the document the same as that old file. It learns better when it next looks at
+    /// the file.
+    pub(super) async fn joined_restarted(&mut self, server: &Host, path: &DocPath) {
+        self.saves_from = Some(Instant::now() + LOOKS_AT_FILES_WITHIN);
+        if let Ok(file) = server.document(path).await {
+            self.written = file.written().or(self.written);
+        }
     }
 
     /// The handshake of a document that is opened for the first time.
@@ -323,7 +341,7 @@ impl Line {
             let mut frames = state.take_outbox();
             state.pause();
             // Otherwise the server will do it without being asked, and would write the file twice.
-            if state.is_kept_waiting() && saving.is_worth_asking() {
+            if state.is_kept_waiting() && saving.is_worth_asking(&state) {
                 frames.extend(saving.request(&state));
             }
             frames

@@ -48,10 +48,12 @@ impl Names {
         }
     }
 
+    /// Tells agents of this gateway from people.
     pub(super) fn of(&self, author: &Author) -> String {
         match (self.0.peek(author), author) {
+            (Some(name), Author::Local(_)) => format!("agent `{name}`"),
             (Some(name), _) => name.to_string(),
-            (None, Author::Local(principal)) => principal.to_string(),
+            (None, Author::Local(principal)) => format!("agent `{principal}`"),
             (None, Author::Client(_) | Author::Unknown) => "somebody else".to_owned(),
         }
     }

@@ -505,11 +505,11 @@ impl Pool {
         ) {
             (true, _) => PoolError::Full {
                 limit: account.max_open_rooms,
-                whose: "of your tenant",
+                whose: "for your tenant",
             },
             (false, true) => PoolError::Full {
                 limit: self.limits.max_open_rooms,
-                whose: "of this gateway",
+                whose: "in this gateway",
             },
             (false, false) => return Ok(None),
         };

@@ -105,7 +105,10 @@ impl Reconciler<'_> {
             return Ok(());
         }
         if stale.cells.is_empty() && self.document.is_notebook() {
-            let what = format!("cells were inserted or removed by {}", self.names(&stale.whole));
+            let what = format!(
+                "{} inserted or removed cells since you read it",
+                self.names(&stale.whole)
+            );
             return Err(EditError::Stale { what });
         }
         let mut refusals: Vec<Refusal> = stale

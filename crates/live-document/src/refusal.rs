@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use jupyter_client::truncate;
+use jupyter_client::{counted, truncate};
 
 /// Characters that are shown of one text, and of all texts of a refusal.
 const MAX_SHOWN: usize = 2000;
@@ -71,14 +71,15 @@ impl Refusal {
     fn reason(&self) -> String {
         let (who, it) = (names(&self.by), self.subject());
         match self.cause {
-            Cause::Revision => format!("{who} changed it since the revision you named: {it}"),
-            Cause::SamePlace => format!("{who} changed the same place since you read it: {it}"),
-            Cause::Changed => format!("{who} changed it since you read it: {it}"),
-            Cause::Typing => format!("{who} typed there less than a minute ago, and you have not read it: {it}"),
-            Cause::Present => format!("{who} is there, and you have not read it: {it}"),
+            Cause::Revision => format!("{who} changed {it} after the revision that you named"),
+            Cause::SamePlace => format!("{who} changed the same place in {it} since you read it"),
+            Cause::Changed => format!("{who} changed {it} since you read it"),
+            Cause::Typing => format!("{who} typed in {it} less than a minute ago, and you have not read it"),
+            Cause::Present if self.by.len() > 1 => format!("{who} are in {it}, and you have not read it"),
+            Cause::Present => format!("{who} is in {it}, and you have not read it"),
             Cause::Part => format!(
-                "you were shown only a part of {it}, which has {} characters; the rest would be deleted",
-                self.length
+                "you were shown only part of {it}, which has {}; the rest would be deleted",
+                counted(self.length, "character")
             ),
         }
     }
@@ -132,11 +133,11 @@ impl fmt::Display for Refused {
             (Some(_), None) => formatter.write_str("\nRead it whole first")?,
             (None, _) => write!(
                 formatter,
-                "\nRepeat the edit on what stands there now (revision {})",
+                "\nRepeat the edit on what is there now (revision {})",
                 self.revision
             )?,
         }
-        formatter.write_str(", or pass force: true to do it all the same.")
+        formatter.write_str(", or pass force: true to do it anyway.")
     }
 }
 
@@ -165,17 +166,17 @@ mod tests {
         let refused = Refused::new(vec![refusal], "r-1".to_owned());
         assert_eq!(
             refused.to_string(),
-            "nothing was changed: Ida changed the same place since you read it: cell c1. It is now:\n```\nx = 3\n```\n\
-             Repeat the edit on what stands there now (revision r-1), or pass force: true to do it all the same."
+            "nothing was changed: Ida changed the same place in cell c1 since you read it. It is now:\n```\nx = 3\n```\n\
+             Repeat the edit on what is there now (revision r-1), or pass force: true to do it anyway."
         );
         let part = Refusal::new(None, Cause::Part, Vec::new(), &"x".repeat(5000));
         let mut refused = Refused::new(vec![part], "r-1".to_owned());
         refused.read_whole = Some("get_document_content(max_content=5000)".to_owned());
         assert_eq!(
             refused.to_string(),
-            "nothing was changed: you were shown only a part of the text, which has 5000 characters; the rest would be \
-             deleted\nRead it whole with get_document_content(max_content=5000) first, or pass force: true to do it all \
-             the same."
+            "nothing was changed: you were shown only part of the text, which has 5000 characters; the rest would be \
+             deleted\nRead it whole with get_document_content(max_content=5000) first, or pass force: true to do it \
+             anyway."
         );
     }
 
@@ -191,7 +192,7 @@ mod tests {
         assert!(
             refused
                 .to_string()
-                .contains("somebody else changed it since you read it: cell 99")
+                .contains("somebody else changed cell 99 since you read it")
         );
     }
 

@@ -47,13 +47,28 @@ pub(super) struct Saving {
     /// Whether the server has passed over a request.
     is_deaf: bool,
     failed: bool,
+    /// Nothing is asked for before this.
+    not_before: Option<Instant>,
 }
 
 impl Saving {
+    /// One that asks for nothing before a moment.
+    pub(super) fn not_before(moment: Option<Instant>) -> Self {
+        Self {
+            not_before: moment,
+            ..Self::default()
+        }
+    }
+
+    fn may_ask(&self) -> bool {
+        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
+        let is_early = self.not_before.is_some_and(|moment| Instant::now() < moment);
+        !is_early && (self.asked.is_none() || is_forgotten)
+    }
+
     /// The next request, unless one is under way: another would make the server give that one up.
     pub(super) fn request(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.wants_saving() {
+        if !self.may_ask() || !state.wants_saving() {
             return None;
         }
         // Requests overtake edits on the server, so only what it has already is covered.
@@ -70,8 +85,7 @@ impl Saving {
 
     /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
     pub(super) fn request_now(&mut self, state: &State) -> Option<Vec<u8>> {
-        let is_forgotten = self.is_deaf && self.asked_at.is_some_and(|at| at.elapsed() > FORGOTTEN_AFTER);
-        if self.asked.is_some() && !is_forgotten || !state.unsaved {
+        if !self.may_ask() || !state.unsaved {
             return None;
         }
         // One that does not cover what was edited last would only be in the way of the one that does.
@@ -79,10 +93,13 @@ impl Saving {
         Some(self.ask(covered))
     }
 
-    /// Whether the server may be asked again, considering what it costs it.
-    pub(super) fn is_worth_asking(&self) -> bool {
+    /// Whether the server may be asked again, considering what it costs it. When changes have come to an end since it was last
+    /// asked, one more save is the last, so that it need not wait.
+    pub(super) fn is_worth_asking(&self, state: &State) -> bool {
         let pause = self.took.saturating_mul(WORTH).min(MAX_PAUSE);
-        self.asked_at.is_none_or(|at| at.elapsed() >= pause)
+        let is_last = |asked: Duration| state.is_quiet() && asked > state.unchanged_for();
+        self.asked_at
+            .is_none_or(|at| at.elapsed() >= pause || is_last(at.elapsed()))
     }
 
     /// What a ping that is sent after a request carries.
@@ -108,9 +125,10 @@ impl Saving {
         self.took = self.asked_at.map_or(Duration::ZERO, |at| at.elapsed());
         match status {
             SaveStatus::Success => self.answered = Some(mark),
-            SaveStatus::Skipped => {}
+            // It has cost the server nothing.
+            SaveStatus::Skipped => self.asked_at = None,
             SaveStatus::Failed => {
-                tracing::warn!(path = %state.path, "Jupyter could not save an open document");
+                tracing::warn!(path = %state.path, "Jupyter cannot save an open document");
                 self.failed = true;
             }
         }
@@ -253,16 +271,40 @@ mod tests {
     fn a_server_that_takes_long_to_save_is_asked_more_rarely() {
         let (mut saving, mut state) = (Saving::default(), state());
         edit(&mut state, "a", true);
-        assert!(saving.is_worth_asking());
+        assert!(saving.is_worth_asking(&state));
         saving.request(&state);
         saving.asked_at = Instant::now().checked_sub(Duration::from_millis(200));
         saving.answered(&state, 1, SaveStatus::Success);
-        assert!(!saving.is_worth_asking());
+        assert!(!saving.is_worth_asking(&state));
         saving.asked_at = Instant::now().checked_sub(Duration::from_secs(5));
-        assert!(saving.is_worth_asking());
+        assert!(saving.is_worth_asking(&state));
         saving.took = Duration::from_secs(60);
         saving.asked_at = Instant::now().checked_sub(MAX_PAUSE);
-        assert!(saving.is_worth_asking(), "but not as rarely as that");
+        assert!(saving.is_worth_asking(&state), "but not as rarely as that");
+    }
+
+    #[test]
+    fn what_was_changed_last_is_saved_soon_however_long_saving_takes() {
+        let (mut saving, mut state) = (Saving::default(), state());
+        edit(&mut state, "a", true);
+        saving.request(&state);
+        saving.took = Duration::from_secs(60);
+        saving.asked_at = Instant::now().checked_sub(Duration::from_secs(4));
+        let changed_before = |state: &State, seconds: u64| {
+            let at = SystemTime::now() - Duration::from_secs(seconds);
+            state.document.changed.send_replace(at);
+        };
+        changed_before(&state, 0);
+        assert!(!saving.is_worth_asking(&state), "more may come");
+        changed_before(&state, 2);
+        assert!(
+            saving.is_worth_asking(&state),
+            "nothing came since, and it was not asked since"
+        );
+        changed_before(&state, 6);
+        assert!(!saving.is_worth_asking(&state), "it was asked since");
+        saving.answered(&state, 1, SaveStatus::Skipped);
+        assert!(saving.is_worth_asking(&state), "it did nothing");
     }
 
     #[test]
@@ -276,6 +318,16 @@ mod tests {
         saving.ponged(&mut state, &saving.ping());
         assert!(saving.request(&state).is_some());
         assert!(saving.request(&state).is_none(), "one at a time");
+    }
+
+    #[test]
+    fn a_server_that_has_just_been_restarted_is_asked_for_nothing() {
+        let mut state = state();
+        edit(&mut state, "a", true);
+        let mut saving = Saving::not_before(Instant::now().checked_add(Duration::from_secs(60)));
+        assert!(saving.request(&state).is_none() && saving.request_now(&state).is_none());
+        let mut saving = Saving::not_before(Some(Instant::now()));
+        assert!(saving.request_now(&state).is_some());
     }
 
     #[test]

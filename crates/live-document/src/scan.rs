@@ -1,12 +1,21 @@
 //! Reads an update of a document as far as is needed to know what it would cost to decode it: how deeply its values are
 //! nested, how many there are, and where its blocks belong. yrs decodes, deletes and drops recursively, and reserves
 //! memory for whatever number is declared, so that nothing may reach it that was not looked at here. Does not recurse.
+//!
+//! A deep value that was deleted is no obstacle: servers send some of those for as long as they keep a document, also
+//! after its file was repaired. It is replaced by what Yjs itself puts in the place of deleted content.
+
+mod deleted;
+
+use std::borrow::Cow;
 
 use jupyter_client::{MAX_NESTING, is_shallow_json, limits::MAX_FRAME_BYTES};
 
-use super::reader::{Malformed, Reader};
-
-use super::limits::{MAX_BLOCKS, MAX_SUBDOCUMENTS, MAX_VALUES};
+use self::deleted::{Deep, DeletedRanges};
+use super::{
+    limits::{MAX_BLOCKS, MAX_SUBDOCUMENTS, MAX_VALUES},
+    reader::{Malformed, Reader},
+};
 
 const HAS_ORIGIN: u8 = 0b1000_0000;
 const HAS_RIGHT_ORIGIN: u8 = 0b0100_0000;
@@ -25,9 +34,16 @@ const ANY: u8 = 8;
 const DOC: u8 = 9;
 const SKIP: u8 = 10;
 
-/// The shared types that have a name behind their number, and those that have not.
+/// The shared types that have a name behind their number, and those that have not. Weak links (7) are an optional
+/// part of yrs: Yjs 13, as in JupyterLab 4, knows the types up to 6 and would fail on them.
 const NAMED_TYPES: [u8; 1] = [3];
 const PLAIN_TYPES: [u8; 8] = [0, 1, 2, 4, 5, 6, 9, 15];
+
+/// Values that may be too deep, depending on where in the document they are.
+const DEEP: usize = MAX_NESTING / 2;
+
+/// Levels of a value that are followed at all. Deleted ones may have more than any document can have.
+const MAX_LEVELS: usize = 1_000_000;
 
 /// Clients that contribute nothing to an update. yrs steps over them recursively.
 const MAX_EMPTY_CLIENTS: usize = 100;
@@ -37,7 +53,7 @@ const MAX_EMPTY_CLIENTS: usize = 100;
 pub(super) enum Excess {
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    #[error("it has values that are nested more than {MAX_NESTING} levels deep")]
+    #[error("it is nested more than {MAX_NESTING} levels deep")]
     Nesting,
     #[error("an update of it has more than {MAX_BLOCKS} parts")]
     Blocks,
@@ -83,11 +99,22 @@ pub(super) struct Block {
     pub(super) nesting: usize,
 }
 
-/// The blocks of an update that yrs can decode without harm; how deep they are in the document is for `Depths` to know.
-pub(super) fn scan(update: &[u8]) -> Result<Vec<Block>, Excess> {
+/// An update that yrs can decode without harm.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Scanned<'a> {
+    /// The update, without deep values that it deletes.
+    pub(super) update: Cow<'a, [u8]>,
+    /// How deep they are in the document is for `Depths` to know.
+    pub(super) blocks: Vec<Block>,
+}
+
+/// Looks through an update before it is decoded.
+pub(super) fn scan(update: &[u8]) -> Result<Scanned<'_>, Excess> {
     let mut scanner = Scanner {
         reader: Reader::new(update),
+        size: update.len(),
         blocks: Vec::new(),
+        deep: Vec::new(),
         values: 0,
         subdocuments: 0,
     };
@@ -104,8 +131,19 @@ pub(super) fn scan(update: &[u8]) -> Result<Vec<Block>, Excess> {
     if empty > MAX_EMPTY_CLIENTS {
         return Err(Malformed("too many clients without a contribution").into());
     }
-    scanner.delete_set()?;
-    Ok(scanner.blocks)
+    let deleted = scanner.delete_set()?;
+    let Scanner { mut blocks, deep, .. } = scanner;
+    let (gone, left): (Vec<Deep>, Vec<Deep>) = deep.into_iter().partition(|deep| deleted.covers(deep, &blocks));
+    if left.iter().any(|deep| deep.nesting > MAX_NESTING) {
+        return Err(Excess::Nesting);
+    }
+    for deep in &gone {
+        blocks[deep.block].nesting = 0;
+    }
+    Ok(Scanned {
+        update: deleted::replace(update, &gone, &blocks),
+        blocks,
+    })
 }
 
 /// Refuses a state vector that declares more than it has.
@@ -120,7 +158,11 @@ pub(super) fn check_vector(vector: &[u8]) -> Result<(), Malformed> {
 
 struct Scanner<'a> {
     reader: Reader<'a>,
+    /// Of the whole update.
+    size: usize,
     blocks: Vec<Block>,
+    /// In the order of the update.
+    deep: Vec<Deep>,
     values: usize,
     subdocuments: usize,
 }
@@ -136,10 +178,19 @@ impl Scanner<'_> {
         let mut clock = self.reader.number32()?;
         for _ in 0..count {
             let id = Id { client, clock };
+            let begin = self.offset();
             let (length, block) = self.block(id)?;
             clock = clock.checked_add(length).ok_or(Malformed("a clock is too large"))?;
             // yrs leaves out what has no length.
-            if let Some(block) = block.filter(|_| length > 0) {
+            if let Some((block, content)) = block.filter(|_| length > 0) {
+                if block.nesting > DEEP {
+                    self.deep.push(Deep {
+                        block: self.blocks.len(),
+                        nesting: block.nesting,
+                        info: begin,
+                        content: content..self.offset(),
+                    });
+                }
                 self.blocks.push(block);
             }
             if self.blocks.len() > MAX_BLOCKS {
@@ -149,16 +200,23 @@ impl Scanner<'_> {
         Ok(client)
     }
 
-    /// One block and its length; no block if it only leaves a gap.
-    fn block(&mut self, id: Id) -> Result<(u32, Option<Block>), Excess> {
+    /// How many bytes were read.
+    fn offset(&self) -> usize {
+        self.size - self.reader.left()
+    }
+
+    /// One block with where its content begins, and its length; no block if it only leaves a gap.
+    fn block(&mut self, id: Id) -> Result<(u32, Option<(Block, usize)>), Excess> {
         let info = self.reader.byte()?;
         if info == SKIP {
             return Ok((self.reader.number32()?, None));
         }
+        let mut content = self.offset();
         let (length, place, nesting) = if info == GC {
             (self.reader.number32()?, Place::Nowhere, 0)
         } else {
             let place = self.place(info)?;
+            content = self.offset();
             let (length, nesting) = self.content(info & KIND)?;
             (length, place, nesting)
         };
@@ -168,7 +226,7 @@ impl Scanner<'_> {
             place,
             nesting,
         };
-        Ok((length, Some(block)))
+        Ok((length, Some((block, content))))
     }
 
     fn place(&mut self, info: u8) -> Result<Place, Excess> {
@@ -221,10 +279,10 @@ impl Scanner<'_> {
                 return Ok((length(count)?, nesting));
             }
             BINARY => drop(self.reader.buffer()?),
-            EMBED => self.json()?,
+            EMBED => return Ok((1, self.json()?)),
             FORMAT => {
                 self.reader.str()?;
-                self.json()?;
+                return Ok((1, self.json()?));
             }
             TYPE => self.shared_type()?,
             DOC => {
@@ -233,8 +291,10 @@ impl Scanner<'_> {
                     return Err(Excess::Subdocuments);
                 }
                 self.reader.str()?;
-                self.any()?;
+                return Ok((1, self.any()?));
             }
+            // Moves (11) can be read by neither Yjs 13 nor yrs since 0.28: JupyterLab makes none, and Jupyter's server
+            // deletes and inserts a cell that is elsewhere in its file.
             _ => return Err(Malformed("a block has a content of an unknown kind").into()),
         }
         Ok((1, 0))
@@ -249,12 +309,12 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// A value as a JSON text.
-    fn json(&mut self) -> Result<(), Excess> {
+    /// Steps over a value as a JSON text; how deeply it is nested, if that is too deep.
+    fn json(&mut self) -> Result<usize, Excess> {
         self.value()?;
         match is_shallow_json(self.reader.buffer()?) {
-            true => Ok(()),
-            false => Err(Excess::Nesting),
+            true => Ok(0),
+            false => Ok(MAX_NESTING + 1),
         }
     }
 
@@ -289,12 +349,12 @@ impl Scanner<'_> {
                     let left = self.reader.count()?;
                     let is_map = kind == 118;
                     open.push(Open { left, is_map });
+                    if open.len() > MAX_LEVELS {
+                        return Err(Excess::Nesting);
+                    }
                     nesting = nesting.max(open.len());
                 }
                 _ => return Err(Malformed("a value is of an unknown kind").into()),
-            }
-            if nesting > MAX_NESTING {
-                return Err(Excess::Nesting);
             }
             while open.pop_if(|innermost| innermost.left == 0).is_some() {}
             let Some(innermost) = open.last_mut() else {
@@ -307,16 +367,19 @@ impl Scanner<'_> {
         }
     }
 
-    /// What the update deletes.
-    fn delete_set(&mut self) -> Result<(), Malformed> {
+    /// What the update deletes, as far as it matters.
+    fn delete_set(&mut self) -> Result<DeletedRanges, Malformed> {
+        let mut deleted = DeletedRanges::of_interest(&self.deep, &self.blocks);
         for _ in 0..self.reader.count()? {
-            self.reader.number()?;
+            let client = self.reader.number()?;
             for _ in 0..self.reader.count()? {
                 let (clock, length) = (self.reader.number32()?, self.reader.number32()?);
-                clock.checked_add(length).ok_or(Malformed("a clock is too large"))?;
+                let end = clock.checked_add(length).ok_or(Malformed("a clock is too large"))?;
+                deleted.add(client, clock..end);
             }
         }
-        Ok(())
+        deleted.merge();
+        Ok(deleted)
     }
 }
 

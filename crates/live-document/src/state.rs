@@ -200,7 +200,7 @@ impl State {
     /// Removes cells that a restart of the server has left twice.
     pub(super) fn remove_doubles(&mut self) {
         if let Some(applied) = self.document.remove_doubles() {
-            tracing::info!(path = %self.path, "cells were there twice after a restart of Jupyter; one of each stays");
+            tracing::info!(path = %self.path, "removed cells that a restart of Jupyter had duplicated");
             self.changed(applied.update, Origin::Caller);
         }
     }
@@ -208,7 +208,7 @@ impl State {
     /// Gives cells back the ids that Jupyter took from them.
     pub(super) fn restore_ids(&mut self) {
         if let Some(applied) = self.document.restore_ids() {
-            tracing::info!(path = %self.path, "Jupyter gave a cell another id; it keeps the one it had");
+            tracing::info!(path = %self.path, "restored the id of a cell that Jupyter had changed");
             self.changed(applied.update, Origin::Caller);
         }
     }
@@ -263,7 +263,7 @@ impl State {
     /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
     pub(super) fn is_kept_waiting(&self) -> bool {
         let since = self.unsaved_since.elapsed();
-        since >= SAVED_BY_THEN && self.unchanged_for() < QUIET || since >= OVERDUE
+        since >= SAVED_BY_THEN && !self.is_quiet() || since >= OVERDUE
     }
 
     /// Whether people do the saving, and a save that ends now has everything.
@@ -271,7 +271,12 @@ impl State {
         self.unsaved && self.awareness.autosave() == Some(false) && self.unchanged_for() >= OVERDUE
     }
 
-    fn unchanged_for(&self) -> Duration {
+    /// Whether nothing has changed for so long that the server saves by itself, if it does.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.unchanged_for() >= QUIET
+    }
+
+    pub(super) fn unchanged_for(&self) -> Duration {
         self.document.changed.borrow().elapsed().unwrap_or_default()
     }
 

@@ -18,27 +18,27 @@ pub enum RoomError {
     Jupyter(#[from] JupyterError),
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error("{path:?} was closed in the gateway; try again to open it anew")]
+    #[error("{path:?} was closed in the gateway; try again to reopen it")]
     Closed { path: String },
     #[error(
         "the connection to {path:?} on Jupyter server `{server}` is down and being restored; nothing was changed, try again in a moment"
     )]
     Reconnecting { server: String, path: String },
     #[error(
-        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody changed the same place since; read it again and repeat the edit"
+        "Jupyter server `{server}` lost this edit of {path:?} when it restarted, and somebody has changed the same place since; read it again and repeat the edit"
     )]
     Lost { server: String, path: String },
     #[error(
-        "Jupyter server `{server}` cannot write {path:?}, so nothing was changed; copy it with copy_document and edit the copy"
+        "Jupyter server `{server}` cannot write {path:?}: the file is read-only, and nothing was changed; copy it with copy_document and edit the copy"
     )]
     WriteProtected { server: String, path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
     #[error(
-        "{path:?} on Jupyter server `{server}` breaks a limit of the gateway, so that it was closed here: {why}; remove that in JupyterLab, or replace the whole content of the file"
+        "{path:?} on Jupyter server `{server}` breaks a limit of the gateway and was closed: {why}; repair it in JupyterLab, or replace the whole content of the file"
     )]
     Excess { server: String, path: String, why: String },
-    #[error("{path:?} has too many edits that Jupyter server `{server}` has not taken yet; try again in a moment")]
+    #[error("too many edits of {path:?} wait for Jupyter server `{server}`; try again in a moment")]
     Busy { server: String, path: String },
 }
 

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use jupyter_client::{DocPath, JupyterError};
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
 };
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_util::sync::CancellationToken;
@@ -99,10 +99,10 @@ async fn keep(shared: Arc<Shared>, mut line: Line) {
 
 /// Handles one connection until it ends.
 async fn serve(shared: &Shared, line: &mut Line) -> End {
-    let mut ticks = interval(TICK);
+    let mut ticks = interval_at(line.saves_from.unwrap_or_else(Instant::now), TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_heard = Instant::now();
-    let mut saving = Saving::default();
+    let mut saving = Saving::not_before(line.saves_from.map(Instant::into_std));
     let mut turn = Turn::new(&shared.server.turns);
     loop {
         // Where an edit was made is said when its echo comes, so that the server is not kept from passing it on.
@@ -204,13 +204,16 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
         .first_sync_silently(&shared.server, &mut scratch)
         .await
         .map_err(to_error)?;
+    let restarted = shared.read().server_session != line.session.session_id;
+    if restarted {
+        line.joined_restarted(&shared.server, path).await;
+    }
     let frames = {
         let mut state = shared.write();
         state.file_id.clone_from(&line.session.file_id);
         state.writable = line.writable;
         state.awareness.repeat_all();
         if state.document.acknowledgements.are_of(&scratch.state_vector()) {
-            let restarted = state.server_session != line.session.session_id;
             // A server that was restarted resets its document to the file, unsaved edits or not. A file that was
             // not written since the server was last heard knows nothing that the document did not. (Where the server's clock
             // is ahead, the edits are looked through one by one instead.)
@@ -238,19 +241,19 @@ async fn rejoin(shared: &Shared, path: &DocPath, last_heard: SystemTime) -> Resu
                 let came = if is_outdated { Return::Outdated } else { Return::Newer };
                 if state.document.recognise(&held, came).is_some() {
                     state.is_to_be_saved();
-                    tracing::info!(path = %state.path, "Jupyter was restarted; cells that it made anew were recognised");
+                    tracing::info!(path = %state.path, "Jupyter restarted; recognised the cells that it recreated");
                 }
                 if is_outdated {
                     bring_back(&mut state, &held);
                 } else {
                     let (Outcome { repeated, conflicting }, _) = state.document.repeat(unsaved);
-                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+                    tracing::info!(path = %state.path, repeated, conflicting, "Jupyter restarted; checked unsaved edits");
                 }
             }
         } else {
             adopt(&mut state, scratch);
         }
-        if state.server_session != line.session.session_id {
+        if restarted {
             state.document.look_for_doubles();
         }
         state.server_session.clone_from(&line.session.session_id);
@@ -272,7 +275,7 @@ fn bring_back(state: &mut State, held: &Held) {
     if changes > 0 {
         state.is_to_be_saved();
     }
-    tracing::info!(path = %state.path, changes, "Jupyter was restarted; what it had lost was brought back");
+    tracing::info!(path = %state.path, changes, "Jupyter restarted; restored what it had lost");
 }
 
 fn adopt(state: &mut State, new: Document) {
@@ -287,7 +290,7 @@ fn adopt(state: &mut State, new: Document) {
     }
     let (outcome, applied) = state.document.repeat(std::mem::take(&mut old.journal));
     let Outcome { repeated, conflicting } = outcome;
-    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
+    tracing::warn!(path = %state.path, repeated, conflicting, "Jupyter rebuilt an open document; adopted it");
     for edit in applied {
         state.send_change(edit.update, Origin::Caller);
     }

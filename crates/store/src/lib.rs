@@ -1,32 +1,54 @@
-//! What outlives the process, in SQLite: the executions. The only place that knows sqlx; knows nothing
-//! of Jupyter or MCP. Writing is never waited for: records are noted, and written in the background.
+//! What outlives the process: the executions. The only place that knows sqlx; knows nothing of Jupyter or MCP.
+//! Writing is never waited for: records are noted, and written in the background.
+//!
+//! | module | what it owns |
+//! | --- | --- |
+//! | `record`, `status` | executions as values |
+//! | `executions`, `activity` | the questions that can be asked of them |
+//! | `journal` | what was noted and is not yet written |
+//! | `lease`, `process` | which gateways use the database, and whether one is gone |
+//! | `backend` | what is needed of a database; the seam for another one |
+//! | `sqlite`, `sql`, `row` | the database there is; statements and rows that another would share |
 
 mod activity;
+mod backend;
 mod error;
 mod executions;
 mod journal;
-mod location;
-mod presence;
-mod schema;
+mod lease;
+mod process;
+mod record;
+mod row;
+mod size;
+mod sql;
+mod sqlite;
 mod status;
 #[cfg(test)]
 mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::SqlitePool;
 use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 pub use activity::{Activities, Activity};
 pub use error::StoreError;
-pub use executions::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
-pub use location::file_url;
-pub use presence::OtherGateway;
-pub use schema::Migrated;
+pub use lease::OtherGateway;
+pub use record::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
+pub use size::StoreLimits;
+pub use sqlite::{Migrated, file_url};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};
 
-use self::{journal::Journal, location::Location, presence::Presence};
+use self::{
+    backend::Backend,
+    journal::Journal,
+    lease::Lease,
+    size::Bounds,
+    sqlite::{Location, SqliteBackend},
+};
 
 /// How often old records are looked for.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -36,38 +58,43 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A handle of the one store; clones share it. When the last is gone, writing ends.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: SqlitePool,
+    backend: Arc<dyn Backend>,
     journal: Arc<Journal>,
-    presence: Arc<Presence>,
-    _writer: Arc<DropGuard>,
+    lease: Arc<Lease>,
+    /// Those that write and renew the lease.
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    _stop_with_last: Arc<DropGuard>,
 }
 
 impl Store {
     /// Opens the database, making the file and bringing its schema up to date where needed.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, limits: StoreLimits) -> Result<Self, StoreError> {
         let location = Location::parse(url)?;
-        let pool = location.connect().await?;
-        schema::migrate(&pool, &location).await?;
-        let presence = Arc::new(Presence::begin(&location)?);
+        let backend: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&location).await?);
+        let lease = Arc::new(Lease::begin(&*backend).await?);
         let journal = Arc::new(Journal::default());
-        let stop = CancellationToken::new();
-        let writing = journal::write(Arc::clone(&journal), pool.clone(), presence.gateway.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(writing));
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let writing = Arc::clone(&journal).write(
+            Arc::clone(&backend),
+            lease.gateway.clone(),
+            Bounds::new(limits.within(&location)),
+        );
+        tasks.spawn(stop.clone().run_until_cancelled_owned(writing));
+        tasks.spawn(Arc::clone(&lease).hold(Arc::clone(&backend), stop.clone()));
         Ok(Self {
-            pool,
+            backend,
             journal,
-            presence,
-            _writer: Arc::new(stop.drop_guard()),
+            lease,
+            tasks,
+            _stop_with_last: Arc::new(stop.clone().drop_guard()),
+            stop,
         })
     }
 
     /// Only brings the schema up to date.
     pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
-        let location = Location::parse(url)?;
-        let pool = location.connect().await?;
-        let migrated = schema::migrate(&pool, &location).await;
-        pool.close().await;
-        migrated
+        SqliteBackend::migrate(&Location::parse(url)?).await
     }
 
     /// Whether this version can use such a URL at all.
@@ -77,17 +104,15 @@ impl Store {
 
     /// Waits until everything noted so far is on disk. While the disk refuses, it waits.
     pub async fn flush(&self) {
-        self.journal.flushed().await;
+        self.journal.wait_until_flushed().await;
     }
 
     /// Whether the store can be read and written.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        if let Some(why) = self.journal.failure() {
-            return Err(StoreError::Writing { why });
+        match self.journal.failure() {
+            Some(why) => Err(StoreError::Writing { why }),
+            None => self.backend.ping().await,
         }
-        let query = sqlx::query("SELECT execution_id FROM executions LIMIT 1");
-        query.fetch_optional(&self.pool).await?;
-        Ok(())
     }
 
     /// Prunes now and every hour, until told to stop.
@@ -105,13 +130,15 @@ impl Store {
         }
     }
 
-    /// Writes what is left and lets go of the file; nothing works afterwards.
+    /// Writes what is left, ends the lease and lets go of the database; nothing works afterwards.
     pub async fn close(&self) {
         if timeout(CLOSE_TIMEOUT, self.flush()).await.is_err() {
             let records = self.journal.len();
             tracing::error!(records, "the store could not write everything before the gateway left");
         }
-        self.pool.close().await;
-        self.presence.end();
+        self.stop.cancel();
+        self.tasks.close();
+        let _ = timeout(CLOSE_TIMEOUT, self.tasks.wait()).await;
+        self.backend.close().await;
     }
 }

@@ -14,8 +14,10 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{CellRecord, ExecutionFilter, ExecutionRecord, Store, StoreError, Terms, file_url, location::Location};
-use crate::{ExecutionKind, ExecutionStatus};
+use crate::{
+    CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, Store, StoreError, StoreLimits,
+    Terms, backend::Batch, file_url, lease::Lease, process::Process, sqlite::Location,
+};
 
 struct Folder(TempDir);
 
@@ -29,7 +31,7 @@ impl Folder {
     }
 
     async fn open(&self) -> Store {
-        Store::open(&self.url()).await.unwrap()
+        Store::open(&self.url(), StoreLimits::default()).await.unwrap()
     }
 
     /// Runs SQL behind the store's back.
@@ -49,6 +51,7 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
         principal: "ana".into(),
         server: "lab-a".into(),
         path: Some("añ/b.ipynb".into()),
+        file_id: Some("f".into()),
         kernel_id: Some("k".into()),
         kernel_session: Some("s".into()),
         kind: ExecutionKind::Cells,
@@ -144,7 +147,7 @@ async fn a_closed_store_has_written_everything() {
 
 #[tokio::test]
 async fn a_record_is_seen_before_it_is_written() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Queued));
     store.flush().await;
     // No await until the question, so nothing can have been written meanwhile.
@@ -165,7 +168,7 @@ async fn a_record_is_seen_before_it_is_written() {
 
 #[tokio::test]
 async fn executions_of_others_do_not_exist() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Running));
     for written in [false, true] {
         for (tenant, principal) in [("research", "ben"), ("sales", "ana")] {
@@ -184,7 +187,7 @@ async fn executions_of_others_do_not_exist() {
 
 #[tokio::test]
 async fn lists_are_narrowed_and_begin_with_the_newest() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     for n in 1..=5 {
         let mut record = record(n, ExecutionStatus::Completed);
         if n == 2 {
@@ -255,7 +258,7 @@ async fn executions_follow_their_notebook_to_another_name() {
 
 #[tokio::test]
 async fn activities_are_of_everybody_and_count_each_execution_once() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Running));
     store.note_execution(ExecutionRecord {
         principal: "ben".into(),
@@ -295,8 +298,8 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
     first.note_execution(record(1, ExecutionStatus::Running));
     first.flush().await;
     assert_eq!(second.take_over().await.unwrap(), []);
-    let [other] = <[_; 1]>::try_from(second.other_gateways()).unwrap();
-    let leaving = tokio::spawn(other.has_left());
+    let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
+    let leaving = tokio::spawn(other.wait_until_left());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!leaving.is_finished());
     first.close().await;
@@ -306,14 +309,101 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves() {
     assert!(taken.noted_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
     drop(first);
     second.close().await;
-    let locks = fs::read_dir(folder.0.path()).unwrap().flatten();
-    let locks = locks.filter(|file| file.path().extension().is_some_and(|kind| kind == "lock"));
-    assert_eq!(locks.count(), 0, "nothing is left of them");
+    let third = folder.open().await;
+    let leases = third.backend.leases().await.unwrap();
+    assert_eq!(leases.len(), 1, "nothing is left of the others");
+}
+
+/// Another gateway's lease, by the process that it would have.
+async fn put_lease(store: &Store, process: Process, valid: Duration) -> Lease {
+    let lease = Lease {
+        gateway: "another".into(),
+        process,
+    };
+    store.backend.renew_lease(&lease, valid).await.unwrap();
+    let batch = Batch {
+        records: vec![Arc::new(record(1, ExecutionStatus::Running))],
+        ..Batch::default()
+    };
+    store.backend.write(&batch, &lease.gateway).await.unwrap();
+    lease
+}
+
+#[tokio::test]
+async fn what_a_killed_process_of_the_same_host_left_is_taken_over_at_once() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let process = Process::of(child.id());
+    put_lease(&store, process, Duration::from_secs(60)).await;
+    assert_eq!(store.take_over().await.unwrap(), []);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    assert_eq!(store.backend.leases().await.unwrap().len(), 1, "its lease is removed");
+}
+
+#[tokio::test]
+async fn a_process_of_the_same_host_that_is_slow_to_renew_is_not_taken_for_gone() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    put_lease(&store, Process::current(), Duration::ZERO).await;
+    // Only where the system tells that it runs.
+    if Process::current().started != 0 {
+        assert_eq!(store.take_over().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_on_another_host_keeps_what_it_runs_until_its_lease_expires() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let elsewhere = Process {
+        host: "elsewhere".into(),
+        ..Process::current()
+    };
+    let lease = put_lease(&store, elsewhere, Duration::from_millis(300)).await;
+    assert_eq!(store.take_over().await.unwrap(), []);
+    let [other] = <[_; 1]>::try_from(store.other_gateways().await.unwrap()).unwrap();
+    other.wait_until_left().await;
+    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    // It was only cut off, and comes back: what it ran is not its own any more.
+    store
+        .backend
+        .renew_lease(&lease, Duration::from_secs(60))
+        .await
+        .unwrap();
+    let late = Batch {
+        records: vec![Arc::new(record(1, ExecutionStatus::Failed))],
+        ..Batch::default()
+    };
+    store.backend.write(&late, &lease.gateway).await.unwrap();
+    assert_eq!(find(&store, "e1").await.unwrap().status, ExecutionStatus::Running);
+}
+
+#[tokio::test]
+async fn a_lease_that_was_renewed_after_it_was_seen_is_not_removed() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let [seen] = <[_; 1]>::try_from(store.backend.leases().await.unwrap()).unwrap();
+    store
+        .backend
+        .renew_lease(&seen.lease, Duration::from_secs(60))
+        .await
+        .unwrap();
+    let gateway = &seen.lease.gateway;
+    assert!(!store.backend.remove_lease(gateway, Some(&seen)).await.unwrap());
+    assert!(store.backend.remove_lease(gateway, None).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_last_handle_that_is_dropped_ends_the_lease() {
+    let folder = Folder::new();
+    let (first, second) = (folder.open().await, folder.open().await);
+    let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
+    drop(first);
+    other.wait_until_left().await;
 }
 
 #[tokio::test]
 async fn outputs_that_cannot_be_read_again_hide_nothing_else() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let noted = ExecutionRecord {
         outputs: Some(deep),
@@ -327,7 +417,7 @@ async fn outputs_that_cannot_be_read_again_hide_nothing_else() {
 
 #[tokio::test]
 async fn only_old_finished_records_are_pruned() {
-    let store = Store::open("sqlite::memory:").await.unwrap();
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Completed));
     store.note_execution(record(2, ExecutionStatus::Running));
     store.note_execution(ExecutionRecord {
@@ -402,7 +492,10 @@ async fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     folder
         .sql("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9999, 'x', 1, x'00', 0)")
         .await;
-    let error = Store::open(&folder.url()).await.unwrap_err().to_string();
+    let error = Store::open(&folder.url(), StoreLimits::default())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("gateway.db was made by a newer version"), "{error}");
     assert!(error.contains("schema 9999, known up to "), "{error}");
     assert!(Store::migrate(&folder.url()).await.is_err());
@@ -423,9 +516,14 @@ async fn two_that_start_at_once_make_one_schema() {
 async fn what_is_no_database_is_named() {
     let folder = Folder::new();
     fs::write(folder.0.path().join("gateway.db"), "a shopping list, of some length").unwrap();
-    let error = Store::open(&folder.url()).await.unwrap_err().to_string();
+    let error = Store::open(&folder.url(), StoreLimits::default())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("gateway.db cannot be opened as a database"), "{error}");
-    let nowhere = Store::open("sqlite:///no/such/folder/x.db").await.unwrap_err();
+    let nowhere = Store::open("sqlite:///no/such/folder/x.db", StoreLimits::default())
+        .await
+        .unwrap_err();
     assert!(matches!(nowhere, StoreError::Create { .. }), "{nowhere}");
 }
 
@@ -449,4 +547,60 @@ fn urls_are_read() {
         Location::parse("sqlite://x.db?mode=ro"),
         Err(StoreError::Parameters)
     ));
+}
+
+#[tokio::test]
+async fn the_oldest_that_has_ended_makes_room_for_the_newest() {
+    const KILOBYTE: usize = 1024;
+    let folder = Folder::new();
+    let limits = StoreLimits {
+        per_principal: 1000 * KILOBYTE,
+        total: 1500 * KILOBYTE,
+    };
+    let of = |principal: &str, n: u64, status| ExecutionRecord {
+        principal: principal.into(),
+        outputs: Some(json!("\u{1}".repeat(16 * KILOBYTE))),
+        ..record(n, status)
+    };
+    let store = Store::open(&folder.url(), limits).await.unwrap();
+    store.note_execution(of("ana", 0, ExecutionStatus::Running));
+    store.note_execution(of("ben", 1, ExecutionStatus::Completed));
+    for n in 2..40 {
+        store.note_execution(of("ana", n, ExecutionStatus::Completed));
+        store.flush().await;
+    }
+    let kept = ids(&store, anas(100)).await;
+    // Each takes 97 KB, as it is written.
+    assert_eq!(kept.first().map(String::as_str), Some("e39"));
+    assert_eq!(kept.last().map(String::as_str), Some("e0"), "it has not ended");
+    assert!((10..=12).contains(&kept.len()), "{kept:?}");
+    let bens = || ExecutionFilter {
+        principal: "ben".into(),
+        ..anas(100)
+    };
+    assert_eq!(ids(&store, bens()).await, ["e1"], "his are his own");
+    for n in 40..60 {
+        store.note_execution(of("ben", n, ExecutionStatus::Completed));
+        store.flush().await;
+    }
+    let (anas, bens) = (ids(&store, anas(100)).await.len(), ids(&store, bens()).await.len());
+    assert!(
+        (10..=11).contains(&bens) && (5..=7).contains(&anas),
+        "{anas} and {bens}"
+    );
+    store.close().await;
+
+    // What was written before there were limits is bounded with the first that is written after.
+    let smaller = StoreLimits {
+        per_principal: 300 * KILOBYTE,
+        ..limits
+    };
+    let store = Store::open(&folder.url(), smaller).await.unwrap();
+    store.note_execution(of("ben", 60, ExecutionStatus::Completed));
+    store.flush().await;
+    let filter = ExecutionFilter {
+        principal: "ben".into(),
+        ..super::tests::anas(100)
+    };
+    assert_eq!(ids(&store, filter).await, ["e60", "e59", "e58"]);
 }

@@ -5,10 +5,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::process::{LabError, LabLog};
 
@@ -63,7 +65,7 @@ impl Follower {
         thread::spawn(move || {
             for_each_line(stream, |line| {
                 sink(line);
-                keep(&mut shared.lock().unwrap_or_else(PoisonError::into_inner), line);
+                keep(&mut shared.lock(), line);
             });
             drop(at_end);
         });
@@ -75,7 +77,7 @@ impl Follower {
     pub(super) fn last_lines(&self, count: usize) -> String {
         // Nothing is ever sent: both outcomes, the end and the timeout, are fine.
         let _ = self.ended.recv_timeout(Duration::from_secs(1));
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let lines: Vec<String> = kept.iter().cloned().collect();
         tail(&lines, count)
     }

@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::child::{Answer, Running};
@@ -151,18 +151,14 @@ impl Lab {
 
     /// Whether the server has not ended, by itself or by [`Lab::stop`].
     pub fn is_running(&self) -> bool {
-        self.lock().is_running()
+        self.running.lock().is_running()
     }
 
     /// Asks the server to save, to shut its kernels down and to leave, and kills
     /// what is left after `grace`. Blocks until the process is gone. Calling it
     /// once more does nothing.
     pub fn stop(&self, grace: Duration) {
-        self.lock().stop(grace);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().stop(grace);
     }
 }
 

@@ -104,7 +104,7 @@ fn messages_name_the_variable() {
         (
             "JMG__STORE__ULR",
             "x",
-            "store.ulr: unknown key; allowed: url, keep; did you mean `url`?",
+            "store.ulr: unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal; did you mean `url`?",
         ),
         (
             "JMG__STOER__URL",

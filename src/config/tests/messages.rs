@@ -32,7 +32,7 @@ fn unknown_keys() {
     );
     says(
         "[store]\n\"a\\nb\" = 1",
-        &["store.\"a\\nb\": unknown key; allowed: url, keep"],
+        &["store.\"a\\nb\": unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal"],
     );
     says(
         "[auth.jupyter]\nenable = true",

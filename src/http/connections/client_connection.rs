@@ -1,14 +1,16 @@
 //! One open connection, as what reads from it, what answers on it and what may close it share it.
 
 use std::{
+    net::IpAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -18,18 +20,25 @@ use super::{
 };
 
 pub(in crate::http) struct ClientConnection {
+    address: IpAddr,
     timeouts: Timeouts,
     progress: Mutex<Progress>,
     evicted: CancellationToken,
 }
 
 impl ClientConnection {
-    pub(super) fn new(timeouts: Timeouts, now: Instant) -> Self {
+    pub(super) fn new(address: IpAddr, timeouts: Timeouts, now: Instant) -> Self {
         Self {
+            address,
             timeouts,
             progress: Mutex::new(Progress::new(now)),
             evicted: CancellationToken::new(),
         }
+    }
+
+    /// The client's, or that of the proxy before it.
+    pub(in crate::http) fn address(&self) -> IpAddr {
+        self.address
     }
 
     pub(in crate::http) fn timeouts(&self) -> &Timeouts {
@@ -91,7 +100,7 @@ impl ClientConnection {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 }
 

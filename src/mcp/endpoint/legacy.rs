@@ -12,10 +12,13 @@ use rmcp::{
 use serde_json::Value;
 
 use super::{Endpoint, headers, modern::unanswered};
-use crate::mcp::{
-    PlainRequest, Reply,
-    reply::{INVALID_REQUEST, Rejection, empty, event_reply, id_value},
-    sessions::BeginError,
+use crate::{
+    auth::Principal,
+    mcp::{
+        PlainRequest, Reply,
+        reply::{INVALID_REQUEST, Rejection, empty, event_reply, id_value},
+        sessions::BeginError,
+    },
 };
 
 const NOT_FOUND: i32 = -32001;
@@ -26,13 +29,13 @@ impl<H: ServerHandler> Endpoint<H> {
         &self,
         parts: Parts,
         message: ClientJsonRpcMessage,
-        principal: &Arc<str>,
+        principal: &Arc<Principal>,
     ) -> Result<Reply, Rejection> {
         match (self.session_of(&parts, principal)?, message) {
             (Some(session), JsonRpcMessage::Request(request)) => {
                 let id = id_value(&request.id);
                 let events = match self.begin(request, parts) {
-                    Ok(begun) => self.sessions.follow(&session, begun),
+                    Ok(begun) => self.sessions.follow(&session, begun).await,
                     Err(request) => Box::pin(self.sessions.send_request(&session, request.into_message())).await,
                 };
                 let events = events.map_err(|error| failed(&error, &id))?;
@@ -59,7 +62,7 @@ impl<H: ServerHandler> Endpoint<H> {
         &self,
         request: JsonRpcRequest<ClientRequest>,
         parts: Parts,
-        principal: &Arc<str>,
+        principal: &Arc<Principal>,
     ) -> Result<Reply, Rejection> {
         let JsonRpcRequest { id, request, .. } = request;
         let (handler, message) = (
@@ -91,12 +94,12 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// The stream of what a session is told unasked, or the rest of one that was lost.
-    pub(super) fn stream(&self, parts: &Parts, principal: &Arc<str>) -> Result<Reply, Rejection> {
+    pub(super) async fn stream(&self, parts: &Parts, principal: &Arc<Principal>) -> Result<Reply, Rejection> {
         let session = self.session_of(parts, principal)?;
         let last_event = headers::text(&parts.headers, "last-event-id");
         // An empty stream would make clients ask for the same event forever.
         if let (Some(session), Some(event)) = (&session, last_event)
-            && !self.sessions.can_resume(session, event)
+            && !self.sessions.can_resume(session, event).await
         {
             return Err(not_found("Event not found"));
         }
@@ -104,13 +107,13 @@ impl<H: ServerHandler> Endpoint<H> {
         headers::check_version(&parts.headers, None)?;
         let session = session.ok_or_else(no_session)?;
         let events = match last_event {
-            Some(event) => self.sessions.resume(&session, event),
-            None => self.sessions.common_stream(&session),
+            Some(event) => self.sessions.resume(&session, event).await,
+            None => self.sessions.common_stream(&session).await,
         };
         Ok(event_reply(events, self.stop.clone()))
     }
 
-    pub(super) async fn end_session(&self, parts: &Parts, principal: &Arc<str>) -> Result<Reply, Rejection> {
+    pub(super) async fn end_session(&self, parts: &Parts, principal: &Arc<Principal>) -> Result<Reply, Rejection> {
         let session = self.session_of(parts, principal)?;
         headers::check_version(&parts.headers, None)?;
         let session = session.ok_or_else(no_session)?;
@@ -119,10 +122,10 @@ impl<H: ServerHandler> Endpoint<H> {
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
-    /// The session that a request names. That of somebody else looks like none.
-    fn session_of(&self, parts: &Parts, principal: &str) -> Result<Option<SessionId>, Rejection> {
+    /// The session that a request names. That of somebody else looks like none, as does a revoked one.
+    fn session_of(&self, parts: &Parts, principal: &Principal) -> Result<Option<SessionId>, Rejection> {
         match headers::text(&parts.headers, "mcp-session-id") {
-            Some(session) if !self.sessions.is_owner(session, principal) => Err(not_found("Session not found")),
+            Some(session) if !self.sessions.is_owner(session, &principal.id) => Err(not_found("Session not found")),
             session => Ok(session.map(SessionId::from)),
         }
     }

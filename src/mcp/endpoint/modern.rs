@@ -55,7 +55,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 Ok(result) => result,
                 Err(failed) => match failed.try_into_panic() {
                     Ok(defect) => std::panic::resume_unwind(defect),
-                    Err(_) => return Err(unanswered(&id_value(&id))),
+                    Err(_) => return Err(shutting_down(&id_value(&id))),
                 },
             },
         };
@@ -77,7 +77,8 @@ impl<H: ServerHandler> Endpoint<H> {
         self.tasks.spawn(service.waiting());
         // Who leaves before the first message wants nothing any more.
         let leaving = wanted.clone().drop_guard();
-        let first = self.stop.run_until_cancelled(messages.recv()).await.flatten();
+        let first = self.stop.run_until_cancelled(messages.recv()).await;
+        let first = first.ok_or_else(|| shutting_down(&id))?;
         let first = first.ok_or_else(|| unanswered(&id))?;
         let is_last = matches!(&first, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         if is_last {
@@ -127,7 +128,13 @@ fn status_of(message: &ServerJsonRpcMessage, lacks_meta: bool) -> StatusCode {
     }
 }
 
+fn shutting_down(id: &Value) -> Rejection {
+    let message = "the gateway is shutting down; try again when it is back";
+    Rejection::new(id.clone(), INTERNAL_ERROR, message)
+}
+
 pub(super) fn unanswered(id: &Value) -> Rejection {
-    tracing::warn!("a message was not answered");
-    Rejection::new(id.clone(), INTERNAL_ERROR, "the gateway could not answer this")
+    tracing::warn!("cannot answer a message");
+    let message = "the gateway failed to answer; try again, or report this as a bug";
+    Rejection::new(id.clone(), INTERNAL_ERROR, message)
 }

@@ -1,7 +1,11 @@
 //! The one place where a call of a tool is answered, however it came and however the answer travels.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use executor::Question;
 use rmcp::{
     ErrorData,
     model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult},
@@ -14,10 +18,14 @@ use crate::{
         catalogue::Refusal,
         client::{input_required, resumption},
         observe::Observed,
+        request_state::CallBinding,
         tasks::TaskCall,
     },
     tools::{Client, Effect, Output, find_execution},
 };
+
+/// How long after a question was given up a client may still ask what became of its call.
+const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
@@ -50,15 +58,18 @@ impl GatewayHandler {
         };
         let becomes_task = definition.effect != Effect::Read && call.client.knows_tasks();
         let mut context = caller.call(&self.services, call.client);
-        if let Some(state) = params.request_state {
-            // The client got it from here; one that is not known was changed on the way.
-            if let Err(error) = find_execution(&context, &state).await {
-                let why = format!("`params.requestState` is not one that this server gave you: {error}");
-                return Err(ErrorData::invalid_params(why, None));
-            }
-            context = context.resuming(resumption(state, params.input_responses.as_ref()));
-        }
         let arguments = params.arguments.unwrap_or_default();
+        // Only calls that are repeated with input have a state.
+        let binding = (call.repeats_with_input || params.request_state.is_some())
+            .then(|| CallBinding::new(&caller.principal.id, definition.name, &arguments));
+        if let (Some(state), Some(binding)) = (params.request_state, &binding) {
+            let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
+            let opened = self.states.open(&state, binding, Instant::now());
+            let id = opened.map_err(|error| invalid(error.to_string()))?;
+            let found = find_execution(&context, &id).await;
+            found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
+            context = context.resuming(resumption(id, params.input_responses.as_ref()));
+        }
         let made_by = becomes_task.then(|| TaskCall::new(definition.name, &arguments));
         let result = definition.call(context.clone(), arguments).await;
         if let Ok(Output { open: Some(open), .. }) = &result {
@@ -66,12 +77,21 @@ impl GatewayHandler {
                 let task = self.tasks.begin(&context, &open.id, made_by).await?;
                 return Ok(Answered::Task(Box::new(task)));
             }
-            if let Some(question) = open.question.as_ref().filter(|_| call.repeats_with_input) {
-                let question = input_required(open.id.clone(), question);
-                return Ok(Answered::Question(Box::new(question)));
+            let question = open.question.as_ref().filter(|_| call.repeats_with_input);
+            if let (Some(question), Some(binding)) = (question, &binding) {
+                return self.pass_on(question, &open.id, binding);
             }
         }
         Ok(Answered::Result(Answer::of(definition.name, call.request_id, result)))
+    }
+
+    /// A question of an execution, with the state by which the call is taken up again.
+    fn pass_on(&self, question: &Question, execution_id: &str, call: &CallBinding) -> Result<Answered, ErrorData> {
+        let settings = self.services.engine.settings();
+        let ttl = settings.input_timeout.saturating_add(RETRY_GRACE);
+        let state = self.states.seal(execution_id, call, ttl, Instant::now());
+        let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
+        Ok(Answered::Question(Box::new(input_required(state, question))))
     }
 }
 

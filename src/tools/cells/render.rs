@@ -7,7 +7,7 @@ mod tests;
 
 use jupyter_client::{counted, truncate};
 use live_document::Cell;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -38,8 +38,18 @@ pub(in crate::tools) struct ShownCell {
     metadata: Value,
     /// Null for a cell that was not executed, or cannot be.
     pub(in crate::tools) execution_count: Value,
+    #[schemars(schema_with = "outputs_schema")]
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: CellTruncation,
+}
+
+/// Outputs are passed on as the notebook has them. Only the names of their members are told: what a file holds may be of any
+/// type.
+pub(in crate::tools) fn outputs_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": { "properties": { "output_type": true, "text": true, "data": true, "traceback": true } },
+    })
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -58,7 +58,7 @@ pub(in crate::tools) fn check_positions(
         return Ok(());
     }
     let what = format!(
-        "cells were inserted or removed by {by}, so that positions from {first} on mean others now; addressed were {}",
+        "{by} inserted or removed cells since you read it, so positions from {first} on have shifted; you addressed {}",
         moved.join(", ")
     );
     Err(EditError::Stale { what }.into())

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::tools::{
     Call, ToolError,
     notebook::require_notebook_name,
+    output::JsonObject,
     people::{PersonHere, people},
 };
 
@@ -28,6 +29,7 @@ pub(super) struct Stat {
     kernel: Option<Kernel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,
+    #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
 }
 

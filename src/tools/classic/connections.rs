@@ -1,18 +1,20 @@
 //! The names under which principals have connected notebooks, each principal its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{num::NonZeroUsize, sync::Arc};
 
-use jupyter_client::{DocPath, JupyterServer, RecentMap};
+use jupyter_client::{DocPath, JupyterServer};
+use lru::LruCache;
+use parking_lot::Mutex;
 
 use crate::tools::{Call, ToolError};
 
-const MAX_PRINCIPALS: usize = 4096;
+const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Nothing disconnects a notebook, so the names that were used longest ago are forgotten instead.
-const MAX_NAMES: usize = 128;
+const MAX_NAMES: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
-type Names = RecentMap<String, Connection>;
+type Names = LruCache<String, Connection>;
 
-pub struct Connections(Mutex<RecentMap<Arc<str>, Names>>);
+pub struct Connections(Mutex<LruCache<Arc<str>, Names>>);
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
@@ -30,8 +32,8 @@ impl Connection {
     /// The server of the notebook, if the call may use it.
     pub(super) fn find_server(&self, call: &Call) -> Result<Arc<JupyterServer>, ToolError> {
         match &self.own {
-            // A client that selected servers wants no others.
-            Some(own) if !call.connect_urls().is_empty() => Ok(Arc::clone(own)),
+            // A client that selected servers wants no others, and an operator may have changed what is allowed.
+            Some(own) if own.is_allowed_by(call.connect_urls()) => Ok(Arc::clone(own)),
             _ => call.server(Some(&self.server)).cloned(),
         }
     }
@@ -39,29 +41,24 @@ impl Connection {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self(Mutex::new(RecentMap::new(MAX_PRINCIPALS)))
+        Self(Mutex::new(LruCache::new(MAX_PRINCIPALS)))
     }
 }
 
 impl Connections {
     pub(super) fn get(&self, principal: &str, name: &str) -> Option<Connection> {
-        self.lock().get_mut(principal)?.get_mut(name).cloned()
+        self.0.lock().get_mut(principal)?.get(name).cloned()
     }
 
     pub(super) fn put(&self, principal: &Arc<str>, name: &str, connection: Connection) {
-        let mut principals = self.lock();
-        if let Some(names) = principals.get_mut(principal) {
-            names.insert(name.to_owned(), connection);
-            return;
-        }
-        let mut names = RecentMap::new(MAX_NAMES);
-        names.insert(name.to_owned(), connection);
-        principals.insert(Arc::clone(principal), names);
+        let mut principals = self.0.lock();
+        let names = principals.get_or_insert_mut(Arc::clone(principal), || Names::new(MAX_NAMES));
+        names.put(name.to_owned(), connection);
     }
 
     /// The notebooks of a principal, by name.
     pub(super) fn of(&self, principal: &str) -> Vec<(String, Connection)> {
-        let principals = self.lock();
+        let principals = self.0.lock();
         let names = principals.peek(principal).into_iter().flat_map(Names::iter);
         let mut found: Vec<_> = names
             .map(|(name, connection)| (name.clone(), connection.clone()))
@@ -72,12 +69,8 @@ impl Connections {
 
     /// The servers that a principal has connected by URL.
     pub fn own_servers(&self, principal: &str) -> Vec<Arc<JupyterServer>> {
-        let principals = self.lock();
+        let principals = self.0.lock();
         let names = principals.peek(principal).into_iter().flat_map(Names::iter);
         names.filter_map(|(_, connection)| connection.own.clone()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RecentMap<Arc<str>, Names>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use super::{
     shown::{Asked, CellResult, RunResult},
     wait::Disconnect,
 };
-use crate::tools::{Call, ToolError, notebook::require_notebook_name, output::Ran};
+use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::Ran};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +34,7 @@ pub(super) struct Arguments {
 pub(super) struct CodeRun {
     execution_id: String,
     status: &'static str,
+    #[schemars(schema_with = "outputs_schema")]
     outputs: Vec<Value>,
     truncated: bool,
     original_size: usize,

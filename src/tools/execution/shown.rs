@@ -17,7 +17,8 @@ use super::{
 };
 use crate::tools::{
     Block, Call, OpenExecution, ToolError,
-    cells::{ShownOutputs, show_outputs},
+    advice::advise,
+    cells::{ShownOutputs, outputs_schema, show_outputs},
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -74,6 +75,7 @@ pub(in crate::tools) struct CellResult {
     pub(in crate::tools) index: usize,
     pub(in crate::tools) status: &'static str,
     execution_count: Option<i64>,
+    #[schemars(schema_with = "outputs_schema")]
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: bool,
     /// Characters that were put out, images left aside.
@@ -159,7 +161,7 @@ impl ShownExecution {
             started_at: snapshot.started_at.map(timestamp),
             ended_at: snapshot.ended_at.map(timestamp),
             kernel_id: snapshot.kernel_id,
-            reason: snapshot.reason,
+            reason: snapshot.reason.map(|reason| advise(call, &reason)),
             input_request: snapshot.question.map(Asked::from),
             since: end.to_string(),
             note: (!is_same).then_some(CHANGED),
@@ -187,7 +189,7 @@ impl RunResult {
         Ok(Self {
             execution_id: snapshot.execution_id,
             status: snapshot.status,
-            reason: snapshot.reason,
+            reason: snapshot.reason.map(|reason| advise(call, &reason)),
             results,
             images,
             question: snapshot.question,

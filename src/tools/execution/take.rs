@@ -83,7 +83,7 @@ pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(),
     match Taken::find(call, id).await? {
         Taken::Live(execution) => reply(call, &execution, &input).await,
         Taken::Ended(ended) => {
-            let why = format!("the execution is {} and asks nothing", ended.status.as_str());
+            let why = format!("the execution is {} and asks for nothing", ended.status.as_str());
             Err(ToolError::argument("input", why))
         }
     }

@@ -2,12 +2,19 @@
 
 use jupyter_client::{DocPath, DocumentKind, JupyterError, JupyterServer, NewDocument};
 use live_document::{CellKind, Edit, EditOptions, NewCell, RoomError, RoomKind, pool::PoolError};
+use std::{sync::Arc, time::Duration};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use super::{create::parse_notebook, untrusted::LeftOut};
 use crate::tools::{Call, ToolError, cells::Edited};
+
+/// How long a document may take to be open with the file that replaced its own, and how often that is tried.
+const OPEN_WITHIN: Duration = Duration::from_secs(4);
+const OPEN_AGAIN: Duration = Duration::from_millis(200);
 
 /// What is in a directory goes where it goes, so that all of it must be allowed, here and there. Jupyter is asked
 /// what it is only where the rules leave a doubt.
@@ -167,6 +174,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
                 DocumentKind::File | DocumentKind::Directory => NewDocument::Text(arguments.content),
             };
             server.write(&path, document).await?;
+            wait_until_open(&call, server, &path, room_kind).await;
             None
         }
         Err(error) => return Err(error),
@@ -177,6 +185,18 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
         content_length,
         edited,
     })
+}
+
+/// Waits until a document can be opened after its file was replaced. A server that has it open takes over the new content
+/// when it next looks at the file, which is once a second, and nothing tells of it before.
+async fn wait_until_open(call: &Call, server: &Arc<JupyterServer>, path: &DocPath, kind: RoomKind) {
+    let opening = async {
+        while let Err(ToolError::Pool(PoolError::Room(RoomError::Excess { .. }))) = call.room(server, path, kind).await
+        {
+            sleep(OPEN_AGAIN).await;
+        }
+    };
+    let _ = timeout(OPEN_WITHIN, opening).await;
 }
 
 /// A notebook that was found valid, as it is put into a room.

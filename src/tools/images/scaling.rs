@@ -4,10 +4,11 @@
 use std::{
     collections::HashMap,
     num::NonZero,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread::available_parallelism,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
@@ -60,7 +61,7 @@ impl Scaling {
 
     /// A tenant's own places, which are forgotten when it neither has nor wants one.
     fn of_tenant(&self, tenant: &Arc<str>) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
             return known;
         }
@@ -126,7 +127,7 @@ mod tests {
         assert!(next.is_some(), "who stopped waiting keeps no place");
         drop((others, next));
         assert!(place(&other).is_some());
-        let mut left = scaling.tenants.lock().expect("a lock");
+        let mut left = scaling.tenants.lock();
         left.retain(|_, places| places.strong_count() > 0);
         assert!(left.is_empty());
     }

@@ -3,13 +3,13 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::{HEADER, Scene};
+use super::{Classic, HEADER};
 use crate::support::{Era, Human, eventually};
 
 /// "3", `formatter.py` and `cell.py`: tables and sources by the page.
 #[tokio::test]
 async fn reading() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let cells: Vec<String> = (0..60).map(|index| format!("cell\t{index}\nmore\n")).collect();
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
     let connected = scene.connect("a", &cells).await;
@@ -58,7 +58,7 @@ async fn reading() {
 /// "3", `cell.py`: outputs of every kind. `ALLOW_IMG`, `MAX_WIDTH` and `MAX_HEIGHT` are `[images]` here.
 #[tokio::test]
 async fn outputs() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let plot = "import base64, struct, zlib\nfrom IPython.display import Image\ndef chunk(kind, data):\n    return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))\nwide = struct.pack('>IIBBBBB', 1400, 700, 8, 0, 0, 0, 0)\nImage(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', wide) + chunk(b'IDAT', zlib.compress(bytes(1401) * 700)) + chunk(b'IEND', b''))";
     scene.connect("a", &[plot, "print('\\x1b[31mred\\x1b[0m')"]).await.ok();
     let call = json!({ "name": "execute_cell", "arguments": { "notebook_name": "a", "cell_index": 0 } });
@@ -101,7 +101,7 @@ fn size(base64: &Value) -> (u32, u32) {
 /// "3", the basic tools of cells: changes, with what is around them afterwards.
 #[tokio::test]
 async fn editing() {
-    let scene = Scene::set(Era::Modern).await;
+    let scene = Classic::set(Era::Modern).await;
     let cells: Vec<String> = (0..20).map(|index| format!("cell {index}")).collect();
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
     scene.connect("a", &cells).await.ok();
@@ -178,14 +178,14 @@ async fn editing() {
             .unwrap()
             .extend(more.as_object().unwrap().clone());
         let error = scene.call(tool, "a", arguments).await.error();
-        assert!(error.contains("cells were inserted or removed"), "{tool}: {error}");
+        assert!(error.contains("inserted or removed cells"), "{tool}: {error}");
     }
 }
 
 /// "3", the advanced tools, by their names of today and of old.
 #[tokio::test]
 async fn advanced_tools() {
-    let scene = Scene::set(Era::Legacy).await;
+    let scene = Classic::set(Era::Legacy).await;
     scene.connect("a", &["# Title"]).await.ok();
     let appended = scene
         .call(

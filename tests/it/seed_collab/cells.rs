@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shared, merged, says};
+use super::{merged, says, shared};
 use crate::support::{Era, eventually};
 
 const UPDATE: &str = "batch_update_notebook_cells";
@@ -20,7 +20,7 @@ fn x() -> Value {
 
 #[tokio::test]
 async fn cells_are_updated_by_an_inclusive_range_or_by_ids() {
-    let shared = Shared::notebook(Era::Modern, &["a = 1", "b = 2", "c = 3"]).await;
+    let shared = shared(Era::Modern, &["a = 1", "b = 2", "c = 3"]).await;
     let update = async |more: Value| shared.ok(UPDATE, quietly(more)).await;
     let updates = json!([{ "content": "a = 10" }, { "content": "b = 20" }]);
     let answer = update(json!({ "start_index": 0, "end_index": 1, "updates": updates })).await;
@@ -47,13 +47,13 @@ async fn cells_are_updated_by_an_inclusive_range_or_by_ids() {
 
 #[tokio::test]
 async fn a_cell_can_become_another_kind_of_cell() {
-    let shared = Shared::notebook(Era::Legacy, &["a = 1", "b = 2"]).await;
+    let shared = shared(Era::Legacy, &["a = 1", "b = 2"]).await;
     let becomes = async |kind: &str, source: &str| {
         let became = |person: &crate::support::Human| {
             let cell = &person.cells()[0];
             (&*cell.id, &*cell.cell_type, &*cell.source) == ("c0", kind, source)
         };
-        shared.person.wait_for(kind, became).await;
+        shared.human.wait_for(kind, became).await;
     };
     let updates = json!([{ "content": "# A", "cell_type": "markdown" }]);
     shared
@@ -66,13 +66,13 @@ async fn a_cell_can_become_another_kind_of_cell() {
         .ok(UPDATE, quietly(json!({ "cell_ids": ["c0"], "updates": updates })))
         .await;
     becomes("code", "# A").await;
-    assert_eq!(shared.person.cell(0)["outputs"], json!([]));
+    assert_eq!(shared.human.cell(0)["outputs"], json!([]));
     shared.sees(&["# A", "b = 2"]).await;
 }
 
 #[tokio::test]
 async fn updates_that_cannot_be_done_whole_change_nothing() {
-    let shared = Shared::notebook(Era::Modern, &["a = 1", "b = 2", "c = 3"]).await;
+    let shared = shared(Era::Modern, &["a = 1", "b = 2", "c = 3"]).await;
     for (more, names) in [
         (json!({ "updates": x() }), ["start_index", "cell_ids"]),
         (json!({ "end_index": 1, "updates": x() }), ["start_index", "cell_ids"]),
@@ -117,7 +117,7 @@ async fn updates_that_cannot_be_done_whole_change_nothing() {
         shared.refused(UPDATE, quietly(more), &names).await;
     }
     let revision = shared.ok("get_notebook", json!({})).await["revision"].clone();
-    shared.person.splice_cell("c0", 0, 0, "# mine\n");
+    shared.human.splice_cell("c0", 0, 0, "# mine\n");
     eventually("the gateway has the person's edit", async || {
         let read = shared.ok("get_notebook", json!({})).await;
         (read["content"]["cells"][0]["source"] == "# mine\na = 1").then_some(())
@@ -130,7 +130,7 @@ async fn updates_that_cannot_be_done_whole_change_nothing() {
 
 #[tokio::test]
 async fn cells_are_inserted_where_they_are_meant_before_the_call() {
-    let shared = Shared::notebook(Era::Legacy, &["a", "b"]).await;
+    let shared = shared(Era::Legacy, &["a", "b"]).await;
     let cells = json!([{ "content": "one" }, { "content": "two", "cell_type": "markdown" }]);
     let answer = shared
         .ok(INSERT, quietly(json!({ "start_position": 1, "cells": cells })))
@@ -140,7 +140,7 @@ async fn cells_are_inserted_where_they_are_meant_before_the_call() {
     says(&answer, "synchronized with all collaborators");
     let confirmed = json!({ "success": true, "cell_id": shared.ids()[2], "position": 2 });
     assert_eq!(answer["results"][1], confirmed);
-    let kinds = [1, 2].map(|index| shared.person.cells()[index].cell_type.clone());
+    let kinds = [1, 2].map(|index| shared.human.cells()[index].cell_type.clone());
     assert_eq!(kinds, ["code", "markdown"], "code by default");
 
     let cells = json!([{ "content": "y" }, { "content": "v" }, { "content": "w" }, { "content": "z" }]);
@@ -189,7 +189,7 @@ async fn cells_are_inserted_where_they_are_meant_before_the_call() {
 
 #[tokio::test]
 async fn cells_are_deleted_by_an_inclusive_range_or_by_ids() {
-    let shared = Shared::notebook(Era::Modern, &["0", "1", "2", "3", "4", "5", "6"]).await;
+    let shared = shared(Era::Modern, &["0", "1", "2", "3", "4", "5", "6"]).await;
     let answer = shared
         .ok(DELETE, quietly(json!({ "start_index": 1, "end_index": 2 })))
         .await;

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, Shared, merged, paths, says};
-use crate::support::{Era, Gateway, eventually};
+use super::{connect, merged, paths, says, shared_file};
+use crate::support::{Era, Gateway, eventually, lab};
 
 #[tokio::test]
 async fn documents_of_a_tree_are_listed() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Modern).await;
-    let folder = &scene.folder;
+    let (agent, folder) = (connect(&gateway, Era::Modern).await, lab().folder());
     for name in ["a.md", "docs/b.txt", "docs/deep/c.py", "docs/d.markdown", "n.ipynb"] {
         folder.write(
             name,
@@ -23,7 +22,7 @@ async fn documents_of_a_tree_are_listed() {
 
     // list_documents: the directory of one vocabulary, the filters of the other.
     let list = async |more: Value| {
-        scene
+        agent
             .ok(
                 "list_documents",
                 merged(json!({ "path_filter": folder.path("") }), more),
@@ -57,7 +56,7 @@ async fn documents_of_a_tree_are_listed() {
         paths(&list(json!({ "path_filter": folder.path("docs/d") })).await["documents"]).len(),
         2
     );
-    let directory = scene.ask("list_documents", json!({ "path": folder.name })).await;
+    let directory = agent.call("list_documents", json!({ "path": folder.name })).await;
     assert!(
         directory.text().starts_with('['),
         "one directory, as ever: {}",
@@ -67,10 +66,10 @@ async fn documents_of_a_tree_are_listed() {
         paths(&directory.ok()["documents"]),
         ["a.md", "docs", "n.ipynb"].map(|name| folder.path(name))
     );
-    scene
+    agent
         .refused("list_documents", json!({ "path_filter": "../x" }), &[".."])
         .await;
-    scene
+    agent
         .refused(
             "list_documents",
             json!({ "path_filter": "a", "path": "b" }),
@@ -82,13 +81,12 @@ async fn documents_of_a_tree_are_listed() {
 #[tokio::test]
 async fn documents_are_read_and_joined() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Legacy).await;
-    let folder = &scene.folder;
+    let (agent, folder) = (connect(&gateway, Era::Legacy).await, lab().folder());
     folder.notebook("n.ipynb");
     let path = folder.write("a.md", "héllo 🎉");
 
     // get_document: the content with its size, and the collaboration unless it is not wanted.
-    let read = scene.ok("get_document", json!({ "path": path })).await;
+    let read = agent.ok("get_document", json!({ "path": path })).await;
     says(&read, "7 characters");
     says(&read, "collaboration session");
     assert_eq!(
@@ -99,33 +97,33 @@ async fn documents_are_read_and_joined() {
         (&read["type"], &read["content_length"]),
         (&json!("document"), &json!(7))
     );
-    let bare = scene
+    let bare = agent
         .ok(
             "get_document",
             json!({ "path": path, "include_collaboration_state": false }),
         )
         .await;
     assert!(bare["collaboration_state"].is_null());
-    let cut = scene
+    let cut = agent
         .ok("get_document", json!({ "path": path, "max_content_length": 2 }))
         .await;
     assert_eq!((&cut["content"], &cut["truncated"]), (&json!("hé"), &json!(true)));
     says(&cut, "exceeds limit of 2");
     let long = folder.write("long.txt", &"x".repeat(100_001));
     assert_eq!(
-        scene.ok("get_document", json!({ "path": long })).await["truncated"],
+        agent.ok("get_document", json!({ "path": long })).await["truncated"],
         true,
         "100000 by default"
     );
-    scene
+    agent
         .refused("get_document", json!({ "path": folder.path("none.md") }), &["none.md"])
         .await;
-    scene
+    agent
         .refused("get_document", json!({ "path": folder.path("n.ipynb") }), &["notebook"])
         .await;
 
     // create_document_session: the type is found out, or told truly.
-    let session = scene.ok("create_document_session", json!({ "path": path })).await;
+    let session = agent.ok("create_document_session", json!({ "path": path })).await;
     assert_eq!(
         session["room_id"],
         format!("text:file:{}", session["file_id"].as_str().unwrap())
@@ -135,21 +133,21 @@ async fn documents_are_read_and_joined() {
         (&session["file_type"], &session["status"]),
         (&json!("markdown"), &json!("connected"))
     );
-    let again = scene
+    let again = agent
         .ok("create_document_session", json!({ "path": path, "file_type": "text" }))
         .await;
     assert_eq!(
         (&again["session_id"], &again["file_type"]),
         (&session["session_id"], &json!("text"))
     );
-    scene
+    agent
         .refused(
             "create_document_session",
             json!({ "path": path, "file_type": "notebook" }),
             &["file_type", "markdown"],
         )
         .await;
-    scene
+    agent
         .refused(
             "create_document_session",
             json!({ "path": folder.path("n.ipynb") }),
@@ -157,13 +155,13 @@ async fn documents_are_read_and_joined() {
         )
         .await;
     let list = json!({ "path_filter": folder.path("a"), "file_type": "md" });
-    let listed = scene.ok("list_documents", list).await;
+    let listed = agent.ok("list_documents", list).await;
     assert_eq!(listed["documents"][0]["collaborative"], true);
 }
 
 #[tokio::test]
 async fn texts_are_updated_where_it_is_meant_before_the_call() {
-    let shared = Shared::open(Era::Legacy, "text.md", "🎉 one two\n").await;
+    let shared = shared_file(Era::Legacy, "text.md", "🎉 one two\n").await;
     let tool = "batch_update_document";
     let answer = shared.ok(tool, json!({ "operations": [{ "content": "end" }] })).await;
     shared.sees_text("🎉 one two\nend").await;
@@ -217,7 +215,7 @@ async fn texts_are_updated_where_it_is_meant_before_the_call() {
 
 #[tokio::test]
 async fn texts_are_inserted_and_deleted_where_it_is_meant_before_the_call() {
-    let shared = Shared::open(Era::Modern, "text.py", "# 🎉 1 2end!").await;
+    let shared = shared_file(Era::Modern, "text.py", "# 🎉 1 2end!").await;
     let tool = "batch_insert_text";
     let operations =
         json!([{ "text": "three", "position": 7 }, { "text": "A", "position": 0 }, { "text": "B", "position": 0 }]);
@@ -252,7 +250,7 @@ async fn texts_are_inserted_and_deleted_where_it_is_meant_before_the_call() {
     shared.refused(tool, endless, &["operations[0]", "length"]).await;
 
     let revision = &answer["revision"];
-    shared.person.splice_text(0, 0, "mine ");
+    shared.human.splice_text(0, 0, "mine ");
     eventually("the gateway has the person's edit", async || {
         let read = shared.ok("get_document", json!({})).await;
         read["content"].as_str()?.starts_with("mine").then_some(())

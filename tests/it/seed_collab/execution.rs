@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::shared;
 use crate::support::{Era, Human};
 
 const ONE: &str = "execute_notebook_cell";
@@ -20,7 +20,7 @@ fn value(result: &Value) -> &str {
 #[tokio::test]
 async fn cells_are_executed_and_people_see_it() {
     let sources = ["print('one')", "2 + 2", "1 / 0", "print('never')"];
-    let shared = Shared::notebook(Era::Legacy, &sources).await;
+    let shared = shared(Era::Legacy, &sources).await;
     let done = shared.ok(ONE, json!({ "cell_id": "c1" })).await;
     assert_eq!(done["status"], "completed");
     assert_eq!((&done["cell_id"], &done["execution_count"]), (&json!("c1"), &json!(1)));
@@ -30,7 +30,7 @@ async fn cells_are_executed_and_people_see_it() {
         "{done}"
     );
     let seen = |person: &Human| person.cell(1)["outputs"][0]["data"]["text/plain"] == "4";
-    shared.person.wait_for("the output is seen", seen).await;
+    shared.human.wait_for("the output is seen", seen).await;
     let failed = shared.fails(ONE, json!({ "cell_id": "c2" })).await;
     assert_eq!(failed["status"], "failed");
     assert_eq!(failed["outputs"][0]["ename"], "ZeroDivisionError");
@@ -68,15 +68,15 @@ async fn cells_are_executed_and_people_see_it() {
     let running = shared.ok(ONE, json!({ "cell_id": "c0", "timeout": 0.2 })).await;
     assert_eq!(running["status"], "running");
     let followed = json!({ "execution_id": running["execution_id"], "wait": 20 });
-    let followed = shared.scene.agent.call("get_execution", followed).await.ok();
+    let followed = shared.agent.call("get_execution", followed).await.ok();
     assert_eq!(followed["status"], "completed");
     let late = |person: &Human| person.cell(0)["outputs"][0]["text"] == "late\n";
-    shared.person.wait_for("it goes on", late).await;
+    shared.human.wait_for("it goes on", late).await;
 }
 
 #[tokio::test]
 async fn what_is_updated_or_inserted_is_executed() {
-    let shared = Shared::notebook(Era::Modern, &["pass"]).await;
+    let shared = shared(Era::Modern, &["pass"]).await;
     let updates = json!([{ "content": "seen = 5; seen" }]);
     let updated = shared
         .ok(UPDATE, json!({ "cell_ids": ["c0"], "updates": updates }))
@@ -107,7 +107,7 @@ async fn what_is_updated_or_inserted_is_executed() {
 #[tokio::test]
 async fn what_is_deleted_is_executed_before() {
     let sources = ["seen = 77", "seen * 2", "oops(", "# last", "import time; time.sleep(2)"];
-    let shared = Shared::notebook(Era::Legacy, &sources).await;
+    let shared = shared(Era::Legacy, &sources).await;
     let deleted = shared.ok(DELETE, json!({ "start_index": 0 })).await;
     assert_eq!(
         (&deleted["executed"], &deleted["status"]),

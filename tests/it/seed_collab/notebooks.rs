@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, paths, says};
-use crate::support::{Era, Gateway, Human, eventually, notebook::notebook};
+use super::{connect, paths, says};
+use crate::support::{Era, Gateway, Human, eventually, lab, notebook::notebook};
 
 #[tokio::test]
 async fn notebooks_of_a_tree_are_listed() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Legacy).await;
-    let folder = &scene.folder;
+    let (agent, folder) = (connect(&gateway, Era::Legacy).await, lab().folder());
     for name in ["alpha.ipynb", "data/beta.ipynb", "data/deep/gamma.ipynb", "datum.ipynb"] {
         folder.write(name, &notebook(&["print('a')", "1 + 1"]));
     }
@@ -17,7 +16,7 @@ async fn notebooks_of_a_tree_are_listed() {
 
     // list_notebooks: by the beginning of the path, wherever in a name it ends, and at most so many.
     let list = async |prefix: &str| {
-        scene
+        agent
             .ok("list_notebooks", json!({ "path_prefix": folder.path(prefix) }))
             .await
     };
@@ -36,7 +35,7 @@ async fn notebooks_of_a_tree_are_listed() {
         paths(&list("/data/deep/").await["notebooks"]),
         [folder.path("data/deep/gamma.ipynb")]
     );
-    let few = scene
+    let few = agent
         .ok(
             "list_notebooks",
             json!({ "path_prefix": folder.path(""), "max_results": 2 }),
@@ -48,12 +47,12 @@ async fn notebooks_of_a_tree_are_listed() {
     );
     says(&few, "Found 4 notebooks (showing first 2 results)");
     assert_eq!(few["notebooks"][0]["collaborative"], false, "listing opens nothing");
-    let everything = scene.ok("list_notebooks", json!({})).await;
+    let everything = agent.ok("list_notebooks", json!({})).await;
     assert!(paths(&everything["notebooks"]).len() <= 50);
-    scene
+    agent
         .refused("list_notebooks", json!({ "path_prefix": "../x" }), &[".."])
         .await;
-    scene
+    agent
         .refused("list_notebooks", json!({ "max_results": -1 }), &["max_results"])
         .await;
 }
@@ -61,13 +60,13 @@ async fn notebooks_of_a_tree_are_listed() {
 #[tokio::test]
 async fn the_limit_of_a_reading_holds_for_metadata_too() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Modern).await;
+    let (agent, folder) = (connect(&gateway, Era::Modern).await, lab().folder());
     let mut heavy: Value = serde_json::from_str(&notebook(&["1", "2", "3"])).expect("json");
     for cell in heavy["cells"].as_array_mut().expect("cells") {
         cell["metadata"] = json!({ "notes": "n".repeat(60_000) });
     }
-    let heavy = scene.folder.write("heavy.ipynb", &heavy.to_string());
-    let cut = scene.ok("get_notebook", json!({ "path": heavy })).await;
+    let heavy = folder.write("heavy.ipynb", &heavy.to_string());
+    let cut = agent.ok("get_notebook", json!({ "path": heavy })).await;
     says(&cut, "Metadata beyond the limit was left out");
     assert_eq!(cut["truncated"], true);
     assert!(cut.to_string().len() < 110_000, "{}", cut.to_string().len());
@@ -76,24 +75,23 @@ async fn the_limit_of_a_reading_holds_for_metadata_too() {
 #[tokio::test]
 async fn a_long_a_missing_and_another_kind_of_document_are_told_apart() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Modern).await;
-    let folder = &scene.folder;
+    let (agent, folder) = (connect(&gateway, Era::Modern).await, lab().folder());
     folder.write("notes.txt", "no notebook");
     let long = folder.write("long.ipynb", &notebook(&[&"x".repeat(100_001)]));
     assert_eq!(
-        scene.ok("get_notebook", json!({ "path": long })).await["truncated"],
+        agent.ok("get_notebook", json!({ "path": long })).await["truncated"],
         true,
         "100000 by default"
     );
-    scene.refused("get_notebook", json!({}), &["path"]).await;
-    scene
+    agent.refused("get_notebook", json!({}), &["path"]).await;
+    agent
         .refused(
             "get_notebook",
             json!({ "path": folder.path("none.ipynb") }),
             &["none.ipynb"],
         )
         .await;
-    scene
+    agent
         .refused("get_notebook", json!({ "path": folder.path("notes.txt") }), &[".ipynb"])
         .await;
 }
@@ -101,17 +99,16 @@ async fn a_long_a_missing_and_another_kind_of_document_are_told_apart() {
 #[tokio::test]
 async fn notebooks_are_read_and_joined() {
     let gateway = Gateway::start().await;
-    let scene = Scene::set(&gateway, Era::Modern).await;
-    let folder = &scene.folder;
+    let (agent, folder) = (connect(&gateway, Era::Modern).await, lab().folder());
     folder.write("alpha.ipynb", &notebook(&["print('a')", "1 + 1"]));
 
     // get_notebook: the content with its size, and the collaboration unless it is not wanted.
     let path = folder.path("alpha.ipynb");
     let person = Human::join(&path).await;
-    let session = scene.ok("create_notebook_session", json!({ "path": path })).await;
+    let session = agent.ok("create_notebook_session", json!({ "path": path })).await;
     person.publish("Grace", true);
     let read = eventually("the person is seen", async || {
-        let read = scene.ok("get_notebook", json!({ "path": path })).await;
+        let read = agent.ok("get_notebook", json!({ "path": path })).await;
         let collaborators = read["collaboration_state"]["collaborators"].as_array().cloned();
         collaborators
             .is_some_and(|names| names.contains(&json!("Grace")))
@@ -131,7 +128,7 @@ async fn notebooks_are_read_and_joined() {
         (&json!("c0"), &json!("code"), &json!("print('a')"))
     );
     assert!(read["content"]["metadata"].is_object() && read["revision"].is_string());
-    let bare = scene
+    let bare = agent
         .ok(
             "get_notebook",
             json!({ "path": path, "include_collaboration_state": false }),
@@ -139,18 +136,18 @@ async fn notebooks_are_read_and_joined() {
         .await;
     assert!(bare["collaboration_state"].is_null());
     assert!(!bare["description"].as_str().unwrap().contains("session"), "{bare}");
-    let cut = scene
+    let cut = agent
         .ok("get_notebook", json!({ "path": path, "max_content_length": 12 }))
         .await;
     says(&cut, "exceeds limit of 12");
     assert_eq!(cut["content"]["cells"][1]["source"], "1 ");
     assert_eq!(cut["truncated"], true);
-    let less = scene
+    let less = agent
         .ok("get_notebook", json!({ "path": path, "max_content_length": 10 }))
         .await;
     says(&less, "shows 1 of 2 cells");
     assert!(less["content"]["metadata"].is_null(), "larger than the limit: {less}");
-    let whole = scene
+    let whole = agent
         .ok("get_notebook", json!({ "path": path, "max_content_length": 1000 }))
         .await;
     assert_eq!(
@@ -158,7 +155,7 @@ async fn notebooks_are_read_and_joined() {
         (&json!(false), &json!(15))
     );
     // create_notebook_session: creates it once, retrieves it afterwards.
-    let again = scene.ok("create_notebook_session", json!({ "path": path })).await;
+    let again = agent.ok("create_notebook_session", json!({ "path": path })).await;
     for member in ["session_id", "room_id", "file_id"] {
         assert!(
             session[member].is_string() && session[member] == again[member],
@@ -174,11 +171,11 @@ async fn notebooks_are_read_and_joined() {
         (&session["path"], &session["status"]),
         (&json!(path), &json!("connected"))
     );
-    let listed = scene
+    let listed = agent
         .ok("list_notebooks", json!({ "path_prefix": folder.path("alpha") }))
         .await;
     assert_eq!(listed["notebooks"][0]["collaborative"], true);
-    scene
+    agent
         .refused(
             "create_notebook_session",
             json!({ "path": folder.path("none.ipynb") }),

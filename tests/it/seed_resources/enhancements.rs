@@ -3,11 +3,11 @@
 use jupyter_mcp_gateway::srcbook::parse;
 use serde_json::json;
 
-use super::{OTHER, Scene, is_timestamp, not_found};
+use super::{OTHER, Planned, is_timestamp, not_found};
 use crate::support::{Agent, notebook::notebook};
 
 /// "Future Enhancements", templates: to read, and to make notebooks from.
-pub(super) async fn templates(scene: &Scene) {
+pub(super) async fn templates(scene: &Planned) {
     let uris = [
         "blank",
         "data_analysis",
@@ -82,7 +82,7 @@ pub(super) async fn templates(scene: &Scene) {
 }
 
 /// "Virtual Filesystem URIs": the notebook and its cells as files.
-pub(super) async fn virtual_files(scene: &Scene) {
+pub(super) async fn virtual_files(scene: &Planned) {
     let base = format!("file:///notebooks/{}", scene.session);
     let whole = scene.agent.read(&format!("{base}/notebook.src.md")).await;
     assert_eq!(whole["text"], scene.agent.read(&scene.uri).await["text"]);
@@ -104,7 +104,7 @@ pub(super) async fn virtual_files(scene: &Scene) {
 }
 
 /// "Execution Results as Resources": those of the principal itself, in the notebook they ran in.
-pub(super) async fn executions(scene: &Scene) {
+pub(super) async fn executions(scene: &Planned) {
     let path = scene
         .folder
         .write("run.ipynb", &notebook(&["print('\\x1b[31mhi')", "1 / 0"]));

@@ -28,7 +28,7 @@ pub struct Agent {
     pub session: Option<String>,
     next_id: AtomicI64,
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
-    executes: bool,
+    pub(super) executes: bool,
     capabilities: Value,
 }
 
@@ -75,6 +75,11 @@ impl Agent {
     /// Connects as a client that can do more than call tools.
     pub async fn capable(gateway: &Gateway, era: Era, capabilities: Value) -> Self {
         Self::connect_with(&gateway.url("/mcp"), TOKEN, era, capabilities).await
+    }
+
+    /// The same at a URL.
+    pub async fn able_to(capabilities: Value, url: &str, token: &str, era: Era) -> Self {
+        Self::connect_with(url, token, era, capabilities).await
     }
 
     async fn connect_with(url: &str, token: &str, era: Era, capabilities: Value) -> Self {
@@ -144,6 +149,7 @@ impl Agent {
             .get("result")
             .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
         let blocks = result["content"].as_array().expect("content");
+        super::schema::check(tool, &result["structuredContent"]);
         Some(ToolAnswer {
             is_error: result["isError"] == true,
             texts: blocks

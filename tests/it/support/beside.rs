@@ -1,27 +1,34 @@
 //! A person and two agents in one document: what one of them does is known to be in the gateway when the other has seen it,
 //! without the first having read it again.
 
+use std::ops::Deref;
+
 use serde_json::{Value, json};
 
 use super::{
-    Agent, Era, Gateway, Human,
+    Agent, Era,
     agent::ToolAnswer,
     eventually,
     gateway::{everything, server},
     lab,
-    lab::Folder,
     notebook::notebook,
+    scene::Scene,
 };
 
 const BOB: &str = "test-token-of-bob";
 
+/// A scene with a second agent, bob.
 pub struct Beside {
-    pub ana: Agent,
+    scene: Scene,
     pub bob: Agent,
-    pub human: Human,
-    pub folder: Folder,
-    pub path: String,
-    _gateway: Gateway,
+}
+
+impl Deref for Beside {
+    type Target = Scene;
+
+    fn deref(&self) -> &Scene {
+        &self.scene
+    }
 }
 
 impl Beside {
@@ -40,18 +47,11 @@ impl Beside {
             "[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"{BOB}\"\npermissions = [\"read\", \"write\", \"execute\"]\n"
         );
         let config = format!("{}{}{bob}", server("lab", url, lab().token()), everything());
-        let gateway = Gateway::configured(&config).await;
-        let folder = lab().folder();
-        let path = folder.write(name, content);
-        let human = Human::join(&path).await;
-        let every = gateway.url("/mcp?toolsets=all");
+        let scene = Scene::of(name, content).configured(&config).selecting("?toolsets=all");
+        let scene = scene.editing().set().await;
         let beside = Self {
-            ana: Agent::connect_to(&every, super::TOKEN, Era::Modern).await,
-            bob: Agent::connect_to(&every, BOB, Era::Legacy).await,
-            human,
-            folder,
-            path,
-            _gateway: gateway,
+            bob: Agent::connect_to(&scene.gateway.url("/mcp?toolsets=all"), BOB, Era::Legacy).await,
+            scene,
         };
         // The room is open, so that it is seen what the person does from now on.
         beside.watch().await;
@@ -62,12 +62,6 @@ impl Beside {
         })
         .await;
         beside
-    }
-
-    /// Calls a tool on the document as ana.
-    pub async fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
-        arguments["path"] = self.path.clone().into();
-        self.ana.call(tool, arguments).await
     }
 
     pub async fn read(&self) -> Value {
@@ -113,11 +107,5 @@ impl Beside {
     pub async fn types(&self, cell: &str, at: u32, delete: u32, insert: &str) {
         self.human.splice_cell(cell, at, delete, insert);
         self.heard().await;
-    }
-
-    /// Waits until the person sees these sources.
-    pub async fn shows(&self, sources: &[&str]) {
-        let what = format!("the person sees {sources:?}");
-        self.human.wait_for(&what, |human| human.sources() == sources).await;
     }
 }

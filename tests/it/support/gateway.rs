@@ -56,6 +56,11 @@ impl Gateway {
         Self::configured(&format!("{more}\n{}{}", lab_server("lab"), everything())).await
     }
 
+    /// In front of another JupyterLab, or of the shared one by another way.
+    pub async fn to(url: &str, token: &str) -> Self {
+        Self::configured(&format!("{}{}", server("lab", url, token), everything())).await
+    }
+
     /// With exactly this config but for the address.
     pub async fn configured(toml: &str) -> Self {
         let (config, env) = load(toml);

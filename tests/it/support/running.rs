@@ -89,6 +89,13 @@ impl Home {
         command
     }
 
+    /// The same in front of one JupyterLab.
+    pub fn serve_for(&self, url: &str, token: &str) -> Command {
+        let mut command = self.serve();
+        command.env("JUPYTERLAB_URL", url).env("JUPYTERLAB_TOKEN", token);
+        command
+    }
+
     /// The same with a JupyterLab on the folder `notebooks`.
     pub fn serve_with_jupyter(&self) -> Command {
         let mut command = self.serve();

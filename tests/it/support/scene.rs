@@ -1,12 +1,13 @@
-//! A notebook whose cells are run: a person who has it open, an agent, and the gateway between them.
+//! The scene of most tests: a document, a person who has it open, an agent, and the gateway between them.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Agent, Era, Gateway, Human,
+    Agent, Era, Gateway, Human, TOKEN,
     agent::ToolAnswer,
     eventually,
-    gateway::{everything, server},
+    gateway::{everything, lab_server, server},
     jupyter::JupyterApi,
     lab,
     lab::Folder,
@@ -22,32 +23,88 @@ pub struct Scene {
     pub gateway: Gateway,
 }
 
-impl Scene {
-    pub async fn new(cells: &[&str]) -> Self {
-        Self::with("", cells).await
-    }
+/// How a scene is set.
+pub struct SceneBuilder {
+    name: String,
+    content: String,
+    config: String,
+    selection: &'static str,
+    era: Era,
+    executes: bool,
+}
 
-    /// With more settings.
-    pub async fn with(more: &str, cells: &[&str]) -> Self {
-        Self::through(lab().url(), more, cells).await
+impl SceneBuilder {
+    /// More settings for the gateway.
+    pub fn with(mut self, settings: &str) -> Self {
+        self.config = format!("{settings}\n{}", self.config);
+        self
     }
 
     /// The gateway reaches JupyterLab by another way.
-    pub async fn through(url: &str, more: &str, cells: &[&str]) -> Self {
-        let config = format!("{more}\n{}{}", server("lab", url, lab().token()), everything());
-        Self::configured(&config, cells).await
+    pub fn through(self, url: &str) -> Self {
+        self.configured(&format!("{}{}", server("lab", url, lab().token()), everything()))
     }
 
-    pub async fn configured(config: &str, cells: &[&str]) -> Self {
-        let gateway = Gateway::configured(config).await;
+    /// Exactly this config.
+    pub fn configured(mut self, config: &str) -> Self {
+        config.clone_into(&mut self.config);
+        self
+    }
+
+    /// The agent speaks this era's protocol.
+    pub fn era(mut self, era: Era) -> Self {
+        self.era = era;
+        self
+    }
+
+    /// The agent connects with this query.
+    pub fn selecting(mut self, selection: &'static str) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// The agent's edits are not executed unless it says so.
+    pub fn editing(mut self) -> Self {
+        self.executes = false;
+        self
+    }
+
+    pub async fn set(self) -> Scene {
+        let gateway = Gateway::configured(&self.config).await;
         let folder = lab().folder();
-        let path = folder.write("run.ipynb", &notebook(cells));
-        Self {
+        let path = folder.write(&self.name, &self.content);
+        let url = gateway.url(&format!("/mcp{}", self.selection));
+        let mut agent = Agent::connect_to(&url, TOKEN, self.era).await;
+        agent.executes = self.executes;
+        Scene {
             human: Human::join(&path).await,
-            agent: Agent::executing(&gateway, Era::Modern).await,
+            agent,
             folder,
             path,
             gateway,
+        }
+    }
+}
+
+impl Scene {
+    /// In a notebook of code cells, in the modern era.
+    pub async fn new(cells: &[&str]) -> Self {
+        Self::notebook(cells).set().await
+    }
+
+    pub fn notebook(cells: &[&str]) -> SceneBuilder {
+        Self::of("run.ipynb", &notebook(cells))
+    }
+
+    /// In a file on the shared JupyterLab.
+    pub fn of(name: &str, content: &str) -> SceneBuilder {
+        SceneBuilder {
+            name: name.to_owned(),
+            content: content.to_owned(),
+            config: format!("{}{}", lab_server("lab"), everything()),
+            selection: "",
+            era: Era::Modern,
+            executes: true,
         }
     }
 
@@ -85,6 +142,12 @@ impl Scene {
     /// An execution as it is when it has ended.
     pub async fn ended(&self, id: &str) -> Value {
         ended(&self.agent, id).await
+    }
+
+    /// Waits until the person sees these sources.
+    pub async fn sees(&self, sources: &[&str]) {
+        let what = format!("the person sees {sources:?}");
+        self.human.wait_for(&what, |human| human.sources() == sources).await;
     }
 
     /// Waits until the person sees this in a cell's outputs.
@@ -138,6 +201,17 @@ impl Scene {
         let kernels = self.kernels().await;
         assert_eq!(kernels.len(), 1, "{kernels:?}");
         kernels[0].1.clone()
+    }
+
+    /// Starts a second kernel for the notebook as JupyterLab does: under a name that nobody knows, which becomes the
+    /// notebook's afterwards.
+    pub async fn start_kernel_beside(&self) -> String {
+        let session = json!({ "path": format!("{}-5e5510", self.folder.name), "name": "run.ipynb", "type": "notebook", "kernel": { "name": "python3" } });
+        let started = person().send(Method::POST, "api/sessions", session).await;
+        let started: Value = started.json().await.expect("a session");
+        let named = format!("api/sessions/{}", started["id"].as_str().expect("an id"));
+        person().send(Method::PATCH, &named, json!({ "path": self.path })).await;
+        started["kernel"]["id"].as_str().expect("a kernel").to_owned()
     }
 
     /// The person sends code to the notebook's kernel, from a browser tab of their own.

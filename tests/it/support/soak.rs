@@ -6,12 +6,17 @@ mod outcome;
 mod worker;
 
 use std::{
+    collections::HashSet,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
-use tokio::{process::Child, sync::Mutex};
+use tokio::{
+    process::Child,
+    sync::{Mutex, RwLock},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -91,6 +96,10 @@ struct Site {
     dir: TempDir,
     /// The most memory that a gateway took so far.
     peak: Mutex<usize>,
+    /// Held by agents while they call; whoever wants them to pause takes it whole.
+    pause: RwLock<()>,
+    /// The marks that were acknowledged, by notebook.
+    acknowledged: Mutex<Vec<HashSet<String>>>,
 }
 
 impl Site {
@@ -111,6 +120,8 @@ impl Site {
             port: free_port(),
             dir: tempfile::tempdir().expect("a folder"),
             peak: Mutex::default(),
+            pause: RwLock::default(),
+            acknowledged: Mutex::new(vec![HashSet::new(); plan.notebooks]),
         };
         site.start_gateway().await;
         site
@@ -155,11 +166,16 @@ impl Site {
     }
 
     /// Where the gateways log to; a person who looks for a cause can name a file that stays (`JMG_SOAK_LOG`).
-    fn log(&self) -> std::path::PathBuf {
+    fn log(&self) -> PathBuf {
         match std::env::var_os("JMG_SOAK_LOG") {
             Some(file) => file.into(),
             None => self.dir.path().join("gateway.log"),
         }
+    }
+
+    async fn files(&self, notebooks: usize) -> Vec<PathBuf> {
+        let lab = self.lab.lock().await;
+        (0..notebooks).map(|number| lab.file(&path(number))).collect()
     }
 
     async fn agent(&self) -> Agent {
@@ -190,7 +206,7 @@ pub async fn run(plan: &Plan) -> Outcome {
         .map(|number| tokio::spawn(worker::work(Arc::clone(&site), plan.clone(), number, stop.clone())))
         .collect();
     let until = Instant::now() + Duration::from_secs(plan.seconds);
-    let faults = faults::strike(&site, Dice::new(plan.seed), until).await;
+    let faults = faults::strike(&site, plan.notebooks, Dice::new(plan.seed), until).await;
     stop.cancel();
     let mut asked = Vec::new();
     for worker in workers {

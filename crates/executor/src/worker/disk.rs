@@ -48,7 +48,7 @@ impl Worker {
         };
         if !unsaved.is_empty() {
             execution.add_remark(format!(
-                "it ran although your edits of {} could not be saved before, so that the kernel may have read older text",
+                "your edits of {} could not be saved before this ran, so the code may have read older files",
                 unsaved.join(", ")
             ));
         }

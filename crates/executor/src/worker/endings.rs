@@ -25,7 +25,7 @@ const INTERRUPTS_WITHIN: Duration = Duration::from_secs(10);
 /// What an interrupt of the kernel is to Python.
 const INTERRUPT: &str = "KeyboardInterrupt";
 /// Why nothing may come of a run that was sent just before its kernel's process ended.
-const STARTED_ANEW: &str = "the kernel was started anew before the run was seen to begin";
+const STARTED_ANEW: &str = "the kernel restarted before the run began";
 
 impl Worker {
     pub(super) fn ended(&mut self, outcome: Outcome) {
@@ -48,9 +48,9 @@ impl Worker {
                 active.interrupted = active.interrupted.take().or(actor);
                 failure(&active, &ename, &evalue)
             }
-            Outcome::Aborted if did_not_run && active.interrupted.is_none() => {
-                Ending::cancelled(Reason::new("the kernel dropped it because something before it failed"))
-            }
+            Outcome::Aborted if did_not_run && active.interrupted.is_none() => Ending::cancelled(Reason::new(
+                "the kernel skipped this because something before it failed",
+            )),
             Outcome::Aborted => Ending::cancelled(interruption(&active)),
         };
         self.end(active, ending);
@@ -60,11 +60,20 @@ impl Worker {
         // What the process that ended had not taken up may wait in Jupyter for the next one, which then runs it.
         let is_at_stake = self.active.as_ref().is_some_and(|active| !active.run.busy);
         let ending = match fate {
-            Fate::Died => Ending::failed("KernelDied", "the kernel died while this ran, perhaps for lack of memory; Jupyter starts it again, without its variables".to_owned()),
-            Fate::Dead => Ending::failed("KernelDied", "the kernel died and Jupyter could not start it again; restart it with restart_nb_kernel".to_owned()),
+            Fate::Died => Ending::failed(
+                "KernelDied",
+                "the kernel died while this ran, perhaps out of memory; Jupyter restarts it without its variables"
+                    .to_owned(),
+            ),
+            Fate::Dead => Ending::failed(
+                "KernelDied",
+                "the kernel died and Jupyter could not start it again; restart it with restart_nb_kernel".to_owned(),
+            ),
             Fate::Restarted => Ending::cancelled(Reason::by(Actor::Person, RESTARTED)),
             Fate::ShutDown => Ending::cancelled(Reason::by(Actor::Person, "shut the kernel down")),
-            Fate::Starting if self.active.is_some() && !is_at_stake => Ending::cancelled(Reason::by(Actor::Person, RESTARTED)),
+            Fate::Starting if self.active.is_some() && !is_at_stake => {
+                Ending::cancelled(Reason::by(Actor::Person, RESTARTED))
+            }
             // A kernel that was just started says so too.
             Fate::Starting => return self.raise_barrier(STARTED_ANEW).await,
         };
@@ -113,7 +122,7 @@ impl Worker {
     pub(super) fn end_waiting(&mut self, ending: &Ending) {
         let gone = Reason::new("the kernel is gone");
         let why = ending.reason.as_ref().unwrap_or(&gone);
-        self.end_queue(ExecutionStatus::Cancelled, "it did not run: ", Some(why));
+        self.end_queue(ExecutionStatus::Cancelled, "not run: ", Some(why));
     }
 
     fn end_queue(&mut self, status: ExecutionStatus, prefix: &str, reason: Option<&Reason>) {
@@ -146,7 +155,7 @@ impl Worker {
                     && (ending.status == ExecutionStatus::Completed || !execution.stop_on_error)
                     && execution.next_step().is_some() =>
             {
-                let why = "the gateway was restarted before the cells after it ran";
+                let why = "the gateway restarted before the remaining cells ran";
                 execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
                 true
             }

@@ -45,7 +45,7 @@ impl Worker {
                     self.interrupt();
                 }
                 self.doubt_outputs().await;
-                self.raise_barrier("the connection to the kernel was cut and the end of the run was not seen")
+                self.raise_barrier("the connection to the kernel was lost, so it is unknown how the run ended")
                     .await;
             }
             KernelEvent::Gone(error) => self.kernel_is_gone(&error.to_string()),
@@ -127,6 +127,12 @@ impl Worker {
             }
             if active.run.busy && !was_busy {
                 active.is_taken_up();
+                let process = message.process();
+                let (history, owner) = (&self.shared.history, &active.execution.owner);
+                let told = process.and_then(|id| history.on_taken_up(self.server.name(), &self.place, owner, id));
+                if let Some(notice) = told {
+                    active.execution.notify(notice);
+                }
             }
             let is_interrupted = active.interrupted.is_some();
             let is_unwanted = is_interrupted && active.run.begun && !had_begun;
@@ -149,7 +155,7 @@ impl Worker {
             }
             if is_silent {
                 // An interrupt at the very beginning can make a kernel forget to reply.
-                self.raise_barrier("it was interrupted and the kernel did not reply")
+                self.raise_barrier("the run was interrupted, and the kernel did not say how it ended")
                     .await;
             }
         } else if let Some(late) = self.recent.iter_mut().find(|piece| piece.run.msg_id == *parent) {

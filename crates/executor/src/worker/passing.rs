@@ -37,7 +37,7 @@ impl Worker {
         let Some((step, msg_id, kernel_id, session)) = execution.resumable() else {
             execution.end_rest(
                 ExecutionStatus::Cancelled,
-                Some("the gateway was restarted before it was seen to run".to_owned()),
+                Some("the gateway restarted before this ran".to_owned()),
             );
             self.finish(&execution);
             return;
@@ -91,7 +91,7 @@ impl Worker {
         }
         self.doubt_outputs().await;
         // It may have ended meanwhile.
-        self.raise_barrier("the gateway was restarted and the end of the run was not seen")
+        self.raise_barrier("the gateway restarted, so it is unknown how the run ended")
             .await;
     }
 
@@ -154,7 +154,7 @@ impl Worker {
         if self.successor.is_some() {
             // The worker of the notebook's new path has taken it over.
         } else if ours {
-            let unused = Reason::new("your kernel was shut down because it was not used for a while");
+            let unused = Reason::new("your kernel was shut down after it had not been used for a while");
             self.shared.history.on_ended(kernel.link.kernel_id(), &unused);
             let shut_down = self.server.shutdown_kernel(kernel.link.kernel_id());
             let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;

@@ -37,12 +37,12 @@ impl Worker {
                 // It did not answer on this line; on a new one it is asked again.
                 Some(kernel) if self.has_asked() || self.active.is_none() => kernel.link.renew(),
                 _ => {
-                    self.raise_barrier("the kernel does not work on it any more, and its end was not seen")
+                    self.raise_barrier("the kernel is no longer running this, and how it ended is unknown")
                         .await;
                 }
             },
             Ok(Some(_)) => {}
-            Ok(None) => self.kernel_is_gone("it does not exist any more"),
+            Ok(None) => self.kernel_is_gone("it no longer exists"),
             // A server that cannot be asked will be missed on the line to the kernel too.
             Err(error) => tracing::debug!(%error, "a silent kernel could not be asked about"),
         }

@@ -48,7 +48,7 @@ impl Worker {
             "[nobody answered within {patience}, so the code was interrupted]\n"
         ));
         active.interrupted_because = Some(format!(
-            "nobody answered its question within {patience} (execution.input_timeout), so it was interrupted"
+            "interrupted: nobody answered its question within {patience} (execution.input_timeout)"
         ));
         active.question = None;
         let execution = Arc::clone(&active.execution);
@@ -76,7 +76,7 @@ impl Worker {
         let (server, id) = (Arc::clone(&self.server), kernel.link.kernel_id().to_owned());
         tokio::spawn(async move {
             if let Err(error) = server.interrupt_kernel(&id).await {
-                tracing::warn!(%error, kernel = id, "a kernel could not be interrupted");
+                tracing::warn!(%error, kernel = id, "cannot interrupt a kernel");
             }
         });
     }

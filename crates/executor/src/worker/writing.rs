@@ -78,7 +78,7 @@ impl Worker {
         };
         if matches!(reopened, Err(Unopened::ForEver)) || !piece.may_try_again(acknowledgement.is_some()) {
             piece.settled = true;
-            tracing::warn!(path = ?self.path(), "the outputs of a cell could not be written to its notebook");
+            tracing::warn!(path = ?self.path(), "cannot write the outputs of a cell to its notebook");
             return;
         }
         let pause = piece.pause();

@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     ExecuteRequest, Framing, Message,
-    line::{End, Kernel, Line, Request},
+    connection::{Connection, End, Kernel, Request},
     message::Outgoing,
     queue::Queue,
 };
@@ -22,20 +22,20 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 /// A connection that held for so long was a good one; what ended it is a new mishap.
 const GOOD: Duration = Duration::from_secs(10);
-/// How long a cut line is tried before it is given up.
+/// How long a cut connection is tried before it is given up.
 const GIVE_UP: Duration = Duration::from_secs(120);
 /// Jupyter drops the connection of a client that sends more than 10 MiB at once.
 const MAX_REQUEST_BYTES: usize = 9 * 1024 * 1024;
 /// Requests that wait to be written; more wait with their callers.
 const MAX_REQUESTS: usize = 16;
 
-/// What happens on the line to a kernel.
+/// Event of a connection to a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KernelEvent {
     Message(Message),
-    /// The line is down; the link is trying to restore it.
+    /// The connection is down; the link is trying to restore it.
     Disconnected,
-    /// The line is back under the same session id; what Jupyter buffered follows as messages.
+    /// The connection is back under the same session id; what Jupyter buffered follows as messages.
     Reconnected,
     /// The link has given up or the kernel does not exist any more; nothing follows.
     Gone(JupyterError),
@@ -46,14 +46,14 @@ pub enum KernelError {
     #[error(transparent)]
     Jupyter(#[from] JupyterError),
     #[error(
-        "this is too large for a kernel ({bytes} bytes; at most {MAX_REQUEST_BYTES} are taken); put the data into a file and read it in the code"
+        "the code is too large to send to a kernel ({bytes} bytes, limit {MAX_REQUEST_BYTES}); put the data into a file and have the code read it"
     )]
     TooLarge { bytes: usize },
     #[error(
         "the connection to kernel `{kernel}` on Jupyter server `{server}` is down and being restored; try again in a moment"
     )]
     Reconnecting { server: String, kernel: String },
-    #[error("the connection to kernel `{kernel}` was closed in the gateway; try again to open it anew")]
+    #[error("the connection to kernel `{kernel}` was closed; try again to reconnect")]
     Closed { kernel: String },
 }
 
@@ -72,7 +72,7 @@ struct Shared {
     kernel_id: String,
     session_id: String,
     status: watch::Sender<Status>,
-    /// Rung when the line is to be opened anew.
+    /// Rung when the connection is to be opened anew.
     renewal: Notify,
     closing: CancellationToken,
 }
@@ -101,10 +101,10 @@ impl KernelLink {
             renewal: Notify::new(),
             closing: closing.clone(),
         });
-        let line = Line::open(shared.kernel(), Framing::V1).await?;
+        let connection = Connection::open(shared.kernel(), Framing::V1).await?;
         let (events, listener) = Queue::new();
         let (outbox, requests) = mpsc::channel(MAX_REQUESTS);
-        tokio::spawn(keep(Arc::clone(&shared), line, requests, events));
+        tokio::spawn(keep(Arc::clone(&shared), connection, requests, events));
         let handle = Handle {
             shared,
             outbox,
@@ -130,7 +130,7 @@ impl KernelLink {
     }
 
     /// Asks the kernel to run code, under an id that the caller chose and could note down before. Returns
-    /// when the request is on the wire. One that fails because the line was cut meanwhile may have arrived
+    /// when the request is on the wire. One that fails because the connection was cut meanwhile may have arrived
     /// all the same; what the kernel says after the reconnection tells.
     pub async fn execute(&self, msg_id: &str, request: &ExecuteRequest) -> Result<(), KernelError> {
         self.send(Outgoing::execute(self.session_id(), msg_id, request)).await
@@ -223,8 +223,8 @@ impl Shared {
 }
 
 /// Keeps the connection until it is closed or lost for good.
-async fn keep(shared: Arc<Shared>, line: Line, mut requests: mpsc::Receiver<Request>, mut events: Queue) {
-    let kept = keep_connected(&shared, line, &mut requests, &mut events).await;
+async fn keep(shared: Arc<Shared>, connection: Connection, mut requests: mpsc::Receiver<Request>, mut events: Queue) {
+    let kept = keep_connected(&shared, connection, &mut requests, &mut events).await;
     let why = match &kept {
         Some(error) => error.clone().into(),
         None => KernelError::Closed {
@@ -243,15 +243,15 @@ async fn keep(shared: Arc<Shared>, line: Line, mut requests: mpsc::Receiver<Requ
 /// Returns why the kernel is lost, or nothing if the link was closed.
 async fn keep_connected(
     shared: &Shared,
-    mut line: Line,
+    mut connection: Connection,
     requests: &mut mpsc::Receiver<Request>,
     events: &mut Queue,
 ) -> Option<JupyterError> {
     let mut backoff = FIRST_BACKOFF;
     let mut greeting = None;
     loop {
-        let (framing, since) = (line.framing, Instant::now());
-        let serving = line.serve(shared.kernel(), greeting.take(), requests, events, &shared.closing);
+        let (framing, since) = (connection.framing, Instant::now());
+        let serving = connection.serve(shared.kernel(), greeting.take(), requests, events, &shared.closing);
         let end = tokio::select! {
             end = serving => end,
             () = shared.renewal.notified() => End::Cut("it is opened anew".to_owned()),
@@ -259,7 +259,7 @@ async fn keep_connected(
         match end {
             End::Left => return None,
             End::Gone(error) => return Some(error),
-            End::Cut(why) => tracing::debug!(kernel = %shared.kernel_id, why, "the line to a kernel is down"),
+            End::Cut(why) => tracing::debug!(kernel = %shared.kernel_id, why, "the connection to a kernel is down"),
         }
         shared.status.send_replace(Status::Reconnecting);
         if since.elapsed() > GOOD {
@@ -275,7 +275,7 @@ async fn keep_connected(
             () = shared.closing.cancelled() => return None,
         };
         match mended {
-            Ok(new_line) => line = new_line,
+            Ok(restored) => connection = restored,
             Err(error) => return Some(error),
         }
         // Who is told of the return may speak at once; who speaks before being told is heard all the same.
@@ -291,13 +291,13 @@ async fn refuse(requests: &mut mpsc::Receiver<Request>) {
 
 /// Connects again under the same session id. The framing is kept: a connection that is opened only to
 /// find out would already receive what Jupyter buffered, and lose it.
-async fn come_back(shared: &Shared, framing: Framing, backoff: &mut Duration) -> Result<Line, JupyterError> {
+async fn come_back(shared: &Shared, framing: Framing, backoff: &mut Duration) -> Result<Connection, JupyterError> {
     let deadline = Instant::now() + GIVE_UP;
     loop {
         sleep(*backoff).await;
         *backoff = (*backoff * 2).min(MAX_BACKOFF);
-        match Line::open(shared.kernel(), framing).await {
-            Ok(line) => return Ok(line),
+        match Connection::open(shared.kernel(), framing).await {
+            Ok(connection) => return Ok(connection),
             Err(gone @ JupyterError::NoKernel { .. }) => return Err(gone),
             Err(error) if Instant::now() > deadline => return Err(error),
             Err(error) => tracing::debug!(%error, kernel = %shared.kernel_id, "a kernel cannot be reached again yet"),

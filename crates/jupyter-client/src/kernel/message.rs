@@ -75,6 +75,13 @@ impl Message {
         })
     }
 
+    /// The kernel's process as it names itself. The messaging protocol wants another session for each process of a kernel;
+    /// of kernels that repeat the session of who asked nothing is known.
+    pub fn process(&self) -> Option<&str> {
+        let session = self.header.get("session").and_then(Value::as_str);
+        session.filter(|session| !session.is_empty() && self.parent_session.as_deref() != Some(*session))
+    }
+
     /// Whether the kernel's process has ended, so that replies still awaited of it never come. A successor's
     /// "starting" is often sent before the server listens to it, so what the old process says when it is
     /// asked to leave counts too; one end may be told several times.

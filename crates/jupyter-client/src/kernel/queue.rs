@@ -18,7 +18,7 @@ pub(super) struct Queue {
 
 /// Nobody listens any more.
 #[derive(Debug)]
-pub(super) struct Deserted;
+pub(super) struct NoListener;
 
 impl Queue {
     pub(super) fn new() -> (Self, mpsc::Receiver<KernelEvent>) {
@@ -28,7 +28,7 @@ impl Queue {
     }
 
     /// Waits until there is room. What alone is larger than all the room there is waits for an empty queue.
-    pub(super) async fn offer(&mut self, event: KernelEvent, size: usize) -> Result<(), Deserted> {
+    pub(super) async fn offer(&mut self, event: KernelEvent, size: usize) -> Result<(), NoListener> {
         let waiting = MAX_EVENTS - self.events.capacity();
         self.sizes.drain(..self.sizes.len().saturating_sub(waiting));
         let mut total = size;
@@ -41,7 +41,7 @@ impl Queue {
             .events
             .reserve_many(MAX_EVENTS - may_stay)
             .await
-            .map_err(|_| Deserted)?;
+            .map_err(|_| NoListener)?;
         if let Some(place) = places.next() {
             place.send(event);
             self.sizes.push_back(size);
@@ -50,7 +50,7 @@ impl Queue {
     }
 
     /// Returns when nobody listens any more.
-    pub(super) async fn deserted(&self) {
+    pub(super) async fn wait_until_unheard(&self) {
         self.events.closed().await;
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         listener.try_recv().expect("an event");
         assert!(offer(&mut queue, 1));
         drop(listener);
-        let deserted = queue.offer(KernelEvent::Disconnected, 1).now_or_never();
-        assert!(matches!(deserted, Some(Err(Deserted))));
+        let refused = queue.offer(KernelEvent::Disconnected, 1).now_or_never();
+        assert!(matches!(refused, Some(Err(NoListener))));
     }
 }

@@ -15,7 +15,7 @@ use crate::{MAX_NESTING, is_shallow_json};
 pub(super) const SUBPROTOCOL: &str = "v1.kernel.websocket.jupyter.org";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// Binary frames that hold the parts of a message one after another.
     V1,
     /// One JSON text, or a binary frame of that JSON and its buffers.
@@ -30,7 +30,7 @@ pub(super) enum Payload {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
+pub(crate) enum WireError {
     #[error("the offsets of a frame lie outside of it")]
     Offsets,
     #[error("a frame has too few parts")]
@@ -120,7 +120,10 @@ fn message(channel: Channel, parts: [&[u8]; 4], buffers: Vec<Bytes>) -> Result<M
 /// it says.
 fn left_out(header: &Value) -> Value {
     let kind = header.get("msg_type").and_then(Value::as_str).unwrap_or_default();
-    tracing::warn!(kind, "a kernel sent a message that is nested too deeply");
+    tracing::warn!(
+        kind,
+        "a kernel sent a message that is nested too deeply; it is left out"
+    );
     let notice = format!("[left out: nested more than {MAX_NESTING} levels deep]");
     match kind {
         "display_data" | "update_display_data" | "execute_result" => {

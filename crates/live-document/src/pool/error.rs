@@ -9,7 +9,7 @@ pub enum PoolError {
     #[error(transparent)]
     Room(#[from] RoomError),
     #[error(
-        "{limit} documents are open and all in use, which is the limit {whose}; end one with end_nb_session or try again later"
+        "too many documents are open and in use {whose} (limit {limit}); end one with end_nb_session, or try again later"
     )]
     Full { limit: usize, whose: &'static str },
 }

@@ -133,6 +133,44 @@ fn values_of_every_kind_are_measured() {
     assert_eq!(scan(&update(ANY, &members)), Err(Excess::Nesting));
 }
 
+/// As a server says it that keeps a deep value in its history after it was replaced.
+#[test]
+fn a_deep_value_that_is_deleted_is_left_out() {
+    // Two values in one block, then another value after them.
+    let deep = |depth| [vec![HAS_ORIGIN | ANY, 7, 0, 2], nested_any(depth), vec![126]].concat();
+    let after = [vec![HAS_ORIGIN | ANY, 7, 2, 1, 119], vec![5], b"after".to_vec()].concat();
+    let with = |depth: usize, deleted: &[u8]| {
+        let first = [vec![ANY, 1, 5], b"cells".to_vec(), vec![1, 119, 6], b"before".to_vec()].concat();
+        [vec![1, 3, 7, 0], first, deep(depth), after.clone(), deleted.to_vec()].concat()
+    };
+    for depth in [MAX_NESTING - 1, MAX_NESTING + 1, 100_000] {
+        for deleted in [
+            &[1, 7, 1, 1, 2][..],
+            &[1, 7, 2, 2, 1, 1, 1],
+            &[2, 8, 1, 0, 9, 7, 1, 0, 3],
+        ] {
+            let said = with(depth, deleted);
+            let mut document = Document::new(RoomKind::Notebook);
+            document.apply_remote(&said).expect("nothing deep is left");
+            let scanned = scan(&said).expect("readable");
+            assert!(scanned.update.len() < 100, "{depth} {deleted:?}");
+            assert!(is_harmless(scanned.update.into_owned()));
+        }
+    }
+    let fresh = Doc::new();
+    let said = with(8_000, &[1, 7, 1, 1, 2]);
+    let taken = scan(&said).expect("readable").update;
+    let update = Update::decode_v1(&taken).expect("readable");
+    fresh.transact_mut().apply_update(update).expect("it fits");
+    let left = fresh.get_or_insert_array("cells");
+    let txn = fresh.transact();
+    let left: Vec<String> = left.iter(&txn).map(|value| value.to_string(&txn)).collect();
+    assert_eq!(left, ["before", "after"]);
+    for deleted in [&[0][..], &[1, 7, 1, 1, 1], &[1, 7, 1, 2, 1], &[1, 8, 1, 1, 2]] {
+        assert_eq!(scan(&with(8_000, deleted)), Err(Excess::Nesting), "{deleted:?}");
+    }
+}
+
 #[test]
 fn shared_types_in_each_other_are_measured_in_one_update_and_in_many() {
     for levels in DEPTHS {
@@ -151,7 +189,7 @@ fn what_waits_for_its_parent_is_measured_when_that_comes() {
     // The levels of an even number come first, in the wrong order; then those that hold them together.
     let levels: Vec<Vec<u8>> = in_many(2 * MAX_NESTING).collect();
     let mut depths = Depths::default();
-    let mut admit = |level: usize| depths.admit(scan(&levels[level]).expect("readable"));
+    let mut admit = |level: usize| depths.admit(scan(&levels[level]).expect("readable").blocks);
     for level in (0..levels.len()).rev().filter(|level| level % 2 == 1) {
         admit(level).expect("nothing is known of it");
     }
@@ -171,7 +209,7 @@ fn what_waits_for_its_parent_is_measured_when_that_comes() {
         bytes
     };
     assert_eq!(
-        Depths::default().admit(scan(&endless).expect("readable")),
+        Depths::default().admit(scan(&endless).expect("readable").blocks),
         Err(Excess::Waiting)
     );
 }
@@ -179,13 +217,15 @@ fn what_waits_for_its_parent_is_measured_when_that_comes() {
 #[test]
 fn a_block_cannot_be_in_two_depths() {
     let mut depths = Depths::default();
-    depths.admit(scan(&in_one(3)).expect("readable")).expect("shallow");
+    depths
+        .admit(scan(&in_one(3)).expect("readable").blocks)
+        .expect("shallow");
     // The third map once more, in the document itself.
     let mut again = vec![1, 1, 7, 2, TYPE, 1];
     put_text(&mut again, b"cells");
     again.extend([1, 0]);
     assert_eq!(
-        depths.admit(scan(&again).expect("readable")),
+        depths.admit(scan(&again).expect("readable").blocks),
         Err(Excess::Contradiction)
     );
 }
@@ -298,13 +338,13 @@ proptest! {
         let mut depths = Depths::default();
         for (step, (who, act)) in acts.iter().enumerate() {
             let update = perform(&docs[*who], act);
-            depths.admit(scan(&update).expect("readable")).expect("shallow");
+            depths.admit(scan(&update).expect("readable").blocks).expect("shallow");
             if step % sync == 0 {
                 for doc in &docs {
                     for other in &docs {
                         let vector = doc.transact().state_vector();
                         let lacks = other.transact().encode_diff_v1(&vector);
-                        depths.admit(scan(&lacks).expect("readable")).expect("shallow");
+                        depths.admit(scan(&lacks).expect("readable").blocks).expect("shallow");
                         doc.transact_mut().apply_update(Update::decode_v1(&lacks).expect("readable")).expect("fits");
                     }
                 }

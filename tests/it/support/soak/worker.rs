@@ -45,12 +45,17 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
             "path": path(notebook), "position": dice.below(2), "cells": cells, "exec": executes, "timeout": 5,
         });
         let at = began.elapsed();
+        let at_work = site.pause.read().await;
         let answer = match agent.attempt("insert_nb_cells", arguments).await {
             None => Answer::None,
             // What cannot be executed is there all the same.
             Some(answer) if answer.structured["cell_ids"].is_array() => told(&answer.structured),
             Some(answer) => Answer::Refused(answer.text().to_owned()),
         };
+        if let Answer::Acknowledged(_) = &answer {
+            site.acknowledged.lock().await[notebook].insert(mark.clone());
+        }
+        drop(at_work);
         asked.push(Asked {
             notebook,
             mark,

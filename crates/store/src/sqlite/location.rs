@@ -19,7 +19,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::StoreError;
+use crate::StoreError;
 
 /// How long a statement waits for another process that writes to the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,13 +31,13 @@ const CONNECTIONS: u32 = 4;
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#').add(b' ');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Location {
+pub(crate) enum Location {
     Memory,
     File(PathBuf),
 }
 
 impl Location {
-    pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
         let rest = url.strip_prefix("sqlite:").ok_or(StoreError::Unsupported)?;
         match rest.strip_prefix("//").unwrap_or(rest) {
             ":memory:" => Ok(Self::Memory),
@@ -51,7 +51,7 @@ impl Location {
     }
 
     /// Opens it, and makes the file where there is none.
-    pub(super) async fn connect(&self) -> Result<SqlitePool, StoreError> {
+    pub(crate) async fn connect(&self) -> Result<SqlitePool, StoreError> {
         let pool = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT);
         let (options, pool) = match self {
             // The database goes with its last connection, so there is one, and it stays.

@@ -16,20 +16,20 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Framing, KernelEvent, Message, WireError,
     message::Outgoing,
-    queue::{Deserted, Queue},
+    queue::{NoListener, Queue},
     wire::{self, LongStream, Payload, SUBPROTOCOL},
 };
 use crate::{JupyterError, JupyterServer, socket::Socket};
 
-/// Pings of ours are answered within this time, or the line is dead. Jupyter's own come only every 30 s.
-const SILENCE: Duration = Duration::from_secs(20);
-const PING: Duration = Duration::from_secs(5);
+/// Pings of ours are answered within this time, or the connection is dead. Jupyter's own come only every 30 s.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Jupyter hears nothing on a new connection, pings included, until a starting kernel has answered it,
 /// for which it waits a minute.
-const OPENING_SILENCE: Duration = Duration::from_secs(90);
+const OPENING_TIMEOUT: Duration = Duration::from_secs(90);
 /// Jupyter does not tell of a kernel that was shut down; one that is quiet for so long is asked after.
-const QUIET: Duration = Duration::from_secs(10);
-const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+const QUIET_INTERVAL: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Frames beyond this size are parsed where they keep no other task waiting, and long streams in pieces of it.
 const LARGE: usize = 1024 * 1024;
 
@@ -46,7 +46,7 @@ pub(super) struct Kernel<'a> {
     pub(super) session_id: &'a str,
 }
 
-pub(super) struct Line {
+pub(super) struct Connection {
     socket: Socket,
     pub(super) framing: Framing,
 }
@@ -67,7 +67,7 @@ pub(super) enum End {
     Left,
 }
 
-impl Line {
+impl Connection {
     /// Opens a connection in the given framing, or in the older one if that is all the server speaks.
     pub(super) async fn open(kernel: Kernel<'_>, framing: Framing) -> Result<Self, JupyterError> {
         let Kernel { server, id, session_id } = kernel;
@@ -123,17 +123,17 @@ async fn listen(
     heard: &Notify,
 ) -> End {
     if let Some(greeting) = greeting
-        && let Err(Deserted) = events.offer(greeting, 0).await
+        && let Err(NoListener) = events.offer(greeting, 0).await
     {
         return End::Left;
     }
-    let mut patience = OPENING_SILENCE;
+    let mut patience = OPENING_TIMEOUT;
     loop {
         let frame = tokio::select! {
             frame = timeout(patience, stream.next()) => frame,
-            () = events.deserted() => return End::Left,
+            () = events.wait_until_unheard() => return End::Left,
         };
-        patience = SILENCE;
+        patience = PING_TIMEOUT;
         let (said, size) = match frame {
             Ok(Some(Ok(Frame::Binary(bytes)))) => {
                 let size = bytes.len();
@@ -157,11 +157,11 @@ async fn listen(
             Ok(Said::One(message)) => events.offer(KernelEvent::Message(message), size).await,
             Ok(Said::Long(stream)) => hand_on(stream, events).await,
             Err(error) => {
-                tracing::warn!(%error, "a kernel sent a frame that cannot be read; it is left out");
+                tracing::warn!(%error, "ignoring an unreadable frame from a kernel");
                 Ok(())
             }
         };
-        if let Err(Deserted) = handed_on {
+        if let Err(NoListener) = handed_on {
             return End::Left;
         }
     }
@@ -192,7 +192,7 @@ async fn decode(
 }
 
 /// Each piece is made when there is room for it.
-async fn hand_on(stream: LongStream, events: &mut Queue) -> Result<(), Deserted> {
+async fn hand_on(stream: LongStream, events: &mut Queue) -> Result<(), NoListener> {
     for piece in stream {
         events.offer(KernelEvent::Message(piece), LARGE).await?;
     }
@@ -207,7 +207,7 @@ async fn speak(
     outbox: &mut mpsc::Receiver<Request>,
     closing: &CancellationToken,
 ) -> End {
-    let mut pings = interval(PING);
+    let mut pings = interval(PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let (frame, written) = tokio::select! {
@@ -219,7 +219,7 @@ async fn speak(
             _ = pings.tick() => (Frame::Ping(Bytes::new()), None),
             () = closing.cancelled() => {
                 let _ = sink.send(Frame::Close(None)).await;
-                tokio::time::sleep(CLOSE_PATIENCE).await;
+                tokio::time::sleep(CLOSE_TIMEOUT).await;
                 return End::Left;
             }
         };
@@ -244,7 +244,7 @@ fn frame(framing: Framing, message: &Outgoing) -> Frame {
 async fn watch_over(kernel: Kernel<'_>, heard: &Notify) -> JupyterError {
     let mut missing = false;
     loop {
-        if timeout(QUIET, heard.notified()).await.is_ok() {
+        if timeout(QUIET_INTERVAL, heard.notified()).await.is_ok() {
             missing = false;
             continue;
         }
@@ -262,5 +262,5 @@ async fn hang_up(mut sink: Sink, mut stream: Stream) {
         let _ = sink.close().await;
         while let Some(Ok(_)) = stream.next().await {}
     };
-    let _ = timeout(CLOSE_PATIENCE, closing).await;
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
 }

@@ -1,0 +1,80 @@
+//! What the gateway knows of the kernels of a server beyond what the server says: which are being started, which it
+//! started itself, and when others did.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use dashmap::{DashMap, DashSet};
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+
+use crate::{DocPath, NotebookSession};
+
+/// How many kernels one server is asked to start at the same time: each takes a processor for a second or so, and a
+/// server that starts dozens answers nobody meanwhile. The others wait here, and none of their patience is spent.
+const MAX_STARTS: usize = 4;
+
+pub(crate) struct KernelStarts {
+    /// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
+    /// start a kernel for each that asks while the first one starts.
+    sessions: DashMap<DocPath, Arc<OnceCell<NotebookSession>>>,
+    /// How many more kernels may be started at the same time.
+    permits: Semaphore,
+    /// Kernels that the gateway itself started for notebooks.
+    own: DashSet<String>,
+    /// When somebody else last started one.
+    others: Mutex<Option<Instant>>,
+}
+
+impl Default for KernelStarts {
+    fn default() -> Self {
+        Self {
+            sessions: DashMap::new(),
+            permits: Semaphore::new(MAX_STARTS),
+            own: DashSet::new(),
+            others: Mutex::default(),
+        }
+    }
+}
+
+impl KernelStarts {
+    /// Starts the session of a path, or waits for the one that is being started.
+    pub(crate) async fn session<E>(
+        &self,
+        path: &DocPath,
+        start: impl Future<Output = Result<NotebookSession, E>>,
+    ) -> Result<NotebookSession, E> {
+        let starting = Arc::clone(&self.sessions.entry(path.clone()).or_default());
+        let session = starting.get_or_try_init(|| start).await;
+        // What is started from now on must be looked up anew.
+        self.sessions.remove_if(path, |_, other| Arc::ptr_eq(other, &starting));
+        session.cloned()
+    }
+
+    /// Waits until another kernel may be started. Nobody closes the semaphore.
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.permits.acquire().await.ok()
+    }
+
+    pub(crate) fn record_own(&self, kernel_id: &str) {
+        self.own.insert(kernel_id.to_owned());
+    }
+
+    pub(crate) fn is_own(&self, kernel_id: &str) -> bool {
+        self.own.contains(kernel_id)
+    }
+
+    /// Notes that a kernel was started, be it by the gateway.
+    pub(crate) fn on_started(&self, kernel_id: &str) {
+        if !self.is_own(kernel_id) {
+            *self.others.lock() = Some(Instant::now());
+        }
+    }
+
+    /// How long ago somebody else started one.
+    pub(crate) fn since_others(&self) -> Option<Duration> {
+        self.others.lock().map(|at| at.elapsed())
+    }
+}

@@ -1,0 +1,153 @@
+//! Who did what, and whether they were let: one record for every call of a tool, also of one that was denied or
+//! dropped. Knows neither sources nor outputs.
+
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use crate::auth::Principal;
+
+/// Takes the records of calls.
+pub trait AuditSink: Send + Sync {
+    /// Whether anybody wants records; if not, none are made.
+    fn is_enabled(&self) -> bool;
+
+    /// Takes a record without waiting.
+    fn record(&self, record: &AuditRecord<'_>);
+}
+
+/// One call, when it has ended.
+#[derive(Debug)]
+pub struct AuditRecord<'a> {
+    /// When it began.
+    pub time: SystemTime,
+    pub principal: &'a str,
+    pub tenant: &'a str,
+    pub address: Option<IpAddr>,
+    pub tool: &'static str,
+    /// As the caller named it.
+    pub server: Option<&'a str>,
+    /// As the caller named it.
+    pub path: Option<&'a str>,
+    pub decision: Decision,
+    pub outcome: Outcome,
+    pub duration: Duration,
+    pub request_id: &'a str,
+}
+
+/// Whether a call was let.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    Allowed,
+    Denied {
+        /// The permission that was missing, or the kind of rule that forbids it.
+        rule: &'static str,
+    },
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Completed,
+    Failed,
+    /// The caller left before it was answered.
+    Abandoned,
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    pub address: Option<IpAddr>,
+    pub request_id: Arc<str>,
+}
+
+/// A call that is under way, of which the record is made when this is dropped.
+pub struct AuditedCall {
+    sink: Arc<dyn AuditSink>,
+    principal: Arc<Principal>,
+    origin: Origin,
+    tool: &'static str,
+    server: Option<String>,
+    path: Option<String>,
+    began: (SystemTime, Instant),
+    ended: (Decision, Outcome),
+}
+
+impl AuditedCall {
+    pub fn begin(
+        sink: &Arc<dyn AuditSink>,
+        principal: &Arc<Principal>,
+        origin: &Origin,
+        tool: &'static str,
+        (server, path): (Option<&str>, Option<&str>),
+    ) -> Option<Self> {
+        sink.is_enabled().then(|| Self {
+            sink: Arc::clone(sink),
+            principal: Arc::clone(principal),
+            origin: origin.clone(),
+            tool,
+            server: server.map(str::to_owned),
+            path: path.map(str::to_owned),
+            began: (SystemTime::now(), Instant::now()),
+            ended: (Decision::Allowed, Outcome::Abandoned),
+        })
+    }
+
+    pub fn end(mut self, decision: Decision, outcome: Outcome) {
+        self.ended = (decision, outcome);
+    }
+}
+
+impl Drop for AuditedCall {
+    fn drop(&mut self) {
+        let (time, began) = self.began;
+        let (decision, outcome) = self.ended;
+        self.sink.record(&AuditRecord {
+            time,
+            principal: &self.principal.id,
+            tenant: &self.principal.tenant.name,
+            address: self.origin.address,
+            tool: self.tool,
+            server: self.server.as_deref(),
+            path: self.path.as_deref(),
+            decision,
+            outcome,
+            duration: began.elapsed(),
+            request_id: &self.origin.request_id,
+        });
+    }
+}
+
+/// Writes records to the log, for those who have `audit` at level debug in it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogAudit;
+
+impl AuditSink for LogAudit {
+    fn is_enabled(&self) -> bool {
+        tracing::enabled!(target: "audit", tracing::Level::DEBUG)
+    }
+
+    fn record(&self, record: &AuditRecord<'_>) {
+        let (decision, rule) = match record.decision {
+            Decision::Allowed => ("allowed", None),
+            Decision::Denied { rule } => ("denied", Some(rule)),
+        };
+        tracing::debug!(
+            target: "audit",
+            principal = record.principal,
+            tenant = record.tenant,
+            address = record.address.map(tracing::field::display),
+            tool = record.tool,
+            server = record.server,
+            path = record.path,
+            decision,
+            rule,
+            outcome = ?record.outcome,
+            duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX),
+            request_id = record.request_id,
+            "a tool was called",
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The body of an answer, which ends early when the access of whoever reads it is revoked.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio_util::{
+    sync::{CancellationToken, WaitForCancellationFutureOwned},
+    task::task_tracker::TaskTrackerToken,
+};
+
+pub(super) struct StreamBody {
+    body: BoxBody<Bytes, Infallible>,
+    /// None for what is sent at once.
+    revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// A stream is being worked on until its last byte is sent.
+    _working: Option<TaskTrackerToken>,
+}
+
+impl StreamBody {
+    pub(super) fn new(
+        body: BoxBody<Bytes, Infallible>,
+        revoked: &CancellationToken,
+        working: Option<TaskTrackerToken>,
+    ) -> Self {
+        let is_stream = body.size_hint().exact().is_none();
+        Self {
+            body,
+            revoked: is_stream.then(|| Box::pin(revoked.clone().cancelled_owned())),
+            _working: working,
+        }
+    }
+}
+
+impl Body for StreamBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(revoked) = &mut self.revoked
+            && revoked.as_mut().poll(context).is_ready()
+        {
+            // Whatever it holds is let go of at once.
+            self.body = BoxBody::default();
+            self.revoked = None;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

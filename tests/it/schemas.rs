@@ -1,0 +1,304 @@
+//! The schemas of results: every tool's answer is as its schema says, in the states that there are. All other tests hold what
+//! they are answered against them too, so that this one only sees to it that no tool is left out.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Agent, Era, Gateway, Human, TOKEN, agent::ToolAnswer, eventually, lab, lab::Folder, notebook::notebook,
+};
+
+struct Caller {
+    agent: Agent,
+    path: String,
+    called: RefCell<BTreeSet<String>>,
+}
+
+impl Caller {
+    /// Calls with the path, unless another is given; the answer was held against the schema.
+    async fn call(&self, tool: &str, mut arguments: Value) -> ToolAnswer {
+        if arguments.get("path").is_none() {
+            arguments["path"] = self.path.clone().into();
+        }
+        self.bare(tool, arguments).await
+    }
+
+    async fn bare(&self, tool: &str, arguments: Value) -> ToolAnswer {
+        let answer = self.agent.call(tool, arguments).await;
+        if answer.structured.is_object() {
+            self.called.borrow_mut().insert(tool.to_owned());
+        }
+        answer
+    }
+}
+
+#[tokio::test]
+async fn every_answer_is_as_its_schema_says() {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    let path = folder.write("all.ipynb", &notebook(&["1 + 1", "print('x' * 5000)", "1 / 0"]));
+    for era in [Era::Legacy, Era::Modern] {
+        let caller = Caller {
+            agent: Agent::connect_to(&gateway.url("/mcp?toolsets=all"), TOKEN, era).await,
+            path: path.clone(),
+            called: RefCell::default(),
+        };
+        notebooks(&caller, &folder).await;
+        executions(&caller).await;
+        documents(&caller, &folder).await;
+        other_words(&caller, &folder).await;
+        let all: BTreeSet<String> = caller.agent.tools().await.into_iter().collect();
+        let called = caller.called.take();
+        let left_out: Vec<_> = all.difference(&called).collect();
+        assert!(left_out.is_empty(), "not answered: {left_out:?}");
+    }
+}
+
+async fn notebooks(caller: &Caller, folder: &Folder) {
+    caller.bare("list_servers", json!({})).await.ok();
+    let base = caller.bare("get_base_url", json!({})).await.ok();
+    let url = format!("{}/lab/tree/{}", base["base_url"].as_str().expect("a URL"), caller.path);
+    caller.bare("nb_path_from_url", json!({ "url": url })).await.ok();
+    caller.bare("list_nbs", json!({ "path": folder.name })).await.ok();
+    let new = folder.path(&format!("new-{}.ipynb", uuid()));
+    caller.call("create_notebook", json!({ "path": new })).await.ok();
+    caller.call("get_nb_stat", json!({})).await.ok();
+    let human = Human::join(&caller.path).await;
+    human.publish("Ida", true);
+    let first = caller.call("read_nb_cells", json!({})).await.ok()["cells"][0]["id"].clone();
+    human.point_at("Ida", first.as_str().expect("an id"), 1);
+    eventually("the person is seen", async || {
+        let read = caller.call("read_nb_cells", json!({ "max_cell_data": 100 })).await.ok();
+        caller.call("get_nb_stat", json!({})).await.ok();
+        read["people"].to_string().contains("Ida").then_some(())
+    })
+    .await;
+    let cells = json!([{ "content": "a = 1" }, { "content": "# text", "type": "markdown" }]);
+    caller
+        .call(
+            "insert_nb_cells",
+            json!({ "position": 3, "cells": cells, "exec": true }),
+        )
+        .await
+        .ok();
+    let modifications = json!([{ "range": { "start": 3 }, "content": "a = 2\na" }]);
+    caller
+        .call(
+            "modify_nb_cells",
+            json!({ "modifications": modifications, "exec": true }),
+        )
+        .await
+        .ok();
+    caller
+        .call("delete_nb_cells", json!({ "ranges": [{ "start": 3, "end": 5 }] }))
+        .await
+        .ok();
+    caller
+        .call("assign_nb_kernel", json!({ "kernel_name": "python3" }))
+        .await
+        .ok();
+    caller.bare("list_available_kernels", json!({})).await.ok();
+    caller.call("restart_nb_kernel", json!({ "exec": false })).await.ok();
+    caller.call("interrupt_nb_kernel", json!({})).await.ok();
+    caller.bare("query_nb_sessions", json!({})).await.ok();
+}
+
+/// Completed, failed, running, queued, asking and cancelled.
+async fn executions(caller: &Caller) {
+    let ran = caller
+        .call("execute_nb_cells", json!({ "ranges": [{ "start": 0, "end": 3 }] }))
+        .await;
+    assert_eq!(ran.structured["status"], "failed", "{}", ran.structured);
+    let failed = json!({ "execution_id": ran.structured["execution_id"], "max_cell_output_size": 200 });
+    caller.bare("get_execution", failed).await;
+    let asks = caller
+        .call("run_code", json!({ "code": "input('who? ')", "timeout": 20 }))
+        .await
+        .ok();
+    assert_eq!(asks["status"], "input_required", "{asks}");
+    let behind = caller.call("run_code", json!({ "code": "1", "timeout": 0 })).await.ok();
+    for execution in [&asks, &behind] {
+        let get = json!({ "execution_id": execution["execution_id"] });
+        caller.bare("get_execution", get).await.ok();
+    }
+    caller.bare("list_executions", json!({})).await.ok();
+    for execution in [&behind, &asks] {
+        let cancel = json!({ "execution_id": execution["execution_id"] });
+        caller.bare("cancel_execution", cancel.clone()).await.ok();
+        caller.bare("get_execution", cancel).await;
+    }
+    caller.bare("list_executions", json!({})).await.ok();
+    caller.bare("run_code", json!({ "code": "print(1)" })).await.ok();
+}
+
+async fn documents(caller: &Caller, folder: &Folder) {
+    let at = |name: &str| folder.path(&format!("{}-{name}", uuid()));
+    let path = at("text.md");
+    caller
+        .call("create_document", json!({ "path": path, "content": "one two three" }))
+        .await
+        .ok();
+    caller.call("get_document_content", json!({ "path": path })).await.ok();
+    for (tool, more) in [
+        ("insert_document_text", json!({ "position": 0, "text": "zero " })),
+        ("delete_document_text", json!({ "position": 0, "length": 5 })),
+        (
+            "replace_document_text",
+            json!({ "position": 0, "length": 3, "text": "1" }),
+        ),
+        ("overwrite_document", json!({ "content": "anew" })),
+        ("get_document_info", json!({ "include_content": true })),
+        ("query_document_session", json!({})),
+        ("end_document_session", json!({})),
+    ] {
+        let mut arguments = more;
+        arguments["path"] = path.clone().into();
+        caller.bare(tool, arguments).await.ok();
+    }
+    caller
+        .bare("query_document_session", json!({ "path": path }))
+        .await
+        .ok();
+    caller.bare("list_documents", json!({ "path": folder.name })).await.ok();
+    let (copy, renamed) = (at("copy.md"), at("renamed.md"));
+    caller
+        .bare("copy_document", json!({ "path": path, "copyPath": copy }))
+        .await
+        .ok();
+    caller
+        .bare("rename_document", json!({ "path": copy, "newPath": renamed }))
+        .await
+        .ok();
+    caller.bare("delete_document", json!({ "path": renamed })).await.ok();
+}
+
+/// The vocabularies of other servers.
+async fn other_words(caller: &Caller, folder: &Folder) {
+    caller
+        .bare("list_notebooks", json!({ "path_prefix": folder.name }))
+        .await
+        .ok();
+    caller.call("get_notebook", json!({})).await.ok();
+    let read = caller.call("read_nb_cells", json!({})).await.ok();
+    let id = read["cells"][0]["id"].clone();
+    for (tool, more) in [
+        ("create_notebook_session", json!({})),
+        (
+            "batch_insert_notebook_cells",
+            json!({ "start_position": 3, "cells": [{ "content": "b = 1" }], "exec": true }),
+        ),
+        (
+            "batch_update_notebook_cells",
+            json!({ "start_index": 3, "updates": [{ "content": "b = 2" }], "exec": true }),
+        ),
+        (
+            "batch_execute_notebook_cells",
+            json!({ "start_index": 3, "end_index": 3 }),
+        ),
+        ("execute_notebook_cell", json!({ "cell_id": id })),
+        (
+            "batch_delete_notebook_cells",
+            json!({ "start_index": 3, "end_index": 3, "exec": false }),
+        ),
+    ] {
+        let answer = caller.call(tool, more).await;
+        assert!(answer.structured.is_object(), "{tool}: {}", answer.text());
+    }
+    let text = folder.write(&format!("{}.md", uuid()), "one two");
+    for (tool, more) in [
+        ("create_document_session", json!({})),
+        ("get_document", json!({})),
+        (
+            "batch_update_document",
+            json!({ "operations": [{ "position": -1, "content": "!" }] }),
+        ),
+        (
+            "batch_insert_text",
+            json!({ "operations": [{ "position": 0, "text": "zero " }] }),
+        ),
+        (
+            "batch_delete_text",
+            json!({ "operations": [{ "position": 0, "length": 5 }] }),
+        ),
+    ] {
+        let mut arguments = more;
+        arguments["path"] = text.clone().into();
+        caller.bare(tool, arguments).await.ok();
+    }
+    let name = "all";
+    let connect = json!({ "notebook_name": name, "notebook_path": caller.path });
+    caller.bare("connect_notebook", connect).await.ok();
+    for (tool, more) in [
+        ("list_notebook", Value::Null),
+        ("read_notebook", json!({})),
+        ("list_cell", json!({})),
+        ("read_cell", json!({ "cell_index": 0 })),
+        (
+            "insert_cell",
+            json!({ "cell_index": 0, "cell_type": "code", "cell_content": "c = 1" }),
+        ),
+        ("overwrite_cell", json!({ "cell_index": 0, "cell_content": "c = 2" })),
+        ("execute_cell", json!({ "cell_index": 0 })),
+        ("delete_cell", json!({ "cell_index": 0 })),
+        ("append_execute_code_cell", json!({ "cell_content": "d = 1" })),
+        ("delete_cell", json!({ "cell_index": 3 })),
+        ("execute_temporary_code", json!({ "cell_content": "2" })),
+        ("restart_notebook", json!({})),
+    ] {
+        let mut arguments = more;
+        match arguments.as_object_mut() {
+            Some(members) => drop(members.insert("notebook_name".to_owned(), name.into())),
+            None => arguments = json!({}),
+        }
+        caller.bare(tool, arguments).await.ok();
+    }
+    caller.call("end_nb_session", json!({})).await.ok();
+}
+
+fn uuid() -> String {
+    uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
+}
+
+#[tokio::test]
+async fn schemas_tell_of_what_is_inside_the_members() {
+    let gateway = Gateway::start().await;
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let listed = agent.request("tools/list", json!({})).await;
+    let read = |tool: &str, pointer: &str| {
+        let tools = listed["result"]["tools"].as_array().expect("tools");
+        let found = tools.iter().find(|listed| listed["name"] == tool).expect("the tool");
+        found["outputSchema"].pointer(pointer).cloned().unwrap_or_default()
+    };
+    for (tool, pointer, kind) in [
+        (
+            "read_nb_cells",
+            "/properties/cells/items/properties/source",
+            json!("string"),
+        ),
+        (
+            "execute_nb_cells",
+            "/properties/execution_results/items/properties/execution_count",
+            json!(["integer", "null"]),
+        ),
+        (
+            "list_executions",
+            "/properties/executions/items/properties/status",
+            json!("string"),
+        ),
+        (
+            "list_documents",
+            "/properties/documents/items/properties/path",
+            json!("string"),
+        ),
+        (
+            "list_servers",
+            "/properties/servers/items/properties/name",
+            json!("string"),
+        ),
+    ] {
+        assert_eq!(read(tool, pointer)["type"], kind, "{tool}");
+    }
+    let output = read("run_code", "/properties/outputs/items/properties");
+    assert!(output.get("output_type").is_some(), "{output}");
+}

@@ -1,0 +1,66 @@
+//! A scene whose gateway is the binary, with a database that outlives it: to be killed and started again.
+
+use serde_json::Value;
+use sqlx::SqlitePool;
+
+use super::{
+    Agent, Era, Human, eventually, lab,
+    lab::Folder,
+    notebook::notebook,
+    running::{Home, Running},
+};
+
+pub struct ProcessScene {
+    home: Home,
+    pub folder: Folder,
+    pub path: String,
+    pub human: Human,
+    /// How gateways reach JupyterLab.
+    url: String,
+}
+
+impl ProcessScene {
+    /// In a notebook of code cells.
+    pub async fn new(cells: &[&str]) -> Self {
+        Self::through(lab().url(), cells).await
+    }
+
+    /// Gateways reach JupyterLab by another way.
+    pub async fn through(url: &str, cells: &[&str]) -> Self {
+        let folder = lab().folder();
+        let path = folder.write("run.ipynb", &notebook(cells));
+        Self {
+            home: Home::new(),
+            human: Human::join(&path).await,
+            folder,
+            path,
+            url: url.to_owned(),
+        }
+    }
+
+    /// Starts a gateway, and an agent that is connected to it.
+    pub async fn gateway(&self) -> (Running, Agent) {
+        let mut command = self.home.serve_for(&self.url, lab().token());
+        command.env("JMG__STORE__URL", self.store_url());
+        let running = Running::start(command).await;
+        let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
+        (running, agent)
+    }
+
+    /// Waits until an execution is in the database with this status: records are written in the background.
+    pub async fn recorded(&self, execution: &Value, status: &str) {
+        let pool = SqlitePool::connect(&self.store_url()).await.expect("the database");
+        let what = format!("{execution} is recorded as {status}");
+        eventually(&what, async || {
+            let query = sqlx::query_scalar("SELECT status FROM executions WHERE execution_id = $1");
+            let found: Option<String> = query.bind(execution.as_str()).fetch_optional(&pool).await.ok()?;
+            (found? == status).then_some(())
+        })
+        .await;
+        pool.close().await;
+    }
+
+    fn store_url(&self) -> String {
+        store::file_url(&self.home.path("gateway.db"))
+    }
+}
