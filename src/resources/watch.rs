@@ -171,18 +171,15 @@ impl ListContentWatch {
 /// Events that were missed may have been of anything.
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
-        Ok(PoolEvent::Room {
-            server,
-            path,
-            from,
-            kind,
-        }) => {
-            let mut places = std::iter::once(path).chain(from);
-            *kind == RoomKind::Notebook && places.any(|path| view.sees(server, path))
+        Ok(PoolEvent::Room { document, path }) => {
+            document.kind == RoomKind::Notebook && view.sees(&document.server, path)
         }
         Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
-        // A room that was renamed tells of it itself.
-        Ok(PoolEvent::Renamed(_)) => false,
+        // Who saw it where it was may not see it any more.
+        Ok(PoolEvent::Renamed(renamed)) => renamed.documents.iter().any(|moved| {
+            let mut places = [&moved.from, &moved.to].into_iter();
+            moved.document.kind == RoomKind::Notebook && places.any(|path| view.sees(&renamed.server, path))
+        }),
         Err(_) => view.may_read(),
     }
 }
@@ -313,8 +310,8 @@ impl NotebookWatch {
 async fn rooms_changed(events: &mut broadcast::Receiver<PoolEvent>) {
     loop {
         match events.recv().await {
-            Ok(PoolEvent::Room { .. }) | Err(broadcast::error::RecvError::Lagged(_)) => return,
-            Ok(PoolEvent::Current { .. } | PoolEvent::Renamed(_)) => {}
+            Ok(PoolEvent::Room { .. } | PoolEvent::Renamed(_)) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Ok(PoolEvent::Current { .. }) => {}
             Err(broadcast::error::RecvError::Closed) => pending().await,
         }
     }

@@ -90,6 +90,7 @@ impl<'a> Notebook<'a> {
         EditOptions {
             if_revision: self.if_revision,
             force: self.force,
+            ..EditOptions::default()
         }
     }
 }

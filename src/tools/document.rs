@@ -202,6 +202,7 @@ async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<
     let options = EditOptions {
         if_revision: if_revision.as_deref(),
         force,
+        ..EditOptions::default()
     };
     let length = text.chars().count();
     let splice = Edit::SpliceText {
@@ -242,6 +243,7 @@ async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<
     let options = EditOptions {
         if_revision: if_revision.as_deref(),
         force,
+        ..EditOptions::default()
     };
     let splice = Edit::SpliceText {
         position,
@@ -283,6 +285,7 @@ async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Resul
     let options = EditOptions {
         if_revision: if_revision.as_deref(),
         force,
+        ..EditOptions::default()
     };
     let new_length = text.chars().count();
     let splice = Edit::SpliceText {

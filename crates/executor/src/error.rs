@@ -32,7 +32,7 @@ pub enum ExecutionError {
 
 impl ExecutionError {
     /// Whether the same may succeed in a moment.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.may_pass(),
             _ => false,

@@ -1,34 +1,44 @@
-//! Open rooms by (server, path): each is opened once however many ask, leased to those who use it, and
-//! closed when nobody did for a while. Knows nothing of MCP or of what rooms are used for.
+//! Open documents: each is opened once however many ask, leased to those who use it, and closed when nobody did for a
+//! while. Knows nothing of MCP or of what documents are used for.
+//!
+//! A document is known by its [`DocumentId`]; an index leads from its path there. However a rename is noticed, the
+//! index follows at once and there is one [`PoolEvent::Renamed`].
 
 mod error;
 mod following;
+mod index;
 mod recent;
 mod renames;
+mod slot;
 
 use std::{
-    ops::Deref,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use dashmap::{DashMap, DashSet};
 use jupyter_client::{DocPath, JupyterServer};
-use tokio::sync::{OnceCell, broadcast};
-use tokio_util::sync::CancellationToken;
+use parking_lot::RwLock;
+use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::error::PoolError;
-use self::{following::follow, recent::Recent, renames::Renames};
-use crate::Host;
-use crate::{Room, RoomError, RoomInfo, RoomKind};
+pub use self::{error::PoolError, slot::Lease};
+use self::{
+    following::follow,
+    index::{Index, Place},
+    recent::Recent,
+    renames::Renames,
+    slot::{Hold, Slot},
+};
+pub use crate::core::DocumentId;
+use crate::{DocumentChange, Host, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Events that a slow follower may be behind; it learns that it missed some.
 const MAX_EVENTS: usize = 256;
+/// The same of changes of documents.
+const MAX_CHANGES: usize = 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -47,51 +57,15 @@ pub struct Account {
     pub max_open_rooms: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    server: Arc<str>,
-    path: DocPath,
-    kind: RoomKind,
-}
-
-/// What happens to rooms, for those who follow it.
+/// What happens to documents, for those who follow it.
 #[derive(Debug, Clone)]
 pub enum PoolEvent {
-    /// The room of a document was opened, ended or renamed.
-    Room {
-        server: Arc<str>,
-        path: DocPath,
-        /// Where it was before, if it was renamed: who saw it there may not see it any more.
-        from: Option<DocPath>,
-        kind: RoomKind,
-    },
+    /// A document was opened or closed.
+    Room { document: DocumentId, path: DocPath },
     /// A principal uses another room than before.
     Current { principal: Arc<str> },
     /// A file or directory has another name now.
     Renamed(Renamed),
-}
-
-struct Slot {
-    room: OnceCell<Room>,
-    tenant: Arc<str>,
-    leases: AtomicUsize,
-    /// Milliseconds after the pool's start.
-    last_used: AtomicU64,
-}
-
-pub struct Pool {
-    limits: PoolLimits,
-    started: (Instant, SystemTime),
-    slots: DashMap<Key, Arc<Slot>>,
-    /// Servers whose file events are being followed.
-    watched: DashSet<Arc<str>>,
-    /// What the rooms of a server share, also while none of them is open.
-    hosts: DashMap<Arc<str>, Arc<Host>>,
-    recent: Recent,
-    renames: Renames,
-    events: broadcast::Sender<PoolEvent>,
-    /// Held while places are counted and taken, so that a limit holds whoever comes at the same time.
-    admission: Mutex<()>,
 }
 
 /// A file or directory of a server that has another name now.
@@ -100,29 +74,34 @@ pub struct Renamed {
     pub server: Arc<str>,
     pub from: DocPath,
     pub to: DocPath,
+    /// The open documents that moved with it.
+    pub documents: Vec<Moved>,
 }
 
-/// The right to use a room; as long as it lives the room is not closed for being idle.
-pub struct Lease {
-    room: Room,
-    _hold: Hold,
+/// An open document that has another path now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub document: DocumentId,
+    pub from: DocPath,
+    pub to: DocPath,
 }
 
-/// Counts a user of a slot, however its work ends.
-struct Hold {
-    slot: Arc<Slot>,
-    started: Instant,
-}
-
-impl Hold {
-    fn new(slot: &Arc<Slot>, started: Instant) -> Self {
-        slot.leases.fetch_add(1, Ordering::AcqRel);
-        slot.touch(started);
-        Self {
-            slot: Arc::clone(slot),
-            started,
-        }
-    }
+pub struct Pool {
+    limits: PoolLimits,
+    started: (Instant, SystemTime),
+    /// Written while places are counted and taken, so that a limit holds whoever comes at the same time.
+    index: RwLock<Index>,
+    /// Servers whose file events are being followed.
+    watched: DashSet<Arc<str>>,
+    /// What the rooms of a server share, also while none of them is open.
+    hosts: DashMap<Arc<str>, Arc<Host>>,
+    recent: Recent,
+    renames: Renames,
+    events: broadcast::Sender<PoolEvent>,
+    changes: broadcast::Sender<DocumentChange>,
+    tasks: TaskTracker,
+    /// Ends its tasks.
+    closing: CancellationToken,
 }
 
 /// A room as the session tools show it.
@@ -135,41 +114,11 @@ pub struct OpenRoom {
     pub last_activity: SystemTime,
 }
 
-impl Deref for Lease {
-    type Target = Room;
-
-    fn deref(&self) -> &Room {
-        &self.room
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.slot.touch(self.started);
-        self.slot.leases.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Slot {
-    fn touch(&self, started: Instant) {
-        let now = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_used.store(now, Ordering::Relaxed);
-    }
-
-    fn is_session(&self, session_id: &str) -> bool {
-        let room = self.room.get();
-        room.is_some_and(|room| room.session_id() == session_id && room.is_open())
-    }
-
-    fn is_idle(&self) -> bool {
-        self.leases.load(Ordering::Acquire) == 0
-    }
-
-    fn idle_for(&self, started: Instant) -> Duration {
-        started
-            .elapsed()
-            .saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Relaxed)))
-    }
+/// How the opening of a document ended.
+enum Opened {
+    Here(Lease),
+    /// It is open under an earlier name, which the index now knows to be this one.
+    Elsewhere,
 }
 
 impl Pool {
@@ -177,17 +126,19 @@ impl Pool {
         Self {
             limits,
             started: (Instant::now(), SystemTime::now()),
-            slots: DashMap::new(),
+            index: RwLock::default(),
             watched: DashSet::new(),
             hosts: DashMap::new(),
             recent: Recent::default(),
             renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
-            admission: Mutex::new(()),
+            changes: broadcast::Sender::new(MAX_CHANGES),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         }
     }
 
-    /// The room of a document, opened if it is not. Whoever asks at the same time waits for the same opening.
+    /// The document at a path, opened if it is not. Whoever asks at the same time waits for the same opening.
     pub async fn lease(
         self: &Arc<Self>,
         server: &Arc<JupyterServer>,
@@ -195,61 +146,99 @@ impl Pool {
         kind: RoomKind,
         account: &Account,
     ) -> Result<Lease, PoolError> {
-        let key = Key {
-            server: server.name().into(),
-            path: path.clone(),
-            kind,
-        };
-        if let Some(lease) = self.lease_at(&key) {
-            lease.look_after_whereabouts().await;
-            self.settle(&key);
+        let place = Place::new(server.name(), path, kind);
+        if let Some(lease) = self.lease_at(&place) {
+            lease.check_file().await;
+            self.refresh(&place);
         }
+        let lease = loop {
+            if let Opened::Here(lease) = self.open(server, &place, account).await? {
+                break lease;
+            }
+        };
+        self.watch(server);
+        if let Some(principal) = account.principal.as_ref().filter(|_| kind == RoomKind::Notebook)
+            && self.recent.used(principal, lease.session_id())
+        {
+            let principal = Arc::clone(principal);
+            self.tell(PoolEvent::Current { principal });
+        }
+        Ok(lease)
+    }
+
+    async fn open(
+        self: &Arc<Self>,
+        server: &Arc<JupyterServer>,
+        place: &Place,
+        account: &Account,
+    ) -> Result<Opened, PoolError> {
         // Held before the room is opened, so that its place cannot be taken for an idle one.
-        let hold = self.hold(&key, account).await?;
-        let opened = hold
-            .slot
-            .room
-            .get_or_try_init(|| self.open(server, &key))
-            .await
-            .cloned();
-        match opened {
-            Ok(room) => {
-                self.watch(server);
-                if let Some(principal) = account.principal.as_ref().filter(|_| kind == RoomKind::Notebook)
-                    && self.recent.used(principal, room.session_id())
-                {
-                    let principal = Arc::clone(principal);
-                    self.tell(PoolEvent::Current { principal });
-                }
-                Ok(Lease { room, _hold: hold })
-            }
+        let hold = self.hold(place, account).await?;
+        let opening = || {
+            let host = self.host(server, &place.server);
+            Box::pin(Room::open(host, &place.path, place.kind, self.limits.presence_timeout))
+        };
+        let room = match hold.slot.room.get_or_try_init(opening).await {
+            Ok(room) => room.clone(),
             Err(error) => {
-                drop(hold);
-                self.slots
-                    .remove_if(&key, |_, slot| slot.room.get().is_none() && slot.is_idle());
-                Err(error.into())
+                self.give_up(place, hold);
+                return Err(error.into());
             }
+        };
+        if hold.slot.id.get().is_none() {
+            let id = DocumentId {
+                server: Arc::clone(&place.server),
+                file_id: room.info().file_id.into(),
+                kind: place.kind,
+            };
+            let other = self.index.write().identify(place, &hold.slot, id.clone());
+            if let Some(other) = other {
+                self.index.write().remove(place, &hold.slot);
+                room.begin_closing();
+                if other != *place {
+                    self.renamed(&place.server, &other.path, &place.path);
+                }
+                return Ok(Opened::Elsewhere);
+            }
+            self.follow_room(&hold.slot, &room, id);
+        }
+        Ok(Opened::Here(Lease { room, hold }))
+    }
+
+    /// Forgets a place where nothing could be opened, unless somebody else still tries.
+    fn give_up(&self, place: &Place, hold: Hold) {
+        let slot = Arc::clone(&hold.slot);
+        drop(hold);
+        let mut index = self.index.write();
+        if slot.room.get().is_none() && slot.is_idle() {
+            index.remove(place, &slot);
         }
     }
 
-    async fn open(self: &Arc<Self>, server: &Arc<JupyterServer>, key: &Key) -> Result<Room, RoomError> {
-        let room = Box::pin(Room::open(
-            self.host(server, &key.server),
-            &key.path,
-            key.kind,
-            self.limits.presence_timeout,
-        ))
-        .await?;
-        self.tell_of(&key.server, &room, None);
-        // Rooms end in many ways; whoever follows them hears of all.
-        let (pool, server, ending) = (Arc::downgrade(self), Arc::clone(&key.server), room.clone());
-        tokio::spawn(async move {
-            ending.ended().await;
+    /// Tells of a room that was opened, follows it to other paths, and tells of its end.
+    fn follow_room(self: &Arc<Self>, slot: &Arc<Slot>, room: &Room, document: DocumentId) {
+        self.tell_of(&document, room);
+        let (pool, slot, room) = (Arc::downgrade(self), Arc::downgrade(slot), room.clone());
+        self.tasks.spawn(async move {
+            let mut paths = room.paths();
+            loop {
+                tokio::select! {
+                    () = room.ended() => break,
+                    changed = paths.changed() => if changed.is_err() { break },
+                }
+                let Some(pool) = pool.upgrade() else { return };
+                pool.refresh_document(&document);
+            }
             if let Some(pool) = pool.upgrade() {
-                pool.tell_of(&server, &ending, None);
+                if let Some(slot) = slot.upgrade() {
+                    let mut index = pool.index.write();
+                    if let Some(place) = index.place_of(&document).cloned() {
+                        index.remove(&place, &slot);
+                    }
+                }
+                pool.tell_of(&document, &room);
             }
         });
-        Ok(room)
     }
 
     /// What the rooms of a server share. Servers that nobody else knows any more are forgotten.
@@ -257,21 +246,23 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| Arc::new(Host::new(Arc::clone(server)))))
+        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
     }
 
-    /// Follows what happens to rooms from now on.
+    /// Follows what happens to documents from now on.
     pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
         self.events.subscribe()
     }
 
-    fn tell_of(&self, server: &Arc<str>, room: &Room, from: Option<&DocPath>) {
-        let info = room.info();
+    /// Follows the changes of all open documents from now on.
+    pub fn changes(&self) -> broadcast::Receiver<DocumentChange> {
+        self.changes.subscribe()
+    }
+
+    fn tell_of(&self, document: &DocumentId, room: &Room) {
         self.tell(PoolEvent::Room {
-            server: Arc::clone(server),
-            path: info.path,
-            from: from.cloned(),
-            kind: info.kind,
+            document: document.clone(),
+            path: room.info().path,
         });
     }
 
@@ -285,70 +276,89 @@ impl Pool {
         self.recent.of(principal)
     }
 
+    /// Names the document at a path. The server is asked only if it is not open; a file that does not exist gets a name
+    /// too.
+    pub async fn identify(
+        &self,
+        server: &JupyterServer,
+        path: &DocPath,
+        kind: RoomKind,
+    ) -> Result<DocumentId, PoolError> {
+        let place = Place::new(server.name(), path, kind);
+        self.refresh(&place);
+        let known = self.index.read().get(&place).and_then(|slot| slot.id.get().cloned());
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let session = server.document_session(path, kind).await.map_err(RoomError::from)?;
+        Ok(DocumentId {
+            server: place.server,
+            file_id: session.file_id.into(),
+            kind,
+        })
+    }
+
+    /// Where an open document is now.
+    pub fn path_of(&self, document: &DocumentId) -> Option<DocPath> {
+        self.refresh_document(document);
+        let index = self.index.read();
+        index.place_of(document).map(|place| place.path.clone())
+    }
+
+    /// A lease of an open document, wherever it is now.
+    pub fn lease_document(&self, document: &DocumentId) -> Option<Lease> {
+        let index = self.index.read();
+        index.get(index.place_of(document)?)?.lease(self.started.0)
+    }
+
     /// An open room by its session id, described; asking for it is no use of it.
     pub fn session(&self, session_id: &str) -> Option<OpenRoom> {
-        let entry = self.slots.iter().find(|entry| entry.is_session(session_id))?;
-        self.describe(entry.key(), entry.value())
+        let index = self.index.read();
+        let (place, slot) = index.iter().find(|(_, slot)| slot.is_session(session_id))?;
+        self.describe(place, slot)
     }
 
     /// An open room by its session id, described, and a lease of it.
     pub fn lease_session(&self, session_id: &str) -> Option<(OpenRoom, Lease)> {
-        let entry = self.slots.iter().find(|entry| entry.is_session(session_id))?;
-        let room = entry.room.get()?.clone();
-        let described = self.describe(entry.key(), entry.value())?;
-        let hold = Hold::new(entry.value(), self.started.0);
-        Some((described, Lease { room, _hold: hold }))
+        let index = self.index.read();
+        let (place, slot) = index.iter().find(|(_, slot)| slot.is_session(session_id))?;
+        Some((self.describe(place, slot)?, slot.lease(self.started.0)?))
     }
 
     /// The room of a document if it is open; never opens one.
     pub fn find(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<OpenRoom> {
-        let key = Key {
-            server: server.into(),
-            path: path.clone(),
-            kind,
-        };
-        self.settle(&key);
-        let slot = Arc::clone(&*self.slots.get(&key)?);
-        self.describe(&key, &slot)
+        let place = Place::new(server, path, kind);
+        self.refresh(&place);
+        let index = self.index.read();
+        self.describe(&place, index.get(&place)?)
     }
 
     /// A lease of a room that is open already.
     pub fn lease_open(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<Lease> {
-        self.lease_at(&Key {
-            server: server.into(),
-            path: path.clone(),
-            kind,
-        })
+        self.lease_at(&Place::new(server, path, kind))
     }
 
-    fn lease_at(&self, key: &Key) -> Option<Lease> {
-        self.settle(key);
-        let slot = self.slots.get(key)?;
-        let room = slot.room.get().filter(|room| room.is_open())?.clone();
-        Some(Lease {
-            room,
-            _hold: Hold::new(&slot, self.started.0),
-        })
+    fn lease_at(&self, place: &Place) -> Option<Lease> {
+        self.refresh(place);
+        self.index.read().get(place)?.lease(self.started.0)
     }
 
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
-        self.slots
+        let index = self.index.read();
+        index
             .iter()
-            .filter_map(|entry| self.describe(entry.key(), entry.value()))
+            .filter_map(|(place, slot)| self.describe(place, slot))
             .collect()
     }
 
     /// The open rooms of a server, but for one document's, in which an author has edits that are not on disk yet.
     pub fn unsaved_of(&self, server: &str, author: &str, except: Option<&DocPath>) -> Vec<Lease> {
-        let lease = |slot: &Arc<Slot>| {
-            let room = slot.room.get().filter(|room| room.has_unsaved_of(author))?.clone();
-            let hold = Hold::new(slot, self.started.0);
-            Some(Lease { room, _hold: hold })
-        };
-        self.slots
+        let is_unsaved = |slot: &Slot| slot.room.get().is_some_and(|room| room.has_unsaved_of(author));
+        self.index
+            .read()
             .iter()
-            .filter(|entry| &*entry.key().server == server && Some(&entry.key().path) != except)
-            .filter_map(|entry| lease(entry.value()))
+            .filter(|(place, slot)| *place.server == *server && Some(&place.path) != except && is_unsaved(slot))
+            .filter_map(|(_, slot)| slot.lease(self.started.0))
             .collect()
     }
 
@@ -356,7 +366,10 @@ impl Pool {
     fn watch(self: &Arc<Self>, server: &Arc<JupyterServer>) {
         let name: Arc<str> = server.name().into();
         if self.watched.insert(Arc::clone(&name)) {
-            tokio::spawn(follow(Arc::downgrade(self), Arc::clone(server), name));
+            let following = follow(Arc::downgrade(self), Arc::clone(server), name);
+            let closing = self.closing.clone();
+            self.tasks
+                .spawn(async move { closing.run_until_cancelled(following).await });
         }
     }
 
@@ -365,75 +378,72 @@ impl Pool {
         self.renames.follow(server, path)
     }
 
-    /// Gives rooms their new names after a file or directory was renamed.
+    /// Takes note that a file or directory was renamed, however that was noticed. Open documents move with it.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
-        self.renames.note(&server.into(), from, to);
-        // Nobody need listen.
-        let _ = self.events.send(PoolEvent::Renamed(Renamed {
-            server: server.into(),
-            from: from.clone(),
-            to: to.clone(),
-        }));
-        for key in self.keys_at(server, from) {
-            let Some(path) = key.path.moved(from, to) else {
+        let is_news = self.renames.note(&server.into(), from, to);
+        let mut documents = Vec::new();
+        let mut index = self.index.write();
+        for (place, slot) in index.at(server, from) {
+            let Some(path) = place.path.moved(from, to) else {
                 continue;
             };
-            let Some((_, slot)) = self.slots.remove(&key) else {
-                continue;
-            };
+            index.take(&place);
             match slot.room.get() {
-                Some(room) if key.path == *from => room.set_path(&path),
+                Some(room) if place.path == *from => room.set_path(&path),
                 Some(room) => room.rejoin_at(&path),
                 None => {}
             }
-            if let Some(room) = slot.room.get() {
-                self.tell_of(&key.server, room, Some(&key.path));
-            }
-            self.slots.insert(Key { path, ..key }, slot);
+            let old = place.path.clone();
+            let place = Place { path, ..place };
+            documents.extend(slot.id.get().map(|id| Moved {
+                document: id.clone(),
+                from: old,
+                to: place.path.clone(),
+            }));
+            index.insert(place, slot);
+        }
+        drop(index);
+        if is_news || !documents.is_empty() {
+            self.tell(PoolEvent::Renamed(Renamed {
+                server: server.into(),
+                from: from.clone(),
+                to: to.clone(),
+                documents,
+            }));
         }
     }
 
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
     pub async fn deleted(&self, server: &str, path: &DocPath) {
-        for key in self.keys_at(server, path) {
-            let removed = self.slots.remove(&key);
-            if let Some(room) = removed.as_ref().and_then(|(_, slot)| slot.room.get()) {
-                room.forsake().await;
+        let gone = self.index.read().at(server, path);
+        for (place, slot) in gone {
+            self.index.write().remove(&place, &slot);
+            if let Some(room) = slot.room.get() {
+                room.abandon().await;
             }
         }
     }
 
     /// A file was written from outside, so that Jupyter overwrites its open document.
     fn overwritten(&self, server: &str, path: &DocPath) {
-        for key in self.keys_at(server, path) {
-            let slot = self.slots.get(&key).map(|slot| Arc::clone(&slot));
-            if let Some(room) = slot.as_ref().and_then(|slot| slot.room.get()) {
-                room.is_overwritten();
-            }
+        let slots = self.index.read().at(server, path);
+        for room in slots.iter().filter_map(|(_, slot)| slot.room.get()) {
+            room.mark_overwritten();
         }
     }
 
-    /// The rooms of a file, or of everything in a directory.
-    fn keys_at(&self, server: &str, path: &DocPath) -> Vec<Key> {
-        let at = |key: &Key| &*key.server == server && key.path.moved(path, path).is_some();
-        self.slots.iter().map(|entry| entry.key().clone()).filter(at).collect()
-    }
-
     fn has_rooms_of(&self, server: &str) -> bool {
-        self.slots.iter().any(|entry| &*entry.key().server == server)
+        self.index.read().iter().any(|(place, _)| *place.server == *server)
     }
 
     /// Closes a document's room; whether there was one.
     pub async fn end(&self, server: &str, path: &DocPath, kind: RoomKind) -> bool {
-        let key = Key {
-            server: server.into(),
-            path: path.clone(),
-            kind,
-        };
-        self.settle(&key);
-        match self.slots.remove(&key) {
-            Some((_, slot)) => {
-                close(&slot).await;
+        let place = Place::new(server, path, kind);
+        self.refresh(&place);
+        let slot = self.index.write().take(&place);
+        match slot {
+            Some(slot) => {
+                slot.close().await;
                 true
             }
             None => false,
@@ -450,58 +460,49 @@ impl Pool {
                 .await;
         }
         self.close_where(|_| true).await;
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        let hosts: Vec<Arc<Host>> = self.hosts.iter().map(|host| Arc::clone(&host)).collect();
+        futures::future::join_all(hosts.iter().map(|host| host.close())).await;
     }
 
     async fn close_where(&self, condition: impl Fn(&Slot) -> bool) {
-        let keys: Vec<Key> = self
-            .slots
-            .iter()
-            .filter(|entry| condition(entry.value()))
-            .map(|entry| entry.key().clone())
-            .collect();
-        let closing = keys
-            .iter()
-            .filter_map(|key| self.slots.remove_if(key, |_, slot| condition(slot)));
-        futures::future::join_all(closing.map(|(_, slot)| async move { close(&slot).await })).await;
+        let closing = self.index.write().take_where(|_, slot| condition(slot));
+        futures::future::join_all(closing.iter().map(|slot| slot.close())).await;
     }
 
     /// Holds the slot of a document, which is made if there is room for it.
-    async fn hold(&self, key: &Key, account: &Account) -> Result<Hold, PoolError> {
-        let (hold, victim) = self.take_place(key, account)?;
+    async fn hold(&self, place: &Place, account: &Account) -> Result<Hold, PoolError> {
+        let (hold, victim) = self.take_place(place, account)?;
         if let Some(slot) = victim {
-            close(&slot).await;
+            slot.close().await;
         }
         Ok(hold)
     }
 
-    fn take_place(&self, key: &Key, account: &Account) -> Result<(Hold, Option<Arc<Slot>>), PoolError> {
-        if let Some(slot) = self.slots.get(key) {
-            return Ok((Hold::new(&slot, self.started.0), None));
+    fn take_place(&self, place: &Place, account: &Account) -> Result<(Hold, Option<Arc<Slot>>), PoolError> {
+        if let Some(slot) = self.index.read().get(place) {
+            return Ok((Hold::new(slot, self.started.0), None));
         }
-        let _admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
-        self.settle_renamed(key);
-        if let Some(slot) = self.slots.get(key) {
-            return Ok((Hold::new(&slot, self.started.0), None));
+        let mut index = self.index.write();
+        if let Some(slot) = index.get(place) {
+            return Ok((Hold::new(slot, self.started.0), None));
         }
-        let victim = self.make_room(account)?;
-        let slot = Arc::new(Slot {
-            room: OnceCell::new(),
-            tenant: Arc::clone(&account.tenant),
-            leases: AtomicUsize::new(0),
-            last_used: AtomicU64::new(0),
-        });
+        let victim = self.make_room(&mut index, account)?;
+        let slot = Arc::new(Slot::new(&account.tenant));
         let hold = Hold::new(&slot, self.started.0);
-        self.slots.insert(key.clone(), slot);
+        index.insert(place.clone(), slot);
         Ok((hold, victim))
     }
 
     /// At a limit the least used idle room gives up its place; if all are in use the request is refused.
-    fn make_room(&self, account: &Account) -> Result<Option<Arc<Slot>>, PoolError> {
+    fn make_room(&self, index: &mut Index, account: &Account) -> Result<Option<Arc<Slot>>, PoolError> {
         let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
-        let tenant_rooms = self.slots.iter().filter(|entry| of_tenant(entry.value())).count();
+        let tenant_rooms = index.iter().filter(|(_, slot)| of_tenant(slot)).count();
         let full = match (
             tenant_rooms >= account.max_open_rooms,
-            self.slots.len() >= self.limits.max_open_rooms,
+            index.len() >= self.limits.max_open_rooms,
         ) {
             (true, _) => PoolError::Full {
                 limit: account.max_open_rooms,
@@ -514,90 +515,55 @@ impl Pool {
             (false, false) => return Ok(None),
         };
         let only_tenant = tenant_rooms >= account.max_open_rooms;
-        let mut idle: Vec<(u64, Key)> = self
-            .slots
+        let longest_idle = index
             .iter()
-            .filter(|entry| entry.is_idle() && (!only_tenant || of_tenant(entry.value())))
-            .map(|entry| (entry.last_used.load(Ordering::Relaxed), entry.key().clone()))
-            .collect();
-        idle.sort_unstable_by_key(|(last_used, _)| *last_used);
-        // One that is taken up at this moment is passed over for the next.
-        let removed = idle
-            .iter()
-            .find_map(|(_, key)| self.slots.remove_if(key, |_, slot| slot.is_idle()));
-        removed.map(|(_, slot)| Some(slot)).ok_or(full)
+            .filter(|(_, slot)| slot.is_idle() && (!only_tenant || of_tenant(slot)))
+            .min_by_key(|(_, slot)| slot.last_used())
+            .map(|(place, _)| place.clone());
+        longest_idle.map(|place| index.take(&place)).ok_or(full)
     }
 
-    /// Forgets a room that is over, and moves one whose document was renamed to its new name.
-    fn settle(&self, key: &Key) {
-        let Some(slot) = self.slots.get(key).map(|slot| Arc::clone(&slot)) else {
+    /// Forgets a room that is over, and follows one that its document told to have another path.
+    fn refresh(&self, place: &Place) {
+        let Some(slot) = self.index.read().get(place).cloned() else {
             return;
         };
         let Some(room) = slot.room.get() else { return };
         if !room.is_open() {
-            self.slots.remove_if(key, |_, current| Arc::ptr_eq(current, &slot));
-            return;
-        }
-        if room.is_at(&key.path) {
-            return;
-        }
-        let path = room.info().path;
-        self.renames.note(&key.server, &key.path, &path);
-        if self
-            .slots
-            .remove_if(key, |_, current| Arc::ptr_eq(current, &slot))
-            .is_some()
-        {
-            self.tell_of(&key.server, room, Some(&key.path));
-            let kept = Arc::clone(
-                &*self
-                    .slots
-                    .entry(Key { path, ..key.clone() })
-                    .or_insert(Arc::clone(&slot)),
-            );
-            if !Arc::ptr_eq(&kept, &slot) {
-                // Somebody opened it under its new name already; two rooms on one document are one too many.
-                room.begin_closing();
-            }
+            self.index.write().remove(place, &slot);
+        } else if !room.is_at(&place.path) {
+            self.follow_to(place, &slot, &room.info().path);
         }
     }
 
-    /// Moves a room that is open under an earlier name of this document.
-    fn settle_renamed(&self, key: &Key) {
-        let same_document = |old: &Key, slot: &Slot| {
-            old.server == key.server
-                && old.kind == key.kind
-                && old.path != key.path
-                && slot
-                    .room
-                    .get()
-                    .is_some_and(|room| room.is_open() && room.is_at(&key.path))
+    fn refresh_document(&self, document: &DocumentId) {
+        let place = self.index.read().place_of(document).cloned();
+        if let Some(place) = place {
+            self.refresh(&place);
+        }
+    }
+
+    /// Moves a document that has another path now. If it was opened there meanwhile, that room stays and this one ends.
+    fn follow_to(&self, place: &Place, slot: &Arc<Slot>, path: &DocPath) {
+        let there = Place {
+            path: path.clone(),
+            ..place.clone()
         };
-        let found = self
-            .slots
-            .iter()
-            .find(|entry| same_document(entry.key(), entry.value()))
-            .map(|entry| entry.key().clone());
-        if let Some(old) = found {
-            self.settle(&old);
+        let second = self.index.read().get(&there).is_some();
+        if second && self.index.write().remove(place, slot) {
+            slot.begin_closing();
         }
+        self.renamed(&place.server, &place.path, path);
     }
 
-    fn describe(&self, key: &Key, slot: &Slot) -> Option<OpenRoom> {
+    fn describe(&self, place: &Place, slot: &Slot) -> Option<OpenRoom> {
         let room = slot.room.get()?.clone();
-        let last_activity = self.started.1 + Duration::from_millis(slot.last_used.load(Ordering::Relaxed));
         Some(OpenRoom {
-            server: Arc::clone(&key.server),
+            server: Arc::clone(&place.server),
             info: room.info(),
             created: room.created().map(str::to_owned),
             room,
-            last_activity,
+            last_activity: self.started.1 + slot.last_used(),
         })
-    }
-}
-
-async fn close(slot: &Slot) {
-    if let Some(room) = slot.room.get() {
-        room.close().await;
     }
 }

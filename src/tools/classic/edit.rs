@@ -108,6 +108,7 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
         force: false,
+        ..EditOptions::default()
     };
     let edited = apply(&call, &room, &anchor, edit, options).await?;
     let cell_index = room.position_of(&cell_id);
@@ -170,6 +171,7 @@ pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Resul
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
         force: arguments.force,
+        ..EditOptions::default()
     };
     let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
     let table = CellTable::around(&room, position)?;
@@ -221,6 +223,7 @@ pub(super) async fn overwrite_cell(
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
         force: arguments.force,
+        ..EditOptions::default()
     };
     let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
     let diff = diff(before, room.source_of(&cell_id).unwrap_or(arguments.cell_content));

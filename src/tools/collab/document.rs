@@ -125,6 +125,7 @@ async fn change<T>(
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
         force: arguments.force,
+        ..EditOptions::default()
     };
     let server = arguments.server.as_deref();
     let edited = edit(&call, server, &arguments.path, &edits, options).await?;

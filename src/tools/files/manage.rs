@@ -159,6 +159,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
             let options = EditOptions {
                 if_revision: arguments.if_revision.as_deref(),
                 force: arguments.force,
+                ..EditOptions::default()
             };
             Some(Edited::from(call.edit(&room, &[edit], options).await?))
         }

@@ -1,17 +1,18 @@
 //! Which room each principal used last, for as many principals as are worth remembering.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{num::NonZeroUsize, sync::Arc};
 
-use jupyter_client::RecentMap;
+use lru::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 
-const MAX_PRINCIPALS: usize = 4096;
+const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// By principal the session id of the room, which outlives renames of its document.
-pub(super) struct Recent(Mutex<RecentMap<Arc<str>, String>>);
+pub(super) struct Recent(Mutex<LruCache<Arc<str>, String>>);
 
 impl Default for Recent {
     fn default() -> Self {
-        Self(Mutex::new(RecentMap::new(MAX_PRINCIPALS)))
+        Self(Mutex::new(LruCache::new(MAX_PRINCIPALS)))
     }
 }
 
@@ -20,7 +21,7 @@ impl Recent {
     pub(super) fn used(&self, principal: &Arc<str>, session_id: &str) -> bool {
         let mut rooms = self.lock();
         let Some(room) = rooms.get_mut(principal) else {
-            rooms.insert(Arc::clone(principal), session_id.to_owned());
+            rooms.put(Arc::clone(principal), session_id.to_owned());
             return true;
         };
         let is_other = room != session_id;
@@ -34,8 +35,8 @@ impl Recent {
         self.lock().peek(principal).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecentMap<Arc<str>, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LruCache<Arc<str>, String>> {
+        self.0.lock()
     }
 }
 

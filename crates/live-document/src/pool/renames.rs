@@ -1,25 +1,32 @@
 //! Under which name documents are found that were renamed, for as many as are worth remembering.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{num::NonZeroUsize, sync::Arc};
 
-use jupyter_client::{DocPath, RecentMap};
+use jupyter_client::DocPath;
+use lru::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 
-const MAX_RENAMES: usize = 1024;
+const MAX_RENAMES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// How often one document is followed to another name; it may even have got its first one back.
 const MAX_STEPS: usize = 8;
 
 /// By server and the name that something had the name that it got.
-pub(super) struct Renames(Mutex<RecentMap<(Arc<str>, DocPath), DocPath>>);
+pub(super) struct Renames(Mutex<LruCache<(Arc<str>, DocPath), DocPath>>);
 
 impl Default for Renames {
     fn default() -> Self {
-        Self(Mutex::new(RecentMap::new(MAX_RENAMES)))
+        Self(Mutex::new(LruCache::new(MAX_RENAMES)))
     }
 }
 
 impl Renames {
-    pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) {
-        self.lock().insert((Arc::clone(server), from.clone()), to.clone());
+    /// Remembers a rename; whether it was not the last one known.
+    pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) -> bool {
+        let mut renames = self.lock();
+        // What has this name now was not renamed from it.
+        renames.pop(&(Arc::clone(server), to.clone()));
+        let known = renames.put((Arc::clone(server), from.clone()), to.clone());
+        known.as_ref() != Some(to)
     }
 
     /// The last name that is known of what had this one.
@@ -30,8 +37,8 @@ impl Renames {
         names.take(MAX_STEPS).last().filter(|name| name != path)
     }
 
-    fn lock(&self) -> MutexGuard<'_, RecentMap<(Arc<str>, DocPath), DocPath>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LruCache<(Arc<str>, DocPath), DocPath>> {
+        self.0.lock()
     }
 }
 
@@ -50,5 +57,13 @@ mod tests {
         assert_eq!(renames.follow("lab", &path("c")), None);
         assert_eq!(renames.follow("other", &path("a")), None);
         assert_eq!(renames.follow("lab", &path("x")), None, "it has its name back");
+    }
+    #[test]
+    fn a_rename_is_news_once_and_again_after_it_was_undone() {
+        let (renames, server) = (Renames::default(), Arc::<str>::from("lab"));
+        let path = |name: &str| DocPath::parse(name).expect("a path");
+        let note = |from: &str, to: &str| renames.note(&server, &path(from), &path(to));
+        assert!(note("a", "b") && !note("a", "b"));
+        assert!(note("b", "a") && note("a", "b"));
     }
 }

@@ -1,0 +1,222 @@
+//! How an execution moves on, from its queue to its end.
+
+use std::time::SystemTime;
+
+use jupyter_client::DocPath;
+use live_document::QueuedCell;
+use store::ExecutionStatus;
+
+use super::{CellRun, EarlierRun, Execution, Question, RunState};
+
+/// What is said of an execution whose outputs may have gaps.
+const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
+
+impl Execution {
+    /// The first cell that is still to run.
+    pub(crate) fn next_cell(&self) -> Option<usize> {
+        self.lock().cells.iter().position(CellRun::is_queued)
+    }
+
+    /// Cells that wait to run and are not shown so.
+    pub(crate) fn unmarked(&self) -> Vec<String> {
+        let state = self.lock();
+        let waits = |cell: &&CellRun| cell.is_queued() && cell.code.is_none() && !cell.is_shown_queued;
+        state
+            .cells
+            .iter()
+            .filter(waits)
+            .map(|cell| cell.cell_id.clone())
+            .collect()
+    }
+
+    /// Notes that cells are shown as queued.
+    pub(crate) fn mark_queued(&self, shown: &[QueuedCell]) {
+        let mut state = self.lock();
+        for cell in state.cells.iter_mut().filter(|cell| cell.is_queued()) {
+            if let Some(shown) = shown.iter().find(|shown| shown.id == cell.cell_id) {
+                (cell.is_shown_queued, cell.replaces) = (true, shown.execution_count);
+            }
+        }
+    }
+
+    /// Takes the cells that are shown as queued and will not run, or all of them.
+    pub(crate) fn take_queued(&self, all: bool) -> Vec<QueuedCell> {
+        let mut state = self.lock();
+        let is_wanted = |cell: &&mut CellRun| cell.is_shown_queued && (all || cell.state.status().is_finished());
+        let cells = state.cells.iter_mut().filter(is_wanted);
+        cells
+            .map(|cell| {
+                cell.is_shown_queued = false;
+                QueuedCell {
+                    id: cell.cell_id.clone(),
+                    execution_count: cell.replaces,
+                }
+            })
+            .collect()
+    }
+
+    /// Notes what the owner must know.
+    pub(crate) fn notify(&self, notice: String) {
+        self.lock().notices.push(notice);
+    }
+
+    /// Marks it as running, although its kernel may have to be started first; whether that is new.
+    pub(crate) fn mark_started(&self, time: SystemTime) -> bool {
+        let mut state = self.lock();
+        let is_new = state.status == ExecutionStatus::Queued;
+        if is_new {
+            state.status = ExecutionStatus::Running;
+            state.started_at.get_or_insert(time);
+        }
+        is_new
+    }
+
+    /// Marks it as waiting for a kernel that is busy with what somebody else sent to it.
+    pub(crate) fn mark_awaiting_kernel(&self) {
+        let mut state = self.lock();
+        let is_new = !std::mem::replace(&mut state.awaits_kernel, true);
+        if state.cells.iter().all(|cell| cell.msg_id.is_none()) {
+            (state.status, state.started_at) = (ExecutionStatus::Queued, None);
+        }
+        drop(state);
+        if is_new {
+            self.changed();
+        }
+    }
+
+    /// Marks a cell as sent to a kernel.
+    pub(crate) fn mark_sent(&self, position: usize, msg_id: &str, kernel_id: &str, session: &str) {
+        let mut state = self.lock();
+        state.awaits_kernel = false;
+        state.kernel_id = Some(kernel_id.to_owned());
+        state.kernel_session = Some(session.to_owned());
+        if let Some(cell) = state.cells.get_mut(position) {
+            cell.state = RunState::Sent;
+            cell.msg_id = Some(msg_id.to_owned());
+            cell.is_shown_queued = false;
+        }
+    }
+
+    pub(crate) fn set_path(&self, path: DocPath) {
+        self.lock().path = Some(path);
+    }
+
+    /// Queues a cell again that the kernel dropped; tells how often that has happened. It may be shown as running already.
+    pub(crate) fn requeue(&self, position: usize, is_written: bool) -> u32 {
+        let mut state = self.lock();
+        let Some(cell) = state.cells.get_mut(position) else {
+            return u32::MAX;
+        };
+        cell.state = RunState::Queued;
+        if is_written {
+            (cell.is_shown_queued, cell.replaces) = (true, None);
+        }
+        cell.drops += 1;
+        cell.drops
+    }
+
+    /// Shows callers the question that a cell asks.
+    pub(crate) fn show_question(&self, position: usize) -> Option<Question> {
+        let mut state = self.lock();
+        let mut question = Question::from(state.cells.get(position)?.question()?);
+        question.number = state.asked;
+        state.asked += 1;
+        state.status = ExecutionStatus::InputRequired;
+        state.question = Some(question.clone());
+        drop(state);
+        self.changed();
+        Some(question)
+    }
+
+    /// Takes the question away, which was answered or will not be.
+    pub(crate) fn on_answered(&self) {
+        let mut state = self.lock();
+        state.hide_question();
+        state.cells.iter_mut().for_each(CellRun::on_answered);
+        drop(state);
+        self.changed();
+    }
+
+    pub(crate) fn end_cell(&self, position: usize, status: ExecutionStatus, reason: Option<String>) {
+        self.end_one(position, status, false, reason);
+    }
+
+    /// Skips a cell that is not there any more, or is no code.
+    pub(crate) fn skip_cell(&self, position: usize, reason: &str) {
+        self.end_one(position, ExecutionStatus::Cancelled, true, Some(reason.to_owned()));
+    }
+
+    fn end_one(&self, position: usize, status: ExecutionStatus, skipped: bool, reason: Option<String>) {
+        let mut state = self.lock();
+        state.hide_question();
+        if let Some(cell) = state.cells.get_mut(position) {
+            cell.end(status, skipped);
+        }
+        state.reason = state.reason.take().or(reason);
+    }
+
+    /// Ends the cells that are still to run, if there are any.
+    pub(crate) fn end_rest(&self, status: ExecutionStatus, reason: Option<String>) {
+        let mut state = self.lock();
+        let mut any = false;
+        for cell in state.cells.iter_mut().filter(|cell| cell.is_queued()) {
+            cell.end(status, false);
+            any = true;
+        }
+        if any && state.reason.is_none() {
+            state.reason = reason;
+        }
+    }
+
+    /// Notes that nothing more of it is wanted.
+    pub(crate) fn mark_cancelled(&self) {
+        self.lock().is_cancelled = true;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.lock().is_cancelled
+    }
+
+    /// Ends the execution as its cells ended: by the first that did not complete.
+    pub(crate) fn end(&self, time: SystemTime) {
+        let mut state = self.lock();
+        let skipped = |cell: &CellRun| matches!(cell.state, RunState::Ended { skipped: true, .. });
+        let all_skipped = state.cells.iter().all(skipped);
+        let counts = |cell: &&CellRun| all_skipped || !skipped(cell);
+        let mut statuses = state.cells.iter().filter(counts).map(|cell| cell.state.status());
+        let status = statuses.find(|status| *status != ExecutionStatus::Completed);
+        state.status = status.unwrap_or(ExecutionStatus::Completed);
+        state.ended_at = Some(time);
+        if state.has_gaps && state.status != ExecutionStatus::Lost {
+            state.remarks.push(GAPS.to_owned());
+        }
+        let reasons: Vec<String> = state.reason.take().into_iter().chain(state.remarks.drain(..)).collect();
+        state.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    }
+
+    /// Adds something to be told of it when it has ended, once.
+    pub(crate) fn add_remark(&self, remark: String) {
+        let mut state = self.lock();
+        if !state.remarks.contains(&remark) {
+            state.remarks.push(remark);
+        }
+    }
+
+    /// Notes that something which it put out may not have been heard.
+    pub(crate) fn mark_gaps(&self) {
+        self.lock().has_gaps = true;
+    }
+
+    /// The run of an earlier process to return to.
+    pub(crate) fn earlier_run(&self) -> Option<EarlierRun> {
+        let state = self.lock();
+        let running = |cell: &CellRun| !cell.state.status().is_finished() && cell.msg_id.is_some();
+        let position = state.cells.iter().position(running)?;
+        Some(EarlierRun {
+            position,
+            msg_id: state.cells[position].msg_id.clone()?,
+            kernel_id: state.kernel_id.clone()?,
+            session: state.kernel_session.clone()?,
+        })
+    }
+}

@@ -1,0 +1,349 @@
+//! The task behind one notebook's queue, or behind one kernel of its own: it owns the connection to the kernel, the lease of
+//! the room and the timers, gives the core what happens, and carries out what the core wants.
+
+mod cell_writer;
+mod documents;
+mod effects;
+mod kernel_finder;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::pending,
+    sync::Arc,
+};
+
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, RunningKernel, kernel::KernelEvent};
+use live_document::pool::Lease;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until},
+};
+
+use self::{
+    cell_writer::CellWriter,
+    documents::Saving,
+    kernel_finder::{Connection, Found},
+};
+use crate::{
+    ExecutionError,
+    core::{
+        Core, CoreSettings,
+        actor::Reason,
+        execution::Execution,
+        input::{Input, Moment, RunId},
+    },
+    engine::Shared,
+    policy::KERNELS_CHANGED_APART,
+};
+
+/// Request to a driver.
+pub(crate) enum Command {
+    Submit(Arc<Execution>, Option<Lease>),
+    /// Takes up an execution that an earlier process began.
+    Resume(Arc<Execution>),
+    /// Something for the core.
+    Tell(Input),
+    /// The notebook's kernel is to be replaced or restarted.
+    Leave {
+        why: Reason,
+        done: oneshot::Sender<()>,
+    },
+    Renamed(DocPath),
+    /// Another driver of the same notebook takes over what waits.
+    Retire(mpsc::Sender<Command>),
+}
+
+/// Notebook or private kernel that a driver works for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    Notebook(DocPath),
+    Scratch { kernel_name: Option<String> },
+}
+
+impl Place {
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Notebook(path) => format!("'{path}'"),
+            Self::Scratch { .. } => "your own kernel".to_owned(),
+        }
+    }
+}
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    server: Arc<JupyterServer>,
+    place: Place,
+    inbox: mpsc::Receiver<Command>,
+    /// Takes over what is asked of this one, which leaves when what it runs has ended.
+    successor: Option<mpsc::Sender<Command>>,
+    core: Core,
+    connection: Option<Connection>,
+    finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
+    asking: Option<BoxFuture<'static, Result<Option<RunningKernel>, JupyterError>>>,
+    /// What is brought to disk before the next cell runs.
+    saving: Option<Saving>,
+    /// Kept while something is to be written, so that the room stays open.
+    lease: Option<Lease>,
+    /// The cells of the runs that may still be written.
+    writers: HashMap<RunId, CellWriter>,
+    /// Ends of runs on their way to the server.
+    arrivals: FuturesUnordered<BoxFuture<'static, (RunId, bool)>>,
+    /// When somebody last started a kernel, as the core was told.
+    kernels_changed: Option<Instant>,
+}
+
+/// Event that a driver waits for.
+enum Event {
+    Command(Option<Command>),
+    Input(Input),
+    Kernel(Option<KernelEvent>),
+    Found(Result<Found, ExecutionError>),
+    /// What was to be saved is saved, but for these paths.
+    Saved(Vec<String>),
+    Arrived(RunId, bool),
+    Idle,
+    Stopping,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        server: Arc<JupyterServer>,
+        place: Place,
+        inbox: mpsc::Receiver<Command>,
+    ) -> Self {
+        let settings = CoreSettings {
+            input_timeout: shared.settings.input_timeout,
+            shuts_down_started: shared.settings.shutdown_started_kernels,
+            is_kernel_private: matches!(place, Place::Scratch { .. }),
+            id: uuid::Uuid::new_v4().to_string(),
+        };
+        let core = Core::new(settings, shared.retained.clone(), Moment::now());
+        Self {
+            shared,
+            server,
+            place,
+            inbox,
+            successor: None,
+            core,
+            connection: None,
+            finding: None,
+            asking: None,
+            saving: None,
+            lease: None,
+            writers: HashMap::new(),
+            arrivals: FuturesUnordered::new(),
+            kernels_changed: None,
+        }
+    }
+
+    /// Works until nothing was asked for a while, or the gateway stops.
+    pub(crate) async fn work(mut self) {
+        loop {
+            match self.next_event().await {
+                Event::Command(Some(command)) => self.on_command(command).await,
+                Event::Command(None) => {}
+                Event::Input(input) => self.feed(input).await,
+                Event::Kernel(Some(event)) => self.on_kernel_event(event).await,
+                Event::Kernel(None) => {
+                    let why = "its connection was closed".to_owned();
+                    self.feed(Input::KernelGone(why)).await;
+                }
+                Event::Found(found) => self.on_found(found).await,
+                Event::Saved(unsaved) => self.on_saved(unsaved).await,
+                Event::Arrived(run, arrived) => self.on_arrived(run, arrived).await,
+                Event::Idle => {
+                    // Closed first, so that nothing can be put in while the driver leaves. What was asked just before is
+                    // still done.
+                    self.inbox.close();
+                    while let Some(command) = self.inbox.recv().await {
+                        self.on_command(command).await;
+                    }
+                    if self.core.is_idle() {
+                        break;
+                    }
+                }
+                Event::Stopping => break,
+            }
+        }
+        self.leave().await;
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let timer = self.core.timer();
+        let is_left = self.inbox.is_closed() && self.inbox.is_empty();
+        let idle_since = self.core.idle_since();
+        let leaves_at = match is_left || self.successor.is_some() {
+            true => idle_since,
+            false => idle_since + self.shared.settings.idle_timeout,
+        };
+        let connection = self.connection.as_mut();
+        let kernel_event = async {
+            match connection {
+                Some(connection) => connection.events.recv().await,
+                None => pending().await,
+            }
+        };
+        let saving = self.saving.as_mut().map(|saving| &mut saving.saved);
+        tokio::select! {
+            // In this order: what people do comes before what a chatty kernel says.
+            biased;
+            () = self.shared.stopping.cancelled() => Event::Stopping,
+            command = self.inbox.recv(), if !is_left => Event::Command(command),
+            () = sleep_until(timer.unwrap_or(leaves_at)), if timer.is_some() => Event::Input(Input::Tick),
+            event = kernel_event => Event::Kernel(event),
+            found = wait(&mut self.finding) => Event::Found(found),
+            unsaved = async { match saving { Some(saving) => saving.await, None => pending().await } } => Event::Saved(unsaved),
+            answer = wait(&mut self.asking) => {
+                self.asking = None;
+                Event::Input(Input::ServerAnswered(answer))
+            }
+            Some((run, arrived)) = self.arrivals.next(), if !self.arrivals.is_empty() => Event::Arrived(run, arrived),
+            () = sleep_until(leaves_at), if self.core.is_idle() => Event::Idle,
+        }
+    }
+
+    /// Gives the core an input, and carries out what it wants, with all that follows at once.
+    async fn feed(&mut self, input: Input) {
+        let mut inputs = self.look_around(input);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.core.on(input, Moment::now()) {
+                inputs.extend(self.carry_out(effect).await);
+            }
+        }
+        // A room that nothing will be written to may be closed.
+        if self.core.is_idle() {
+            self.lease = None;
+        }
+    }
+
+    /// Puts before an input what can be seen without waiting: a connection that is down, a kernel that somebody started.
+    fn look_around(&mut self, input: Input) -> VecDeque<Input> {
+        let mut inputs = VecDeque::from([input]);
+        let connection = self.connection.as_ref();
+        if connection.is_some_and(|connection| !connection.link.is_connected()) {
+            // One that is down again will be restored again.
+            inputs.retain(|input| !matches!(input, Input::ConnectionRestored));
+            inputs.push_front(Input::ConnectionLost);
+        }
+        let now = Instant::now();
+        let changed = self.server.kernels_changed().and_then(|ago| now.checked_sub(ago));
+        // The same moment is told a little differently each time.
+        let told = self.kernels_changed.map(|told| told + KERNELS_CHANGED_APART);
+        if let Some(at) = changed.filter(|_| changed > told) {
+            self.kernels_changed = changed;
+            inputs.push_front(Input::KernelsChanged(at));
+        }
+        inputs
+    }
+
+    async fn on_command(&mut self, command: Command) {
+        let Some(command) = self.pass_on(command).await else {
+            return;
+        };
+        let input = match command {
+            Command::Submit(execution, lease) => {
+                self.lease = lease.or(self.lease.take());
+                Input::Execute(execution)
+            }
+            Command::Resume(execution) => Input::Resume(execution),
+            Command::Tell(input) => input,
+            Command::Leave { why, done } => {
+                self.feed(Input::LeaveKernel(why)).await;
+                let _ = done.send(());
+                return;
+            }
+            Command::Renamed(path) => {
+                self.place = Place::Notebook(path);
+                return;
+            }
+            Command::Retire(successor) => {
+                self.successor = Some(successor);
+                Input::HandOverWaiting
+            }
+        };
+        self.feed(input).await;
+    }
+
+    /// Passes what is to be run on to the driver that takes over, if there is one; else returns it.
+    async fn pass_on(&mut self, command: Command) -> Option<Command> {
+        let execution = match &command {
+            Command::Submit(execution, _) | Command::Resume(execution) => Arc::clone(execution),
+            _ => return Some(command),
+        };
+        let Some(successor) = self.successor.clone() else {
+            return Some(command);
+        };
+        let here = self.shared.set_inbox(&execution, Some(successor.clone()));
+        match successor.send(command).await {
+            Ok(()) => None,
+            Err(mpsc::error::SendError(command)) => {
+                // It has left, so that this one is the only one.
+                self.successor = None;
+                self.shared.set_inbox(&execution, here);
+                Some(command)
+            }
+        }
+    }
+
+    async fn on_kernel_event(&mut self, event: KernelEvent) {
+        let input = match event {
+            KernelEvent::Message(message) => Input::Message(message),
+            KernelEvent::Disconnected => Input::ConnectionLost,
+            KernelEvent::Reconnected => Input::ConnectionRestored,
+            KernelEvent::Gone(error) => Input::KernelGone(error.to_string()),
+        };
+        self.feed(input).await;
+    }
+
+    async fn on_found(&mut self, found: Result<Found, ExecutionError>) {
+        self.finding = None;
+        let found = match found {
+            Ok(Found { kernel, lease, what }) => {
+                if kernel.is_some() {
+                    (self.connection, self.asking) = (kernel, None);
+                }
+                self.lease = lease.or(self.lease.take());
+                Ok(what)
+            }
+            Err(error) => Err(error),
+        };
+        self.feed(Input::KernelFound(found)).await;
+    }
+
+    /// Closes what the driver had open.
+    async fn leave(mut self) {
+        self.feed(Input::Stop).await;
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        connection.link.close();
+        // What the kernel said before it heard of the closing will not be said again.
+        while let Some(event) = connection.events.recv().await {
+            if let KernelEvent::Message(message) = event {
+                self.feed(Input::Message(message)).await;
+            }
+        }
+        self.feed(Input::Drained).await;
+    }
+
+    fn path(&self) -> Option<DocPath> {
+        match &self.place {
+            Place::Notebook(path) => Some(
+                self.lease
+                    .as_ref()
+                    .map_or_else(|| path.clone(), |room| room.info().path),
+            ),
+            Place::Scratch { .. } => None,
+        }
+    }
+}
+
+/// Waits for a future that may not be there.
+async fn wait<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,226 @@
+//! Carries out what the core wants.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use jupyter_client::kernel::{ExecuteRequest, KernelError};
+use live_document::{Room, RoomKind};
+use store::ExecutionKind;
+use tokio::time::timeout;
+
+use super::{
+    Command, Driver, Place,
+    kernel_finder::{Wanted, find, return_to},
+};
+use crate::{
+    core::{
+        actor::Reason,
+        execution::Execution,
+        input::{Effect, Input, Reply},
+    },
+    policy::{LISTENERS_WITHIN, RETIRES_WITHIN, SHUTS_DOWN_WITHIN},
+};
+
+impl Driver {
+    /// Carries out one effect. Returns what came of it at once.
+    pub(super) async fn carry_out(&mut self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::FindKernel => self.find_kernel(),
+            Effect::ReturnToKernel {
+                execution,
+                kernel_id,
+                session,
+            } => self.return_to_kernel(&execution, kernel_id, session),
+            Effect::DropKernel => (self.connection, self.asking) = (None, None),
+            Effect::AbandonLookup => self.finding = None,
+            Effect::Execute {
+                execution,
+                msg_id,
+                code,
+            } => return self.execute(&execution, msg_id, code).await,
+            Effect::KernelInfo { msg_id } => {
+                if let Some(connection) = &self.connection {
+                    // If the connection is cut the core probes again.
+                    let _ = connection.link.kernel_info(&msg_id).await;
+                }
+            }
+            Effect::SendAnswer {
+                execution,
+                header,
+                value,
+                reply,
+            } => return self.send_answer(execution, &header, value, reply).await,
+            Effect::CommMsg(update) => {
+                if let Some(connection) = &self.connection {
+                    // What a widget captured is in the record in any case.
+                    let _ = connection.link.comm_msg(update).await;
+                }
+            }
+            Effect::Interrupt => self.interrupt(),
+            Effect::RenewConnection => {
+                if let Some(connection) = &self.connection {
+                    connection.link.renew();
+                }
+            }
+            Effect::AskServer => self.ask_server(),
+            Effect::AskListeners => return self.ask_listeners().await,
+            Effect::RetireKernel { .. } | Effect::ShutDownKernel { .. } | Effect::RetireIfReplaced { .. } => {
+                self.end_kernel(effect).await;
+            }
+            Effect::Record(execution) => self.shared.note(&execution),
+            Effect::RecordOutputs(execution) => self.shared.note_outputs(&execution),
+            Effect::Finish(execution) => self.shared.finish(&execution),
+            Effect::PickedUp { execution, process } => {
+                let (history, owner) = (&self.shared.history, &execution.owner);
+                if let Some(notice) = history.on_picked_up(self.server.name(), &self.place, owner, &process) {
+                    execution.notify(notice);
+                }
+            }
+            Effect::KernelEnded { kernel_id, reason } => self.shared.history.on_ended(&kernel_id, &reason),
+            Effect::Answered(reply, result) => {
+                // Whoever asked may be gone; the answer counts all the same.
+                let _ = reply.send(result);
+            }
+            Effect::HandOver(execution) => return self.hand_over(execution).await,
+            to_document => return self.carry_out_on_document(to_document).await,
+        }
+        None
+    }
+
+    fn find_kernel(&mut self) {
+        let wanted = match &self.place {
+            Place::Notebook(path) => Wanted::Notebook {
+                path: self.path().unwrap_or_else(|| path.clone()),
+                room: self.lease.as_ref().map(|lease| Room::clone(lease)),
+            },
+            Place::Scratch { kernel_name } => Wanted::Scratch {
+                kernel_name: kernel_name.clone(),
+                owner: self.core.next_owner(),
+            },
+        };
+        let connection = self.connection.as_ref();
+        let connected = connection.map(|connection| connection.link.kernel_id().to_owned());
+        self.finding = Some(find(Arc::clone(&self.server), wanted, connected).boxed());
+    }
+
+    fn return_to_kernel(&mut self, execution: &Arc<Execution>, kernel_id: String, session: String) {
+        let is_shown = execution.kind == ExecutionKind::Cells;
+        let notebook = self.path().filter(|_| is_shown);
+        let notebook = notebook.map(|path| (Arc::clone(&self.shared.pool), path, execution.owner.account()));
+        self.finding = Some(return_to(Arc::clone(&self.server), notebook, kernel_id, session).boxed());
+    }
+
+    async fn execute(&mut self, execution: &Arc<Execution>, msg_id: String, code: String) -> Option<Input> {
+        let path = self.path();
+        let connection = self.connection.as_ref()?;
+        let request = ExecuteRequest {
+            code,
+            silent: false,
+            store_history: execution.kind == ExecutionKind::Cells,
+            allow_stdin: true,
+            // Requests of other clients are theirs to stop; the rest of this batch waits here.
+            stop_on_error: false,
+        };
+        self.shared.note_run(execution, path.as_ref());
+        if let Some(path) = path {
+            execution.set_path(path);
+        }
+        let (history, kernel_id) = (&self.shared.history, connection.link.kernel_id());
+        if let Some(notice) = history.on_run(self.server.name(), &self.place, &execution.owner, kernel_id) {
+            execution.notify(notice);
+        }
+        self.shared.note(execution);
+        match connection.link.execute(&msg_id, &request).await {
+            // One that was cut off may have arrived; what the kernel says after the reconnection tells.
+            Ok(()) | Err(KernelError::Reconnecting { .. }) => None,
+            Err(error) => Some(Input::NotSent {
+                msg_id,
+                error: error.to_string(),
+            }),
+        }
+    }
+
+    async fn send_answer(
+        &mut self,
+        execution: Arc<Execution>,
+        header: &serde_json::Value,
+        value: String,
+        reply: Reply,
+    ) -> Option<Input> {
+        let connection = self.connection.as_ref()?;
+        match connection.link.reply_input(header, &value).await {
+            Ok(()) => Some(Input::AnswerSent {
+                execution,
+                value,
+                reply,
+            }),
+            Err(error) => {
+                let _ = reply.send(Err(error.into()));
+                None
+            }
+        }
+    }
+
+    /// Interrupts the kernel without waiting for it; the run that ends tells.
+    fn interrupt(&self) {
+        let Some(connection) = &self.connection else { return };
+        let (server, id) = (Arc::clone(&self.server), connection.link.kernel_id().to_owned());
+        self.shared.tasks.spawn(async move {
+            if let Err(error) = server.interrupt_kernel(&id).await {
+                tracing::warn!(%error, kernel = id, "cannot interrupt a kernel");
+            }
+        });
+    }
+
+    fn ask_server(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let (server, id) = (Arc::clone(&self.server), connection.link.kernel_id().to_owned());
+        self.asking = Some(async move { server.kernel(&id).await }.boxed());
+    }
+
+    async fn ask_listeners(&mut self) -> Option<Input> {
+        let connection = self.connection.as_ref()?;
+        let asked = timeout(LISTENERS_WITHIN, self.server.kernel(connection.link.kernel_id())).await;
+        let kernel = asked.ok().and_then(Result::ok).flatten();
+        Some(Input::Listeners(kernel.and_then(|kernel| kernel.connections)))
+    }
+
+    async fn end_kernel(&mut self, effect: Effect) {
+        match (effect, self.path()) {
+            // The driver of the notebook's new path has taken it over.
+            (Effect::ShutDownKernel { .. } | Effect::RetireIfReplaced { .. }, _) if self.successor.is_some() => {}
+            (Effect::ShutDownKernel { kernel_id }, _) => {
+                let unused = Reason::new("your kernel was shut down after it had not been used for a while");
+                self.shared.history.on_ended(&kernel_id, &unused);
+                let _ = timeout(SHUTS_DOWN_WITHIN, self.server.shutdown_kernel(&kernel_id)).await;
+            }
+            (Effect::RetireKernel { kernel_id }, Some(path)) => {
+                let _ = timeout(RETIRES_WITHIN, self.server.retire_kernel(&kernel_id, &path)).await;
+            }
+            (Effect::RetireIfReplaced { kernel_id }, Some(path)) => {
+                let retired = async {
+                    match self.server.session_of(&path).await {
+                        Ok(Some(session)) if session.kernel.id != kernel_id => {
+                            self.server.retire_kernel(&kernel_id, &path).await;
+                        }
+                        _ => {}
+                    }
+                };
+                let _ = timeout(SHUTS_DOWN_WITHIN, retired).await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn hand_over(&mut self, execution: Arc<Execution>) -> Option<Input> {
+        let path = self.path()?;
+        let lease = self
+            .shared
+            .pool
+            .lease_open(self.server.name(), &path, RoomKind::Notebook);
+        match self.pass_on(Command::Submit(execution, lease)).await {
+            Some(Command::Submit(execution, _)) => Some(Input::Execute(execution)),
+            _ => None,
+        }
+    }
+}

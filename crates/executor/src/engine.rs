@@ -1,0 +1,375 @@
+//! The engine: takes what is to run, keeps one driver per queue, and follows notebooks to their new names.
+
+mod admission;
+pub(crate) mod kernel_history;
+mod orphan_kernels;
+mod queue_key;
+mod recovery;
+mod renames;
+mod run_log;
+
+use std::{sync::Arc, time::Duration};
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{kernel_history::KernelHistory, queue_key::QueueKey, run_log::RunLog};
+use crate::{
+    Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
+    core::{actor::Reason, execution::CellRun, input::Input, retained::RetainedBytes},
+    driver::{Command, Driver},
+    policy::{MAX_COMMANDS, SETTLES_WITHIN},
+};
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::pool::{Lease, Pool};
+use store::{ExecutionFilter, ExecutionStatus, Store};
+
+/// How executions are run.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// How long a call waits before it answers that the execution goes on.
+    pub default_wait: Duration,
+    /// Kept per cell.
+    pub max_output_bytes: usize,
+    /// How long a question of running code may stay unanswered before it is interrupted.
+    pub input_timeout: Duration,
+    /// How long a connection to a kernel that nobody uses is kept.
+    pub idle_timeout: Duration,
+    /// Whether kernels that the gateway started for a notebook end with its connection to them.
+    pub shutdown_started_kernels: bool,
+}
+
+/// Runs code, and keeps account of what runs.
+pub struct Engine {
+    shared: Arc<Shared>,
+    drivers: DashMap<QueueKey, mpsc::Sender<Command>>,
+    /// Locked while executions are counted and admitted.
+    admission: Mutex<()>,
+    /// Whether executions of earlier processes have been taken up.
+    settled: watch::Sender<bool>,
+}
+
+/// State that all drivers share.
+pub(crate) struct Shared {
+    pub(crate) settings: EngineSettings,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) store: Store,
+    pub(crate) history: KernelHistory,
+    /// Executions that have not ended.
+    live: DashMap<String, Live>,
+    runs: RunLog,
+    pub(crate) retained: RetainedBytes,
+    pub(crate) tasks: TaskTracker,
+    /// The gateway leaves; what runs is left to the next process.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// An execution that has not ended.
+struct Live {
+    execution: Arc<Execution>,
+    /// Where its driver is told what becomes of it.
+    inbox: Option<mpsc::Sender<Command>>,
+}
+
+/// Owner of an execution to be admitted, and how many of the tenant's may run at the same time.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub owner: Owner,
+    pub max_concurrent: usize,
+}
+
+impl Shared {
+    pub(crate) fn note(&self, execution: &Execution) {
+        self.store.note_execution(execution.record());
+    }
+
+    /// Notes an execution with the outputs so far, for a process that comes after this one.
+    pub(crate) fn note_outputs(&self, execution: &Execution) {
+        self.store.note_execution(execution.record_with_outputs());
+    }
+
+    /// Notes that code of somebody runs, and may write files from now on.
+    pub(crate) fn note_run(&self, execution: &Execution, path: Option<&DocPath>) {
+        self.runs.note(&execution.owner.principal, &execution.server, path);
+    }
+
+    /// Forgets an execution that has ended: its record is there before.
+    pub(crate) fn finish(&self, execution: &Execution) {
+        if execution.lock().cells.iter().any(|cell| cell.msg_id.is_some()) {
+            self.note_run(execution, execution.path().as_ref());
+        }
+        self.note(execution);
+        self.live.remove(&execution.id);
+        execution.changed();
+    }
+
+    /// Sets where the driver of an execution is told of it. Returns where that was.
+    pub(crate) fn set_inbox(
+        &self,
+        execution: &Execution,
+        inbox: Option<mpsc::Sender<Command>>,
+    ) -> Option<mpsc::Sender<Command>> {
+        let mut live = self.live.get_mut(&execution.id)?;
+        std::mem::replace(&mut live.inbox, inbox)
+    }
+
+    fn add(&self, execution: &Arc<Execution>) {
+        let live = Live {
+            execution: Arc::clone(execution),
+            inbox: None,
+        };
+        self.live.insert(execution.id.clone(), live);
+    }
+}
+
+impl Engine {
+    pub fn new(settings: EngineSettings, pool: Arc<Pool>, store: Store) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                pool,
+                store,
+                history: KernelHistory::default(),
+                live: DashMap::new(),
+                runs: RunLog::default(),
+                retained: RetainedBytes::default(),
+                tasks: TaskTracker::new(),
+                stopping: CancellationToken::new(),
+            }),
+            drivers: DashMap::new(),
+            admission: Mutex::new(()),
+            settled: watch::Sender::new(false),
+        }
+    }
+
+    pub fn settings(&self) -> &EngineSettings {
+        &self.shared.settings
+    }
+
+    /// Queues cells of a notebook, by id, with the positions they have now.
+    pub async fn run_cells(
+        &self,
+        claim: &Claim,
+        server: &Arc<JupyterServer>,
+        room: Lease,
+        cells: Vec<(usize, String)>,
+        stop_on_error: bool,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        let limit = self.shared.settings.max_output_bytes;
+        let cells = cells.into_iter().map(|(index, id)| CellRun::cell(id, index, limit));
+        let path = room.info().path;
+        let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(path), cells.collect());
+        execution.stop_on_error = stop_on_error;
+        let execution = self.admit(claim, execution)?;
+        let command = Command::Submit(Arc::clone(&execution), Some(room));
+        self.submit(server, &execution, command).await;
+        Ok(execution)
+    }
+
+    /// Queues code in the kernel of a notebook, which stays as it is, or in a kernel of the principal's own.
+    pub async fn run_code(
+        &self,
+        claim: &Claim,
+        server: &Arc<JupyterServer>,
+        path: Option<&DocPath>,
+        kernel_name: Option<&str>,
+        code: String,
+    ) -> Result<Arc<Execution>, ExecutionError> {
+        let cell = CellRun::code(code, self.shared.settings.max_output_bytes);
+        let mut execution = Execution::new(claim.owner.clone(), server.name(), path.cloned(), vec![cell]);
+        execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
+        let execution = self.admit(claim, execution)?;
+        let command = Command::Submit(Arc::clone(&execution), None);
+        self.submit(server, &execution, command).await;
+        Ok(execution)
+    }
+
+    /// Waits until what earlier processes left behind is known.
+    pub async fn settled_in(&self) {
+        let mut settled = self.settled.subscribe();
+        let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled)).await;
+    }
+
+    /// An execution that has not ended, if it is the owner's.
+    pub fn live(&self, owner: &Owner, id: &str) -> Option<Arc<Execution>> {
+        let execution = Arc::clone(&self.shared.live.get(id)?.execution);
+        owner.owns(&execution).then_some(execution)
+    }
+
+    /// An execution that has ended, from the store.
+    pub async fn ended(&self, owner: &Owner, id: &str) -> Result<Snapshot, ExecutionError> {
+        let record = self.shared.store.execution(&owner.tenant, &owner.principal, id).await?;
+        record
+            .map(Snapshot::from)
+            .ok_or_else(|| ExecutionError::Unknown { id: shortened(id) })
+    }
+
+    /// The owner's executions, the newest first.
+    pub async fn list(
+        &self,
+        owner: &Owner,
+        server: Option<&str>,
+        path: Option<&DocPath>,
+        status: Option<ExecutionStatus>,
+        limit: usize,
+    ) -> Result<Vec<Snapshot>, ExecutionError> {
+        let filter = ExecutionFilter {
+            tenant: owner.tenant.to_string(),
+            principal: owner.principal.to_string(),
+            server: server.map(str::to_owned),
+            path: path.map(ToString::to_string),
+            status,
+            limit,
+        };
+        let records = self.shared.store.executions(filter).await?;
+        Ok(records.into_iter().map(Snapshot::from).collect())
+    }
+
+    /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
+    /// expected to write its file.
+    pub fn last_ran(&self, principal: &str, server: &str, document: &DocPath) -> Option<Instant> {
+        self.shared.runs.last(principal, server, document)
+    }
+
+    /// How much was run in each notebook, whoever did it.
+    pub async fn activities(&self) -> Result<Activities, ExecutionError> {
+        Ok(self.shared.store.activities().await?)
+    }
+
+    /// Asks for an execution to end: the kernel is interrupted if it runs, and it leaves the queue if it waits.
+    pub async fn cancel(&self, execution: &Arc<Execution>) {
+        self.tell(execution, Command::Tell(Input::Cancel(Arc::clone(execution))))
+            .await;
+    }
+
+    /// Answers what running code asked.
+    ///
+    /// `number` is that of the question, if it is known; an answer to another one than is open changes nothing.
+    pub async fn answer(
+        &self,
+        execution: &Arc<Execution>,
+        value: String,
+        number: Option<usize>,
+    ) -> Result<(), ExecutionError> {
+        let (reply, answered) = oneshot::channel();
+        let answer = Input::Answer {
+            execution: Arc::clone(execution),
+            value,
+            number,
+            reply,
+        };
+        self.tell(execution, Command::Tell(answer)).await;
+        let gone = ExecutionError::NoQuestion {
+            id: execution.id.clone(),
+        };
+        answered.await.unwrap_or(Err(gone))
+    }
+
+    /// The person does not want to answer what running code asks, so that it cannot go on.
+    pub async fn decline(&self, execution: &Arc<Execution>) {
+        // Nobody is to be asked the same again while the kernel stops.
+        execution.on_answered();
+        self.cancel(execution).await;
+    }
+
+    /// Number of executions that run or wait in a notebook, of all callers.
+    pub fn busy_with(&self, server: &str, path: &DocPath) -> usize {
+        self.shared
+            .live
+            .iter()
+            .filter(|live| *live.execution.server == *server && live.execution.path().as_ref() == Some(path))
+            .count()
+    }
+
+    /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
+    pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath, actor: Actor) {
+        let interrupted = Command::Tell(Input::Interrupted(actor));
+        self.tell_notebook(server, path, interrupted).await;
+    }
+
+    /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled. Everybody who
+    /// ran something there is told what was done, which begins with the verb.
+    pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
+        let (done, left) = oneshot::channel();
+        let why = Reason::by(actor, did);
+        // Who ran something there is told also if nobody works there now.
+        self.shared.history.on_left(server.name(), path, &why);
+        self.tell_notebook(server, path, Command::Leave { why, done }).await;
+        // A driver that is gone has left.
+        let _ = left.await;
+    }
+
+    /// Stops the drivers. What runs goes on in its kernel, and is taken up by the next process.
+    pub async fn stop(&self) {
+        self.shared.stopping.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        self.shared.store.flush().await;
+    }
+
+    fn admit(&self, claim: &Claim, execution: Execution) -> Result<Arc<Execution>, ExecutionError> {
+        let _admission = self.admission.lock();
+        self.check_room(claim, &QueueKey::of(&execution), execution.code_bytes())?;
+        let execution = Arc::new(execution);
+        self.shared.note(&execution);
+        self.shared.add(&execution);
+        Ok(execution)
+    }
+
+    /// Tells the driver of an execution.
+    async fn tell(&self, execution: &Execution, command: Command) {
+        let live = self.shared.live.get(&execution.id);
+        let inbox = live.and_then(|live| live.inbox.clone());
+        if let Some(inbox) = inbox {
+            // A driver that has left has seen the end of it.
+            let _ = inbox.send(command).await;
+        }
+    }
+
+    async fn tell_notebook(&self, server: &JupyterServer, path: &DocPath, command: Command) {
+        let key = QueueKey::notebook(server.name(), path.clone());
+        let inbox = self.drivers.get(&key).map(|inbox| inbox.clone());
+        if let Some(inbox) = inbox {
+            // A driver that has left has nothing to be told of.
+            let _ = inbox.send(command).await;
+        }
+    }
+
+    /// Gives an execution to its queue's driver, which is started if there is none.
+    async fn submit(&self, server: &Arc<JupyterServer>, execution: &Execution, mut command: Command) {
+        let key = QueueKey::of(execution);
+        loop {
+            let inbox = self.inbox(&key, server);
+            self.shared.set_inbox(execution, Some(inbox.clone()));
+            match inbox.send(command).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(unsent)) => {
+                    self.drivers.remove_if(&key, |_, current| current.same_channel(&inbox));
+                    command = unsent;
+                }
+            }
+        }
+    }
+
+    fn inbox(&self, key: &QueueKey, server: &Arc<JupyterServer>) -> mpsc::Sender<Command> {
+        self.drivers
+            .entry(key.clone())
+            .or_insert_with(|| {
+                let (inbox, commands) = mpsc::channel(MAX_COMMANDS);
+                let driver = Driver::new(Arc::clone(&self.shared), Arc::clone(server), key.place(), commands);
+                self.shared.tasks.spawn(driver.work());
+                inbox
+            })
+            .clone()
+    }
+}
+
+/// An id as it was given, at a length that can be shown.
+fn shortened(id: &str) -> String {
+    id.chars().take(100).collect()
+}

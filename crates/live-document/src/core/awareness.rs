@@ -1,0 +1,401 @@
+//! Who is in the room: agents of this gateway, each with a presence of its own over the one socket,
+//! and everybody else. Does no I/O.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jupyter_client::is_shallow_json;
+use serde_json::{Map, Value, json};
+
+use super::{
+    limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES},
+    policy::{
+        CURSOR_INTERVAL, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN, PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER,
+        SHOWN_AGAIN_AFTER,
+    },
+    presence::{Activity, user},
+    wire::AwarenessEntry,
+};
+
+/// Marks a presence as an agent's, which does not decide about saving.
+const AGENT: &str = "agent";
+
+#[derive(Debug)]
+pub(crate) struct Awareness {
+    /// As it was last told.
+    now: Instant,
+    agents: HashMap<Arc<str>, Agent>,
+    others: HashMap<u64, Other>,
+    /// Since when it is heard what people say.
+    since: Instant,
+    /// Whether we edited: before that, the server knows of no agent here.
+    edited: bool,
+    /// Whether the server saved an edit of its own accord.
+    saved: bool,
+    /// What agents said last of autosave.
+    said: Option<bool>,
+    /// Whether the server was left to decide about the first change of ours.
+    decided: bool,
+}
+
+#[derive(Debug)]
+struct Other {
+    state: Value,
+    heard: Instant,
+}
+
+/// An agent as it shows itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Visit<'a> {
+    pub(crate) id: &'a Arc<str>,
+    pub(crate) name: &'a str,
+    pub(crate) activity: Activity,
+    /// How long it stays after the last time it did something.
+    pub(crate) stays: Duration,
+}
+
+/// Where an agent's cursor is, or what it selected.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cursors {
+    /// The cell, if it is a notebook.
+    pub(crate) cell: Option<String>,
+    /// As JupyterLab shows them.
+    pub(crate) ranges: Value,
+    /// They cover what the agent changed, and do not merely say where it is.
+    pub(crate) of_edit: bool,
+}
+
+#[derive(Debug)]
+struct Agent {
+    client: u64,
+    clock: u64,
+    name: String,
+    user: Value,
+    activity: Activity,
+    cursors: Option<Cursors>,
+    stays: Duration,
+    /// What it says of itself beside its name.
+    members: Map<String, Value>,
+    last_active: Instant,
+    /// When it was said what is true now; nothing if that is still to be said.
+    last_sent: Option<Instant>,
+    /// When something was said at all.
+    last_said: Option<Instant>,
+}
+
+impl Awareness {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            now,
+            agents: HashMap::new(),
+            others: HashMap::new(),
+            since: now,
+            edited: false,
+            saved: false,
+            said: None,
+            decided: false,
+        }
+    }
+
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// Shows an agent in the room, with its cursor if it has one; else with that which it had.
+    pub(crate) fn show(&mut self, visit: &Visit<'_>, cursors: Option<Cursors>) {
+        let had = self.agents.get(visit.id).and_then(|agent| agent.cursors.clone());
+        // Where an agent runs what it just changed, people see what it changed.
+        let stays = |had: &Cursors, new: &Cursors| had.of_edit && !new.of_edit && had.cell == new.cell;
+        let cursors = match (had, cursors) {
+            (Some(had), Some(new)) if stays(&had, &new) => Some(had),
+            (had, new) => new.or(had),
+        };
+        let ranges = cursors
+            .as_ref()
+            .map_or_else(|| json!([]), |cursors| cursors.ranges.clone());
+        self.say(visit, Map::from_iter([("cursors".to_owned(), ranges)]));
+        if let Some(agent) = self.agents.get_mut(visit.id) {
+            agent.cursors = cursors;
+        }
+    }
+
+    /// Shows an agent with what it says of itself. Returns whether that is news.
+    pub(crate) fn say(&mut self, visit: &Visit<'_>, members: Map<String, Value>) -> bool {
+        let now = self.now;
+        let mut is_new = !self.agents.contains_key(visit.id);
+        let agent = self.agents.entry(Arc::clone(visit.id)).or_insert_with(|| Agent {
+            client: super::new_client_id(),
+            clock: 0,
+            name: visit.name.to_owned(),
+            user: Value::Null,
+            activity: Activity::Idle,
+            cursors: None,
+            stays: visit.stays,
+            members: Map::new(),
+            last_active: now,
+            last_sent: None,
+            last_said: None,
+        });
+        let activity = agent.activity_with(visit.activity, now);
+        agent.last_active = now;
+        if is_new || agent.members != members || agent.activity != activity {
+            is_new = true;
+            agent.user = user(visit.id, visit.name, activity);
+            (agent.members, agent.activity, agent.last_sent) = (members, activity, None);
+        }
+        is_new
+    }
+
+    /// Shows that what an agent executed has ended, if the agent is still here.
+    pub(crate) fn rest(&mut self, id: &Arc<str>) {
+        let now = self.now;
+        if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.activity.is_execution()) {
+            agent.user = user(id, &agent.name, Activity::Idle);
+            (agent.activity, agent.last_sent) = (Activity::Idle, None);
+            agent.last_active = now;
+        }
+    }
+
+    /// What to say before the first change of ours, if agents were shown although it is not known what people want: they
+    /// withdraw until it is sent, so that the server decides by itself whether to save it, and thereby tells.
+    pub(crate) fn withdraw(&mut self) -> Vec<AwarenessEntry> {
+        if self.decided || self.autosave().is_some() {
+            self.decided = true;
+            return Vec::new();
+        }
+        self.decided = true;
+        let shown = self.agents.values_mut().filter(|agent| agent.last_said.is_some());
+        shown
+            .map(|agent| {
+                (agent.last_sent, agent.last_said) = (None, None);
+                agent.say("null".to_owned())
+            })
+            .collect()
+    }
+
+    /// Whether agents may keep the server from saving what somebody else changes who is silent: they say that they need
+    /// not have it saved as long as it is not known what people want.
+    pub(crate) fn may_keep_from_saving(&self) -> bool {
+        self.said == Some(false) && self.autosave_preferences().next().is_none()
+    }
+
+    /// Whether an agent is shown with what it does, and was a moment ago.
+    pub(crate) fn is_shown(&self, id: &Arc<str>, activity: Activity, now: Instant) -> bool {
+        // Whoever edits or executes has also read.
+        let is_same = |agent: &Agent| agent.activity == activity || activity == Activity::Reading;
+        let is_fresh =
+            |agent: &Agent| is_same(agent) && now.saturating_duration_since(agent.last_active) < SHOWN_AGAIN_AFTER;
+        self.agents.get(id).is_some_and(is_fresh)
+    }
+
+    /// What an agent does when a run of its has ended: nothing, or what else it executes.
+    pub(crate) fn activity_after_run(&self, id: &Arc<str>) -> Activity {
+        let agent = self.agents.get(id).filter(|agent| agent.activity.is_execution());
+        agent.map_or(Activity::Idle, |agent| agent.activity)
+    }
+
+    /// Whether no agent is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.agents.is_empty()
+    }
+
+    /// What others say of themselves. Returns whether a newcomer should be told who is here.
+    pub(crate) fn received(&mut self, entries: Vec<AwarenessEntry>) -> bool {
+        let mut newcomer = false;
+        for entry in entries {
+            if let Some(agent) = self.agents.values_mut().find(|agent| agent.client == entry.client) {
+                // Our own echo, or somebody who takes us for gone; the next word must be newer.
+                if entry.clock > agent.clock || entry.clock == agent.clock && entry.state == "null" {
+                    agent.clock = agent.clock.max(entry.clock);
+                    (agent.last_sent, agent.last_said) = (None, None);
+                }
+                continue;
+            }
+            // What nobody could show is left out, and whoever it is about stays as they were.
+            if entry.state.len() > MAX_PRESENCE_BYTES || !is_shallow_json(entry.state.as_bytes()) {
+                continue;
+            }
+            match serde_json::from_str(&entry.state).unwrap_or(Value::Null) {
+                Value::Null => drop(self.others.remove(&entry.client)),
+                _ if self.others.len() >= MAX_PRESENCES && !self.others.contains_key(&entry.client) => {}
+                state => {
+                    let heard = self.now;
+                    newcomer |= self.others.insert(entry.client, Other { state, heard }).is_none();
+                }
+            }
+        }
+        let now = self.now;
+        self.others.retain(|_, other| other.is_here(now));
+        newcomer
+    }
+
+    /// What somebody else last said of themselves.
+    pub(crate) fn state_of(&self, client: u64) -> Option<&Value> {
+        self.others.get(&client).map(|other| &other.state)
+    }
+
+    /// What the people who are here say of themselves, agents left aside.
+    pub(crate) fn people(&self) -> impl Iterator<Item = &Value> {
+        let here = self.others.values().filter(|other| other.is_here(self.now));
+        here.map(|other| &other.state)
+            .filter(|state| state.get(AGENT).is_none())
+    }
+
+    /// What must be said now: presences that changed or would be forgotten, and agents that left.
+    ///
+    /// The server saves if anybody in the room wants that, or if nobody says anything, so among people agents say
+    /// that they need not have it, and likewise until it is known whether there are any.
+    pub(crate) fn due(&mut self) -> Vec<AwarenessEntry> {
+        if self.agents.is_empty() {
+            return Vec::new();
+        }
+        let says = self.autosave() == Some(true) && self.autosave_preferences().next().is_none();
+        if self.said.replace(says) != Some(says) {
+            // What is said of saving counts from now on.
+            self.repeat_all_now();
+        }
+        self.due_with(&[("autosave", says.into()), (AGENT, true.into())], CURSOR_INTERVAL)
+    }
+
+    /// When something is due that was said too shortly before to be said again at once, or that is said with the echo of
+    /// an edit if there is one.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        let unsaid = self.agents.values().filter(|agent| agent.last_sent.is_none());
+        unsaid
+            .map(|agent| agent.last_said.unwrap_or(agent.last_active) + CURSOR_INTERVAL)
+            .min()
+    }
+
+    /// The same, with something that all of them say, and none more often than in this interval.
+    pub(crate) fn due_with(&mut self, common: &[(&str, Value)], interval: Duration) -> Vec<AwarenessEntry> {
+        let now = self.now;
+        let is_older = |at: Option<Instant>, age: Duration| at.is_none_or(|at| now.duration_since(at) >= age);
+        let mut entries = Vec::new();
+        self.agents.retain(|_, agent| {
+            let left = now.duration_since(agent.last_active) > agent.stays;
+            let due = is_older(agent.last_sent, PRESENCE_REFRESHED_AFTER) && is_older(agent.last_said, interval);
+            if left {
+                entries.push(agent.say("null".to_owned()));
+            } else if due {
+                let mut state = agent.members.clone();
+                state.insert("user".to_owned(), agent.user.clone());
+                state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+                entries.push(agent.say(Value::Object(state).to_string()));
+                (agent.last_sent, agent.last_said) = (Some(now), Some(now));
+            }
+            !left
+        });
+        entries
+    }
+
+    /// Everybody says again that they are here, after a reconnection or for a newcomer.
+    pub(crate) fn repeat_all(&mut self) {
+        for agent in self.agents.values_mut() {
+            agent.last_sent = None;
+        }
+    }
+
+    /// The same without waiting for the next interval.
+    pub(crate) fn repeat_all_now(&mut self) {
+        for agent in self.agents.values_mut() {
+            (agent.last_sent, agent.last_said) = (None, None);
+        }
+    }
+
+    /// All agents leave, because the room is being closed.
+    pub(crate) fn farewell(&mut self) -> Vec<AwarenessEntry> {
+        self.agents
+            .drain()
+            .map(|(_, mut agent)| agent.say("null".to_owned()))
+            .collect()
+    }
+
+    /// We edited the document.
+    pub(crate) fn record_edit(&mut self) {
+        self.edited = true;
+    }
+
+    /// The server saved the document. While it is unknown what people want it is not asked to, so that it did says
+    /// that somebody wants it, or that nobody is there.
+    pub(crate) fn record_save(&mut self) {
+        self.saved |= self.edited;
+    }
+
+    /// The names of those who are here, each once.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let others = self.others.values().filter(|other| other.is_here(self.now));
+        let ours = self.agents.values().map(|agent| agent.name.clone());
+        let names: BTreeSet<String> = others.filter_map(Other::name).chain(ours).collect();
+        names.into_iter().collect()
+    }
+
+    /// Whether people want the document saved by itself, as soon as that is known. Jupyter tells newcomers of nobody
+    /// who is in a room already; what they want is known when they next speak, or by what the server does.
+    pub(crate) fn autosave(&self) -> Option<bool> {
+        let mut preferences = self.autosave_preferences().peekable();
+        match preferences.peek() {
+            Some(_) => Some(preferences.any(|wanted| wanted)),
+            None => (self.saved || self.now.duration_since(self.since) > EVERYBODY_SPOKE).then_some(true),
+        }
+    }
+
+    /// Whether the server is known to save by itself what is changed from now on.
+    pub(crate) fn server_saves(&self) -> bool {
+        self.autosave() == Some(true) && (self.said == Some(true) || self.autosave_preferences().any(|wanted| wanted))
+    }
+
+    fn autosave_preferences(&self) -> impl Iterator<Item = bool> {
+        let here = self.others.values().filter(|other| other.is_here(self.now));
+        here.filter_map(Other::autosave_preference)
+    }
+}
+
+impl Other {
+    fn is_here(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.heard) < PRESENCE_FORGOTTEN_AFTER
+    }
+
+    /// Agents of other gateways add to what is displayed what they do.
+    fn name(&self) -> Option<String> {
+        let user = self.state.get("user")?;
+        let keys = match self.state.get(AGENT) {
+            Some(_) => ["name", "display_name"],
+            None => ["display_name", "name"],
+        };
+        let name = keys.iter().find_map(|key| user.get(key)?.as_str());
+        name.filter(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    /// Whether this one wants the document saved by itself, as the server understands it.
+    fn autosave_preference(&self) -> Option<bool> {
+        let state = self.state.as_object().filter(|state| !state.is_empty())?;
+        if state.contains_key(AGENT) {
+            return None;
+        }
+        Some(state.get("autosave").and_then(Value::as_bool).unwrap_or(true))
+    }
+}
+
+impl Agent {
+    /// What it does, given what it now says to do: a single call does not hide that its code goes on.
+    fn activity_with(&self, said: Activity, now: Instant) -> Activity {
+        let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_WITHIN;
+        let is_call = matches!(said, Activity::Reading | Activity::Editing);
+        if goes_on && is_call { self.activity } else { said }
+    }
+
+    fn say(&mut self, state: String) -> AwarenessEntry {
+        self.clock += 1;
+        AwarenessEntry {
+            client: self.client,
+            clock: self.clock,
+            state,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

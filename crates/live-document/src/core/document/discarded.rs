@@ -1,0 +1,82 @@
+//! Edits that were acknowledged and then taken out of the document, because somebody wrote its file from outside
+//! before they were in it. Jupyter makes the document the same as the file and tells nobody whose work that was.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{
+    super::edit_journal::{Entry, JournaledEdit, Subject},
+    Document, splice,
+};
+
+/// Whose edit of what is not there any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Discarded {
+    pub(crate) author: Arc<str>,
+    pub(crate) subject: Subject,
+}
+
+impl Document {
+    /// Takes the unsaved edits that are gone out of those that are remembered, and tells whose they were.
+    pub(crate) fn take_discarded(&mut self) -> Vec<Discarded> {
+        let mut seen = HashSet::new();
+        let mut gone = HashSet::new();
+        let mut discarded = Vec::new();
+        for entry in self.journal.latest_first() {
+            for (subject, is_gone) in self.fared(entry) {
+                // What was done later to the same cell says how it should be now.
+                if !seen.insert(subject.clone()) || !is_gone {
+                    continue;
+                }
+                gone.insert(subject.clone());
+                let author = entry.author.clone();
+                discarded.extend(author.map(|author| Discarded { author, subject }));
+            }
+        }
+        if !gone.is_empty() {
+            self.journal.discard(&gone);
+        }
+        discarded.reverse();
+        discarded
+    }
+
+    /// What an edit was about, and whether it is gone from there.
+    fn fared(&self, entry: &Entry) -> Vec<(Subject, bool)> {
+        let cell = |id: &str| Subject::Cell(id.to_owned());
+        match &entry.done {
+            JournaledEdit::Inserted { cells, .. } => {
+                let ids = cells.iter().map(|cell| &cell.id).chain(&entry.removed);
+                ids.map(|id| (cell(id), self.position_of(id).is_none())).collect()
+            }
+            JournaledEdit::Changed { cell: id, old, new } => {
+                let now = self.source(id);
+                vec![(cell(id), !now.is_some_and(|now| is_still_there(old, new, &now)))]
+            }
+            JournaledEdit::Deleted { cell: id, .. } => vec![(cell(id), self.position_of(id).is_some())],
+            JournaledEdit::TextChanged { old, new } => vec![(Subject::Text, !is_still_there(old, new, &self.text()))],
+            JournaledEdit::MetadataChanged { new, .. } => vec![(Subject::Metadata, self.metadata() != *new)],
+        }
+    }
+}
+
+/// Whether a text has what a change put into it, whatever else was done to it.
+fn is_still_there(old: &str, new: &str, now: &str) -> bool {
+    now == new
+        || now != old
+            && splice::between(old, new)
+                .iter()
+                .all(|splice| now.contains(&splice.insert))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_there_whatever_others_typed_beside_it() {
+        assert!(is_still_there("x = 1", "x = 2", "x = 2"));
+        assert!(is_still_there("a\nb", "a\nmore\nb", "a!\nmore\nb"));
+        assert!(!is_still_there("a\nb", "a\nmore\nb", "a\nb"));
+        assert!(!is_still_there("a\nb", "a\nmore\nb", "from outside"));
+        assert!(!is_still_there("a\nb", "a", "a\nb"));
+    }
+}

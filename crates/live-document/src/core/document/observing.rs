@@ -1,0 +1,313 @@
+//! What a transaction changed, as it is seen at its end.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use parking_lot::{Mutex, MutexGuard};
+use yrs::{
+    ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef, TransactionMut,
+    block::ID,
+    types::{Change, Event, PathSegment},
+};
+
+use super::{
+    super::changes::{ChangeKind, ChangeStream, Draft},
+    Author, Document, OBSERVER, RoomKind, text_of,
+};
+
+/// Of so many parts of cells it is remembered whose they are; that of others is found out again.
+const MAX_OWNERS: usize = 4096;
+
+pub(super) enum Observed {
+    Structure(Vec<Step>),
+    /// A cell that has another id now, by its place.
+    Identified(usize, Arc<str>),
+    /// What a cell says, or of which kind it is.
+    Source(Arc<str>),
+    /// A part of the cell at a place, by which it is known from now on, and whether that changed what it says.
+    PartAt(usize, ID, Part, bool),
+    /// Outputs, counts and whatever else runs write into a cell.
+    Rest(Arc<str>),
+    Text,
+}
+
+/// What a shared part of a document is to its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Cell,
+    Source,
+    Other,
+}
+
+pub(super) enum Step {
+    Keep(usize),
+    Remove(usize),
+    Add(Vec<CellEntry>),
+}
+
+/// A cell by its id, and where it is in the store. A reference could outlive its cell; this cannot.
+#[derive(Debug, Clone)]
+pub(super) struct CellEntry {
+    pub(super) id: Arc<str>,
+    pub(super) hook: Option<Hook<MapRef>>,
+}
+
+/// Looks at every transaction of a document.
+#[derive(Clone, Default)]
+pub(super) struct Observer(Arc<Mutex<Observations>>);
+
+#[derive(Default)]
+struct Observations {
+    seen: Vec<Observed>,
+    /// The cells that parts belong to, which hardly ever changes. To find it out one has to go through all cells before.
+    owners: HashMap<ID, (Part, Arc<str>)>,
+}
+
+impl Observer {
+    pub(super) fn look_at(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
+        let observer = self.clone();
+        match kind {
+            RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.lock().seen.push(Observed::Text)),
+            RoomKind::Notebook => cells.observe_deep(OBSERVER, move |txn, events| {
+                for event in events.iter() {
+                    observer.note(event, txn);
+                }
+            }),
+        }
+    }
+
+    /// What was seen since the last time.
+    pub(super) fn take(&self) -> Vec<Observed> {
+        std::mem::take(&mut self.lock().seen)
+    }
+
+    /// Remembers which cell a part belongs to.
+    pub(super) fn belongs_to(&self, id: ID, part: Part, cell: &Arc<str>) {
+        let owners = &mut self.lock().owners;
+        if owners.len() >= MAX_OWNERS {
+            owners.clear();
+        }
+        owners.insert(id, (part, Arc::clone(cell)));
+    }
+
+    /// The cell whose source a part is, if that is remembered.
+    pub(super) fn owner(&self, id: &ID) -> Option<Arc<str>> {
+        match self.lock().owners.get(id) {
+            Some((Part::Source, cell)) => Some(Arc::clone(cell)),
+            _ => None,
+        }
+    }
+
+    fn note(&self, event: &Event, txn: &TransactionMut<'_>) {
+        let target = match event {
+            Event::Array(array) => array.target().hook().id().clone(),
+            Event::Map(map) => map.target().hook().id().clone(),
+            Event::Text(text) => text.target().hook().id().clone(),
+            _ => return,
+        };
+        let mut observations = self.lock();
+        if let (Event::Map(map), [PathSegment::Index(index)]) = (event, event.path().make_contiguous())
+            && map.keys(txn).contains_key("id")
+        {
+            // It belongs to another now, whatever was remembered.
+            observations.owners.clear();
+            let id = text_of(map.target(), txn, "id").into();
+            observations.seen.push(Observed::Identified(*index as usize, id));
+            return;
+        }
+        let observed = match (event, target) {
+            (Event::Array(array), BranchID::Root(_)) => Observed::Structure(steps(array.delta(txn), txn)),
+            (_, BranchID::Nested(id)) => match observations.owners.get(&id) {
+                Some((part, cell)) if changes_source(event, *part, txn) => Observed::Source(Arc::clone(cell)),
+                Some((_, cell)) => Observed::Rest(Arc::clone(cell)),
+                None => {
+                    let path = event.path();
+                    let Some(PathSegment::Index(index)) = path.front() else {
+                        return;
+                    };
+                    let part = part_at(&path);
+                    Observed::PartAt(*index as usize, id, part, changes_source(event, part, txn))
+                }
+            },
+            _ => return,
+        };
+        observations.seen.push(observed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Observations> {
+        self.0.lock()
+    }
+}
+
+impl Document {
+    /// Brings the order of cells and the log up to what the observer saw.
+    pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool) {
+        let observed = self.observer.take();
+        if observed.is_empty() {
+            return;
+        }
+        self.log.advance();
+        self.mark_changed();
+        let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);
+        for change in observed {
+            if let Some(draft) = &mut draft {
+                self.describe(draft, &change);
+            }
+            match change {
+                Observed::Structure(steps) => {
+                    self.reorder(steps, author, is_typing);
+                    self.log.whole_changed(author, is_typing);
+                }
+                Observed::Identified(index, id) => self.rename(index, id, author),
+                Observed::Source(id) => self.log.cell_changed(&id, author, is_typing),
+                Observed::PartAt(index, id, part, is_changed) => {
+                    if let Some(entry) = self.order.get(index) {
+                        self.observer.belongs_to(id, part, &entry.id);
+                        if is_changed {
+                            self.log.cell_changed(&entry.id, author, is_typing);
+                        }
+                    }
+                }
+                Observed::Rest(_) => {}
+                Observed::Text => self.log.whole_changed(author, is_typing),
+            }
+        }
+        if let (Some(stream), Some(draft)) = (&self.stream, draft) {
+            let (revision, time) = (self.log.revision(), self.clock().wall());
+            stream.publish(draft, author, self.tool.as_ref(), revision, time);
+        }
+    }
+
+    /// Adds what was seen to a change, before the order of cells follows it.
+    fn describe(&self, draft: &mut Draft, observed: &Observed) {
+        let id_at = |index: usize| self.order.get(index).map(|entry| Arc::clone(&entry.id));
+        match observed {
+            Observed::Structure(steps) => {
+                let mut at = 0;
+                for step in steps {
+                    match step {
+                        Step::Keep(count) => at += count,
+                        Step::Remove(count) => {
+                            draft.add(ChangeKind::Structure, (at..at + count).filter_map(id_at));
+                            at += count;
+                        }
+                        Step::Add(entries) => {
+                            let ids = entries.iter().map(|entry| Arc::clone(&entry.id));
+                            draft.add(ChangeKind::Structure, ids);
+                        }
+                    }
+                }
+            }
+            Observed::Identified(_, id) => draft.add(ChangeKind::Structure, [Arc::clone(id)]),
+            Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
+            Observed::PartAt(index, _, _, true) => draft.add(ChangeKind::Source, id_at(*index)),
+            Observed::PartAt(index, _, _, false) => draft.add(ChangeKind::Outputs, id_at(*index)),
+            Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::Text => draft.add(ChangeKind::Source, []),
+        }
+    }
+
+    fn rename(&mut self, index: usize, id: Arc<str>, author: &Author) {
+        let Some(entry) = self.order.get_mut(index).filter(|entry| entry.id != id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut entry.id, Arc::clone(&id));
+        if let Some(hook) = entry.hook.clone().filter(|_| !author.is_local()) {
+            self.renamed.push((Arc::clone(&old), hook));
+        }
+        self.log.cell_removed(&old);
+        self.log.cell_changed(&id, author, false);
+    }
+
+    fn reorder(&mut self, steps: Vec<Step>, author: &Author, is_typing: bool) {
+        let mut at = 0;
+        let mut removed = HashMap::new();
+        let mut added = Vec::new();
+        let kept = |step: &Step| match step {
+            Step::Keep(count) => Some(*count),
+            Step::Remove(_) | Step::Add(_) => None,
+        };
+        self.log.moved(author, steps.iter().map_while(kept).sum());
+        for step in steps {
+            match step {
+                Step::Keep(count) => at += count,
+                Step::Remove(count) => {
+                    let end = (at + count).min(self.order.len());
+                    for entry in self.order.drain(at.min(end)..end) {
+                        if let Some(history) = self.log.cell_removed(&entry.id) {
+                            removed.insert(Arc::clone(&entry.id), history);
+                        }
+                        if !author.is_local() {
+                            self.journal.forget(&entry.id);
+                        }
+                    }
+                }
+                Step::Add(entries) => {
+                    if let Some(duplicated) = &mut self.duplicated {
+                        let known: HashSet<&str> = self.order.iter().map(|entry| &*entry.id).collect();
+                        let again = entries.iter().filter(|entry| known.contains(&*entry.id));
+                        duplicated.extend(again.map(|entry| Arc::clone(&entry.id)));
+                    }
+                    let count = entries.len();
+                    added.extend(entries.iter().map(|entry| Arc::clone(&entry.id)));
+                    let place = at.min(self.order.len());
+                    self.order.splice(place..place, entries);
+                    at += count;
+                }
+            }
+        }
+        // Noted last, since a cell may be replaced by one with the same id.
+        for id in added {
+            if let Some(history) = removed.remove(&id) {
+                self.log.cell_replaced(&id, history);
+            }
+            self.log.cell_changed(&id, author, is_typing);
+        }
+    }
+}
+
+/// What stands at a path that begins at the cells.
+fn part_at(path: &VecDeque<PathSegment>) -> Part {
+    match (path.len(), path.back()) {
+        (1, _) => Part::Cell,
+        (2, Some(PathSegment::Key(key))) if &**key == "source" => Part::Source,
+        _ => Part::Other,
+    }
+}
+
+/// Whether what a cell says is changed by an event of one of its parts. Some clients replace the text as a whole.
+fn changes_source(event: &Event, part: Part, txn: &TransactionMut<'_>) -> bool {
+    match (part, event) {
+        (Part::Source, _) => true,
+        (Part::Cell, Event::Map(cell)) => {
+            let keys = cell.keys(txn);
+            ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key))
+        }
+        (Part::Cell | Part::Other, _) => false,
+    }
+}
+
+fn steps(delta: &[Change], txn: &impl ReadTxn) -> Vec<Step> {
+    let step = |change: &Change| match change {
+        Change::Retain(count) => Step::Keep(*count as usize),
+        Change::Removed(count) => Step::Remove(*count as usize),
+        Change::Added(values) => Step::Add(values.iter().map(|value| entry(value, txn)).collect()),
+    };
+    delta.iter().map(step).collect()
+}
+
+fn entry(value: &Out, txn: &impl ReadTxn) -> CellEntry {
+    match value {
+        Out::YMap(cell) => CellEntry {
+            id: text_of(cell, txn, "id").into(),
+            hook: Some(cell.hook()),
+        },
+        // Something that is no cell still takes a place.
+        _ => CellEntry {
+            id: "".into(),
+            hook: None,
+        },
+    }
+}

@@ -1,0 +1,246 @@
+//! What a run writes into its cell: that it runs, what it puts out, that it ended. JupyterLab draws
+//! only certain shapes of such changes correctly, so they are made here and nowhere else.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, TextRef, TransactionMut};
+
+use super::{Applied, Author, Document, OBSERVER, Selection, Transact};
+use crate::core::notebook::{execution_count, output_prelim, text_of};
+
+/// What JupyterLab calls a cell that runs or is queued, and shows as `[*]`.
+const RUNNING: &str = "running";
+const IDLE: &str = "idle";
+
+/// A cell that is shown as queued, with the count that it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedCell {
+    pub id: String,
+    pub execution_count: Option<i64>,
+}
+
+/// One change of a cell by the run that it is in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CellWrite {
+    /// The run begins: what an earlier one left goes.
+    pub begin: bool,
+    pub outputs: Option<OutputsChange>,
+    /// The run has ended, with the kernel's count if it gave one.
+    pub end: Option<RunEnd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunEnd {
+    pub execution_count: Option<i64>,
+}
+
+/// A change at the end of a cell's outputs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutputsChange {
+    /// How many outputs the cell has if nobody else touched them.
+    pub expected: usize,
+    /// How many of them stay, the one that `tail` changes included.
+    pub keep: usize,
+    pub tail: Option<StreamTail>,
+    pub push: Vec<Value>,
+}
+
+/// What happens at the end of the last output that stays, which is a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamTail {
+    pub name: String,
+    /// How much to take away from the end, in UTF-16 units.
+    pub cut: u32,
+    pub append: String,
+}
+
+/// What came of a change of outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputsWritten {
+    /// How many outputs the cell has now.
+    pub length: usize,
+    /// Somebody else had changed them, so that what is new was only added.
+    pub detached: bool,
+}
+
+impl Document {
+    /// Applies what a run has to say; nothing if its cell is gone, or is no code any more: a file with outputs in a
+    /// cell of another kind is no valid notebook.
+    pub(crate) fn write_cell(
+        &mut self,
+        author: &Arc<str>,
+        cell: &str,
+        write: &CellWrite,
+    ) -> Option<(Applied, Option<OutputsWritten>)> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let map = self
+            .map(&txn, cell)
+            .filter(|map| text_of(map, &txn, "cell_type") == "code")?;
+        if write.begin {
+            clear(&map, &mut txn);
+            trust(&map, &mut txn);
+            self.selection = Some(Selection::of_run(cell));
+        }
+        let written = write
+            .outputs
+            .as_ref()
+            .map(|change| change_outputs(&outputs_of(&map, &mut txn), &mut txn, change));
+        // The count comes last of all, since JupyterLab takes any count as the end of a run.
+        let state = match write.end {
+            Some(end) => Some((end.execution_count, IDLE)),
+            None => write.begin.then_some((None, RUNNING)),
+        };
+        if let Some((count, state)) = state {
+            map.insert(&mut txn, "execution_count", count.map_or(Any::Null, Any::from));
+            map.insert(&mut txn, "execution_state", state);
+        }
+        Some((self.finish(txn, &Author::Local(Arc::clone(author))), written))
+    }
+
+    /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
+    /// they run, since they may never do. Returns the cells that did not look so already, with their counts.
+    pub(crate) fn mark_queued(&mut self, author: &Arc<str>, cells: &[String]) -> Option<(Applied, Vec<QueuedCell>)> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut marked = Vec::new();
+        for id in cells {
+            let Some(map) = self.map(&txn, id) else { continue };
+            let is_code = text_of(&map, &txn, "cell_type") == "code";
+            if !is_code || text_of(&map, &txn, "execution_state") == RUNNING {
+                continue;
+            }
+            marked.push(QueuedCell {
+                id: id.clone(),
+                execution_count: execution_count(&map, &txn).as_i64(),
+            });
+            map.insert(&mut txn, "execution_state", RUNNING);
+        }
+        if marked.is_empty() {
+            return None;
+        }
+        Some((self.finish(txn, &Author::Local(Arc::clone(author))), marked))
+    }
+
+    /// Shows cells that were queued and will not run as they were before, unless somebody ran them meanwhile.
+    pub(crate) fn unmark_queued(&mut self, author: &Arc<str>, cells: &[QueuedCell]) -> Option<Applied> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut is_changed = false;
+        for cell in cells {
+            let Some(map) = self.map(&txn, &cell.id) else { continue };
+            let is_queued = text_of(&map, &txn, "execution_state") == RUNNING
+                && execution_count(&map, &txn).as_i64() == cell.execution_count;
+            if is_queued {
+                map.insert(&mut txn, "execution_state", IDLE);
+                is_changed = true;
+            }
+        }
+        is_changed.then(|| self.finish(txn, &Author::Local(Arc::clone(author))))
+    }
+
+    /// Removes the outputs of all cells; the ids of those that had any.
+    pub(crate) fn clear_outputs(&mut self, author: &Arc<str>) -> (Applied, Vec<String>) {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut cleared = Vec::new();
+        for entry in &self.order {
+            let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
+                continue;
+            };
+            let Some(Out::YArray(outputs)) = map.get(&txn, "outputs") else {
+                continue;
+            };
+            let counted = map
+                .get(&txn, "execution_count")
+                .is_some_and(|count| !matches!(count, Out::Any(Any::Null | Any::Undefined)));
+            if outputs.len(&txn) == 0 && !counted {
+                continue;
+            }
+            let length = outputs.len(&txn);
+            outputs.remove_range(&mut txn, 0, length);
+            map.insert(&mut txn, "execution_count", Any::Null);
+            cleared.push(entry.id.to_string());
+        }
+        (self.finish(txn, &Author::Local(Arc::clone(author))), cleared)
+    }
+}
+
+fn clear(cell: &MapRef, txn: &mut TransactionMut<'_>) {
+    let outputs = outputs_of(cell, txn);
+    let length = outputs.len(txn);
+    if length > 0 {
+        outputs.remove_range(txn, 0, length);
+    }
+}
+
+/// Trusts a cell whose outputs are those of its run alone, as JupyterLab does when a person runs it.
+fn trust(cell: &MapRef, txn: &mut TransactionMut<'_>) {
+    if let Some(Out::YMap(metadata)) = cell.get(txn, "metadata")
+        && !matches!(metadata.get(txn, "trusted"), Some(Out::Any(Any::Bool(true))))
+    {
+        metadata.insert(txn, "trusted", true);
+    }
+}
+
+pub(super) fn outputs_of(cell: &MapRef, txn: &mut TransactionMut<'_>) -> ArrayRef {
+    match cell.get(txn, "outputs") {
+        Some(Out::YArray(outputs)) => outputs,
+        // Some clients write a plain list, which nobody can add to.
+        _ => cell.insert(txn, "outputs", ArrayPrelim::default()),
+    }
+}
+
+fn change_outputs(outputs: &ArrayRef, txn: &mut TransactionMut<'_>, change: &OutputsChange) -> OutputsWritten {
+    let length = outputs.len(txn);
+    let tail = change
+        .tail
+        .as_ref()
+        .map(|tail| (tail, stream_at(outputs, txn, change.keep)));
+    let detached = length as usize != change.expected || matches!(tail, Some((_, None)));
+    if !detached {
+        let keep = u32::try_from(change.keep).unwrap_or(length).min(length);
+        // JupyterLab does not draw an output that changes in its place, so it and all after it are made anew.
+        if keep < length {
+            outputs.remove_range(txn, keep, length - keep);
+        }
+    }
+    match tail {
+        Some((tail, Some(text))) if !detached => change_tail(&text, txn, tail),
+        Some((tail, _)) if !tail.append.is_empty() => {
+            let rest = serde_json::json!({ "output_type": "stream", "name": tail.name, "text": tail.append });
+            outputs.push_back(txn, output_prelim(&rest));
+        }
+        _ => {}
+    }
+    for output in &change.push {
+        outputs.push_back(txn, output_prelim(output));
+    }
+    OutputsWritten {
+        length: outputs.len(txn) as usize,
+        detached,
+    }
+}
+
+fn stream_at(outputs: &ArrayRef, txn: &impl ReadTxn, keep: usize) -> Option<TextRef> {
+    let index = u32::try_from(keep.checked_sub(1)?).ok()?;
+    let Some(Out::YMap(output)) = outputs.get(txn, index) else {
+        return None;
+    };
+    match output.get(txn, "text") {
+        Some(Out::YText(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn change_tail(text: &TextRef, txn: &mut TransactionMut<'_>, tail: &StreamTail) {
+    let length = text.len(txn);
+    let cut = tail.cut.min(length);
+    if cut > 0 {
+        text.remove_range(txn, length - cut, cut);
+    }
+    if !tail.append.is_empty() {
+        text.push(txn, &tail.append);
+    }
+}

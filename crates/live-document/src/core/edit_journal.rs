@@ -1,0 +1,354 @@
+//! Edits that the server may lose: kept until they are saved, and done again in a document that the
+//! server has rebuilt, wherever they still make sense.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{
+    document::{Applied, Document},
+    edit::NewCell,
+};
+
+/// More unsaved edits than this are not remembered; a server saves every second.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// What was done, in enough detail to do it again or to tell that it is gone.
+#[derive(Debug, Clone)]
+pub(crate) enum JournaledEdit {
+    Inserted {
+        after: Option<String>,
+        before: Option<String>,
+        cells: Vec<NewCell>,
+    },
+    Changed {
+        cell: String,
+        old: String,
+        new: String,
+    },
+    Deleted {
+        cell: String,
+        source: String,
+    },
+    TextChanged {
+        old: String,
+        new: String,
+    },
+    MetadataChanged {
+        old: Value,
+        new: Value,
+    },
+}
+
+/// What an edit is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    Cell(String),
+    Text,
+    Metadata,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cell(id) => write!(formatter, "cell {id}"),
+            Self::Text => formatter.write_str("the text"),
+            Self::Metadata => formatter.write_str("the metadata of the notebook"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    number: u64,
+    /// Who did it, if that is known.
+    pub(crate) author: Option<Arc<str>>,
+    pub(crate) done: JournaledEdit,
+    /// The cells of it that somebody else removed. They must not come back.
+    pub(crate) removed: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct EditJournal {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    next: u64,
+    /// Who does what is noted next.
+    author: Option<Arc<str>>,
+    /// The latest edit of each author that is not saved yet, also if it is too large to be remembered.
+    unsaved: HashMap<Arc<str>, u64>,
+}
+
+/// How the unsaved edits fared in the new document.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplayOutcome {
+    pub(crate) repeated: usize,
+    /// Somebody changed what they were about.
+    pub(crate) conflicting: usize,
+}
+
+impl EditJournal {
+    /// Whose edits are noted from now on.
+    pub(crate) fn set_author(&mut self, author: Option<&Arc<str>>) {
+        self.author = author.cloned();
+    }
+
+    pub(crate) fn inserted(&mut self, after: Option<String>, before: Option<String>, cells: &[NewCell]) {
+        self.push(JournaledEdit::Inserted {
+            after,
+            before,
+            cells: cells.to_vec(),
+        });
+    }
+
+    pub(crate) fn changed(&mut self, cell: &str, old: &str, new: &str) {
+        self.push(JournaledEdit::Changed {
+            cell: cell.to_owned(),
+            old: old.to_owned(),
+            new: new.to_owned(),
+        });
+    }
+
+    pub(crate) fn deleted(&mut self, cell: &str, source: &str) {
+        self.push(JournaledEdit::Deleted {
+            cell: cell.to_owned(),
+            source: source.to_owned(),
+        });
+    }
+
+    pub(crate) fn text_changed(&mut self, old: &str, new: &str) {
+        self.push(JournaledEdit::TextChanged {
+            old: old.to_owned(),
+            new: new.to_owned(),
+        });
+    }
+
+    pub(crate) fn metadata_changed(&mut self, old: Value, new: Value) {
+        self.push(JournaledEdit::MetadataChanged { old, new });
+    }
+
+    /// The place in the journal up to which a save that is asked for now will have everything.
+    pub(crate) fn mark(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn has_unsaved_of(&self, author: &str) -> bool {
+        self.unsaved.contains_key(author)
+    }
+
+    pub(crate) fn saved_up_to(&mut self, mark: u64) {
+        self.unsaved.retain(|_, number| *number >= mark);
+        while self.entries.front().is_some_and(|entry| entry.number < mark) {
+            if let Some(entry) = self.entries.pop_front() {
+                self.bytes -= entry.done.size();
+            }
+        }
+    }
+
+    /// What is not saved yet, the latest first.
+    pub(crate) fn latest_first(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().rev()
+    }
+
+    /// Drops all that was done to something: it is gone.
+    pub(crate) fn discard(&mut self, gone: &HashSet<Subject>) {
+        let is_gone = |cell: &str| gone.contains(&Subject::Cell(cell.to_owned()));
+        self.entries.retain_mut(|entry| {
+            entry.removed.retain(|cell| !is_gone(cell));
+            match &mut entry.done {
+                JournaledEdit::Inserted { cells, .. } => {
+                    cells.retain(|cell| !is_gone(&cell.id));
+                    !cells.is_empty() || !entry.removed.is_empty()
+                }
+                JournaledEdit::Changed { cell, .. } | JournaledEdit::Deleted { cell, .. } => !is_gone(cell),
+                JournaledEdit::TextChanged { .. } => !gone.contains(&Subject::Text),
+                JournaledEdit::MetadataChanged { .. } => !gone.contains(&Subject::Metadata),
+            }
+        });
+        self.bytes = self.entries.iter().map(|entry| entry.done.size()).sum();
+    }
+
+    /// What sources and the text were before and after each edit, by what was edited.
+    pub(crate) fn states(&self) -> HashMap<Subject, HashSet<&str>> {
+        let mut states: HashMap<Subject, HashSet<&str>> = HashMap::new();
+        for entry in &self.entries {
+            let (subject, old, new) = match &entry.done {
+                JournaledEdit::Changed { cell, old, new } => (Subject::Cell(cell.clone()), old, new),
+                JournaledEdit::TextChanged { old, new } => (Subject::Text, old, new),
+                _ => continue,
+            };
+            states.entry(subject).or_default().extend([old.as_str(), new.as_str()]);
+        }
+        states
+    }
+
+    /// Cells that were deleted, with what they held.
+    pub(crate) fn deletions(&self) -> impl Iterator<Item = (&str, &String)> {
+        self.entries.iter().filter_map(|entry| match &entry.done {
+            JournaledEdit::Deleted { cell, source } => Some((cell.as_str(), source)),
+            _ => None,
+        })
+    }
+
+    /// Drops what is about a cell that somebody else removed: it must not come back.
+    pub(crate) fn forget(&mut self, removed: &str) {
+        for entry in &mut self.entries {
+            let is_about_it = match &mut entry.done {
+                JournaledEdit::Inserted { cells, .. } => {
+                    let dropped: usize = cells
+                        .extract_if(.., |cell| cell.id == removed)
+                        .map(|cell| size_of(&cell))
+                        .sum();
+                    self.bytes -= dropped;
+                    dropped > 0
+                }
+                JournaledEdit::Changed { cell, .. } => cell == removed,
+                JournaledEdit::Deleted { .. }
+                | JournaledEdit::TextChanged { .. }
+                | JournaledEdit::MetadataChanged { .. } => false,
+            };
+            if is_about_it {
+                entry.removed.push(removed.to_owned());
+            }
+        }
+    }
+
+    fn push(&mut self, done: JournaledEdit) {
+        if let Some(author) = &self.author {
+            self.unsaved.insert(Arc::clone(author), self.next);
+        }
+        self.bytes += done.size();
+        self.entries.push_back(Entry {
+            number: self.next,
+            author: self.author.clone(),
+            done,
+            removed: Vec::new(),
+        });
+        self.next += 1;
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.done.size();
+        }
+    }
+}
+
+fn size_of(cell: &NewCell) -> usize {
+    cell.source.len() + 100
+}
+
+impl JournaledEdit {
+    /// What has another source or text by it.
+    fn source_changed(&self) -> Option<Subject> {
+        match self {
+            Self::Changed { cell, .. } => Some(Subject::Cell(cell.clone())),
+            Self::TextChanged { .. } => Some(Subject::Text),
+            Self::Inserted { .. } | Self::Deleted { .. } | Self::MetadataChanged { .. } => None,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Inserted { cells, .. } => cells.iter().map(size_of).sum(),
+            Self::Changed { old, new, .. } | Self::TextChanged { old, new } => old.len() + new.len(),
+            Self::Deleted { source, .. } => source.len() + 50,
+            Self::MetadataChanged { old, new } => old.to_string().len() + new.to_string().len(),
+        }
+    }
+}
+
+impl Document {
+    /// Does the unsaved edits of an earlier document again, each only if what it was about is unchanged.
+    /// Each is a transaction of its own, because a later one may be about what an earlier one makes.
+    /// What was restored already is not repeated, but may not be on disk yet.
+    pub(crate) fn repeat(
+        &mut self,
+        journal: EditJournal,
+        restored: &HashSet<Subject>,
+    ) -> (ReplayOutcome, Vec<Applied>) {
+        let mut outcome = ReplayOutcome::default();
+        let mut applied = Vec::new();
+        for Entry {
+            author, done, removed, ..
+        } in journal.entries
+        {
+            if matches!(&done, JournaledEdit::Changed { cell, .. } if removed.contains(cell)) {
+                continue;
+            }
+            self.journal.set_author(author.as_ref());
+            if done.source_changed().is_some_and(|subject| restored.contains(&subject)) {
+                self.journal.push(done);
+                outcome.repeated += 1;
+                continue;
+            }
+            let mut fared = None;
+            applied.push(self.redo(|document, txn| fared = document.repeat_one(txn, &done)));
+            match fared {
+                Some(true) => outcome.repeated += 1,
+                Some(false) => outcome.conflicting += 1,
+                // Here, but perhaps not on disk yet.
+                None => self.journal.push(done),
+            }
+        }
+        (outcome, applied)
+    }
+
+    /// Whether the edit was done again, conflicts with what stands there now, or (`None`) is there already.
+    fn repeat_one(&mut self, txn: &mut yrs::TransactionMut<'_>, done: &JournaledEdit) -> Option<bool> {
+        match done {
+            JournaledEdit::Inserted { after, before, cells } => {
+                let missing: Vec<NewCell> = cells
+                    .iter()
+                    .filter(|cell| self.position_of(&cell.id).is_none())
+                    .cloned()
+                    .collect();
+                if missing.is_empty() {
+                    return None;
+                }
+                let behind = after
+                    .as_ref()
+                    .and_then(|id| self.position_of(id))
+                    .map(|position| position + 1);
+                let ahead = before.as_ref().and_then(|id| self.position_of(id));
+                let at = behind.or(ahead).unwrap_or_else(|| self.cell_count());
+                self.insert(txn, at, &missing);
+                Some(true)
+            }
+            JournaledEdit::Changed { cell, old, new } => {
+                let now = self.source_in(txn, cell)?;
+                if now == *new {
+                    return None;
+                }
+                let same = now == *old;
+                if same {
+                    self.set_source(txn, cell, new);
+                }
+                Some(same)
+            }
+            JournaledEdit::Deleted { cell, source } => {
+                let now = self.source_in(txn, cell)?;
+                let same = now == *source;
+                if same {
+                    self.delete(txn, std::slice::from_ref(cell));
+                }
+                Some(same)
+            }
+            JournaledEdit::TextChanged { old, new } => self.repeat_text(txn, old, new),
+            JournaledEdit::MetadataChanged { old, new } => {
+                let now = self.metadata_in(txn);
+                if now == *new {
+                    return None;
+                }
+                let same = now == *old;
+                if same {
+                    self.set_metadata(txn, new);
+                }
+                Some(same)
+            }
+        }
+    }
+}

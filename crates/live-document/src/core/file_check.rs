@@ -1,0 +1,98 @@
+//! When it is looked whether the file of an open document is still where it was: what happens to files on disk has to be
+//! asked for, which must not cost a busy server more than it is worth. Does no I/O.
+
+use std::time::{Duration, Instant};
+
+use super::policy::{MIN_TRUST, STEADY_CALLS};
+
+/// When a document was used, and its file last known to be in its place.
+#[derive(Debug)]
+pub(crate) struct FileCheck {
+    checked: Instant,
+    used: Instant,
+    /// How many calls came in a row.
+    streak: u32,
+}
+
+/// A call, as far as the file is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Whether the document is in steady use: then it is looked beside the call, and not before.
+    pub(crate) is_steady: bool,
+    /// How long ago the file was known to be in its place.
+    pub(crate) age: Duration,
+    /// How long it is trusted to be.
+    pub(crate) trust: Duration,
+}
+
+impl Call {
+    pub(crate) fn is_due(self) -> bool {
+        self.age >= self.trust
+    }
+}
+
+impl FileCheck {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            checked: now,
+            used: now,
+            streak: 0,
+        }
+    }
+
+    /// Takes note of a call. A busy server, whose files are trusted for long, is slow to answer calls too.
+    pub(crate) fn record_call(&mut self, trust: Duration, now: Instant) -> Call {
+        let is_in_a_row = now.saturating_duration_since(self.used) < (trust / 3).max(MIN_TRUST);
+        self.used = now;
+        self.streak = if is_in_a_row { self.streak.saturating_add(1) } else { 0 };
+        let is_steady = self.streak > STEADY_CALLS;
+        Call {
+            is_steady,
+            age: now.saturating_duration_since(self.checked),
+            trust: if is_steady { trust } else { MIN_TRUST },
+        }
+    }
+
+    /// Takes note of a look at the file, if it is still time for one.
+    pub(crate) fn take_due(&mut self, trust: Duration, now: Instant) -> bool {
+        let is_due = now.saturating_duration_since(self.checked) >= trust;
+        if is_due {
+            self.checked = now;
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::policy::MAX_TRUST;
+
+    #[test]
+    fn steady_use_is_many_calls_in_a_row() {
+        let mut now = Instant::now();
+        let mut file = FileCheck::new(now);
+        let steady = |file: &mut FileCheck, trust: Duration, now: Instant| file.record_call(trust, now).is_steady;
+        assert!((0..STEADY_CALLS).all(|_| !steady(&mut file, MIN_TRUST, now)));
+        assert!(steady(&mut file, MIN_TRUST, now) && steady(&mut file, MIN_TRUST, now));
+        now += MIN_TRUST;
+        assert!(!steady(&mut file, 2 * MIN_TRUST, now), "it was idle");
+        assert!((0..=STEADY_CALLS).any(|_| steady(&mut file, MIN_TRUST, now)));
+        now += MIN_TRUST;
+        assert!(steady(&mut file, MAX_TRUST, now), "so is everybody on a busy server");
+    }
+
+    #[test]
+    fn a_file_is_looked_at_when_it_is_not_trusted_any_more_and_once() {
+        let now = Instant::now();
+        let mut file = FileCheck::new(now);
+        assert!(!file.record_call(MAX_TRUST, now).is_due());
+        let later = now + MIN_TRUST;
+        assert!(
+            file.record_call(MAX_TRUST, later).is_due(),
+            "before a call that comes alone"
+        );
+        assert!(file.take_due(MIN_TRUST, later) && !file.take_due(MIN_TRUST, later));
+        assert!(!file.record_call(MAX_TRUST, later).is_due());
+    }
+}

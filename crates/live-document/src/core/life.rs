@@ -1,0 +1,385 @@
+//! The life of an open document: a state machine without I/O. The driver says what happened and what time it is, and
+//! carries out what comes of it.
+//!
+//! ```text
+//!              joined                    close                  saved, or nothing to save
+//! (handshake) ────────▶ Synced ────────────────────▶ Leaving ──────────────────────────▶ Closed
+//!                       │    ▲                          │ connection lost                  ▲
+//!       connection lost │    │ joined: recovery         └──────────────────────────────────┤
+//!                       ▼    │                                                             │
+//!                      Reconnecting ───────────────────────────────────────────────────────┘
+//!                       └─▲ join failed: back-off        closed, or joining again is of no use
+//! ```
+//!
+//! Edits of callers need no input: they change the document under the same lock, and [`Input::Flush`] sends them.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use jupyter_client::{DocPath, JupyterError};
+use yrs::StateVector;
+
+use super::{
+    RoomError,
+    disconnect::{Disconnect, GONE, guarded},
+    policy::{
+        EVERYBODY_SPOKE, LEAVE_SAVE_PATIENCE, LEAVE_SAVES, LEAVE_TICK, LOOKS_AT_FILES_WITHIN, SILENCE, TICK, backoff,
+    },
+    recovery::{Clocks, ServerDocument},
+    saving::Saving,
+    state::State,
+    wire::Message,
+};
+
+/// Where in its life a document is.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Connected, and complete in memory.
+    Synced { last_received: Instant, next_tick: Instant },
+    /// The connection was lost, and the document is being joined again.
+    Reconnecting { attempts: u32, last_heard: SystemTime },
+    /// It is being closed: what was written is brought to disk first.
+    Leaving(Leaving),
+    /// It is over.
+    Closed,
+}
+
+/// What is waited for before a document is left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Leaving {
+    /// It is not known yet whether people want it saved.
+    Learning {
+        until: Instant,
+    },
+    Saving {
+        until: Instant,
+        requests: usize,
+    },
+}
+
+impl Phase {
+    /// The beginning of a life, and of every connection.
+    pub(crate) fn synced(now: Instant) -> Self {
+        Self::Synced {
+            last_received: now,
+            next_tick: now,
+        }
+    }
+}
+
+/// Something that happened.
+pub(crate) enum Input<'a> {
+    /// A frame came from the server.
+    Frame(&'a [u8]),
+    /// A ping came back.
+    Pong(&'a [u8]),
+    /// A caller changed something, or the time of [`State::next_timer`] has come.
+    Tick,
+    /// What callers and runs have changed may be sent.
+    Flush,
+    /// Somebody needs on disk what is in the document.
+    SaveRequested,
+    /// The answer to [`Effect::AskForFile`].
+    FileAnswer {
+        exists: bool,
+    },
+    /// A directory above the document has another name now. Jupyter may have lost track of the document, so that it can
+    /// never be saved on this connection.
+    Moved(DocPath),
+    Lost(Disconnect),
+    JoinFailed(RoomError),
+    /// The document was joined again, and the server's is complete.
+    Joined(Box<Joined>),
+    Close,
+}
+
+/// What joining again has brought.
+pub(crate) struct Joined {
+    /// Where the document was when it was joined.
+    pub(crate) path: DocPath,
+    pub(crate) file_id: String,
+    /// Whether the server can write the file.
+    pub(crate) writable: bool,
+    /// When the file was last written, by the server's clock.
+    pub(crate) file_written: Option<SystemTime>,
+    pub(crate) theirs: ServerDocument,
+    /// What the server said to have, if it said so yet; some ask only after they have answered.
+    pub(crate) server_vector: Option<StateVector>,
+}
+
+/// Something that the driver must do.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Effect {
+    Send(Vec<Vec<u8>>),
+    /// Ask the server to write the document to disk.
+    Save(u64),
+    Ping([u8; 8]),
+    /// Ask whether the file is still there: Jupyter goes on taking edits of one that is gone.
+    AskForFile,
+    /// Tell those who wait that the document is connected again.
+    Connected,
+    /// Drop the connection, if there is one, and join again.
+    Reconnect {
+        after: Duration,
+    },
+    /// The document is over; a connection that is there is closed in good order.
+    Close(CloseReason),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum CloseReason {
+    Left,
+    Lost(Disconnect),
+    CannotJoin(RoomError),
+}
+
+impl State {
+    /// Takes in what happened, and tells what must be done.
+    pub(crate) fn on(&mut self, input: Input<'_>, now: Instant) -> Vec<Effect> {
+        self.tell_time(now);
+        match input {
+            Input::Frame(frame) => self.on_frame(frame),
+            Input::Pong(ping) => {
+                self.note_received();
+                self.on_pong(ping);
+                self.leave_if_ready()
+            }
+            Input::Tick => self.on_tick(),
+            Input::Flush if self.has_no_connection() => Vec::new(),
+            Input::Flush => send(self.take_changes()),
+            Input::SaveRequested => self
+                .request_save_now()
+                .map(|request| self.save(request))
+                .unwrap_or_default(),
+            Input::FileAnswer { exists: true } => Vec::new(),
+            Input::FileAnswer { exists: false } => self.on_lost(Disconnect::Closed {
+                code: GONE,
+                reason: "the file was deleted".to_owned(),
+            }),
+            Input::Moved(path) => {
+                self.set_path(path);
+                match self.phase {
+                    Phase::Synced { .. } => self.on_lost(Disconnect::Cut("its directory was renamed".to_owned())),
+                    _ => Vec::new(),
+                }
+            }
+            Input::Lost(end) => self.on_lost(end),
+            Input::JoinFailed(error) => self.on_join_failed(error),
+            Input::Joined(joined) => self.on_joined(*joined),
+            Input::Close => self.on_close(),
+        }
+    }
+
+    /// When [`Input::Tick`] is due, if nothing happens before.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Synced { next_tick, .. } => {
+                let held = self.changes_held_until();
+                self.awareness.due_at().into_iter().chain(held).chain([next_tick]).min()
+            }
+            Phase::Leaving(Leaving::Learning { until }) => Some(until.min(self.now() + LEAVE_TICK)),
+            Phase::Leaving(Leaving::Saving { until, .. }) => Some(until),
+            Phase::Reconnecting { .. } | Phase::Closed => None,
+        }
+    }
+
+    /// Whether the document needs its connection no more, or needs another.
+    pub(crate) fn has_no_connection(&self) -> bool {
+        matches!(self.phase, Phase::Reconnecting { .. } | Phase::Closed)
+    }
+
+    fn on_frame(&mut self, frame: &[u8]) -> Vec<Effect> {
+        self.note_received();
+        if let Err(end) = guarded(|| self.receive(frame)) {
+            return self.on_lost(end);
+        }
+        if matches!(self.phase, Phase::Leaving(_)) {
+            return self.leave_if_ready();
+        }
+        let mut effects = send(self.take_outbox());
+        if self.saving.take_failure() {
+            effects.push(Effect::AskForFile);
+        }
+        effects
+    }
+
+    fn note_received(&mut self) {
+        let now = self.now();
+        if let Phase::Synced { last_received, .. } = &mut self.phase {
+            *last_received = now;
+        }
+    }
+
+    fn on_tick(&mut self) -> Vec<Effect> {
+        let now = self.now();
+        match &mut self.phase {
+            Phase::Synced { next_tick, .. } if now < *next_tick => send(self.take_outbox()),
+            Phase::Synced { last_received, .. } if now.duration_since(*last_received) > SILENCE => {
+                self.on_lost(Disconnect::Cut("nothing came for too long".to_owned()))
+            }
+            Phase::Synced { next_tick, .. } => {
+                *next_tick = now + TICK;
+                self.look_after()
+            }
+            Phase::Leaving(_) => self.leave_if_ready(),
+            Phase::Reconnecting { .. } | Phase::Closed => Vec::new(),
+        }
+    }
+
+    /// What is due from time to time: presences, saving what keeps changing, and a ping.
+    fn look_after(&mut self) -> Vec<Effect> {
+        self.show_unsaved();
+        let mut effects = send(self.take_outbox());
+        self.hold_changes_once();
+        effects.extend(self.request_overdue_save().map(Effect::Save));
+        effects.push(Effect::Ping(self.saving.ping()));
+        effects
+    }
+
+    fn save(&self, request: u64) -> Vec<Effect> {
+        vec![Effect::Save(request), Effect::Ping(self.saving.ping())]
+    }
+
+    fn on_lost(&mut self, end: Disconnect) -> Vec<Effect> {
+        match self.phase {
+            Phase::Synced { last_received, .. } if end.is_recoverable() => {
+                self.phase = Phase::Reconnecting {
+                    attempts: 0,
+                    last_heard: self.document.clock().wall_at(last_received),
+                };
+                self.clear_outbox();
+                vec![Effect::Reconnect { after: Duration::ZERO }]
+            }
+            Phase::Synced { .. } => self.close(CloseReason::Lost(end)),
+            Phase::Leaving(_) => self.close(CloseReason::Left),
+            Phase::Reconnecting { .. } | Phase::Closed => Vec::new(),
+        }
+    }
+
+    fn on_join_failed(&mut self, error: RoomError) -> Vec<Effect> {
+        match &mut self.phase {
+            Phase::Reconnecting { attempts, .. } if is_worth_retrying(&error) => {
+                tracing::debug!(%error, path = %self.path, "a document cannot be joined again yet");
+                let after = backoff(*attempts);
+                *attempts += 1;
+                vec![Effect::Reconnect { after }]
+            }
+            Phase::Reconnecting { .. } => self.close(CloseReason::CannotJoin(error)),
+            Phase::Synced { .. } | Phase::Leaving(_) | Phase::Closed => Vec::new(),
+        }
+    }
+
+    fn on_joined(&mut self, joined: Joined) -> Vec<Effect> {
+        let Phase::Reconnecting { last_heard, .. } = self.phase else {
+            return Vec::new();
+        };
+        if joined.path != self.path {
+            // Renamed meanwhile.
+            return vec![Effect::Reconnect { after: Duration::ZERO }];
+        }
+        self.file_id = joined.file_id;
+        self.writable = joined.writable;
+        let is_restarted = self.server_session != joined.theirs.server_session;
+        let saves_from = self.now()
+            + if is_restarted {
+                LOOKS_AT_FILES_WITHIN
+            } else {
+                Duration::ZERO
+            };
+        self.saving = Saving::not_before(saves_from);
+        // What was queued meanwhile is of the document as it was; what of it still counts goes out with the answer.
+        self.clear_outbox();
+        self.awareness.repeat_all();
+        let clocks = Clocks {
+            file_written: joined.file_written,
+            last_heard,
+        };
+        if let Err(end) = self.recover(joined.theirs, clocks) {
+            return self.close(CloseReason::Lost(end));
+        }
+        if let Some(vector) = joined.server_vector {
+            let answer = Message::SyncStep2(self.document.diff(&vector));
+            self.send(&answer);
+        }
+        self.phase = Phase::Synced {
+            last_received: self.now(),
+            next_tick: saves_from,
+        };
+        let mut effects = send(self.take_all());
+        effects.push(Effect::Connected);
+        effects
+    }
+
+    fn on_close(&mut self) -> Vec<Effect> {
+        match self.phase {
+            Phase::Synced { .. } => {
+                let until = self.now() + EVERYBODY_SPOKE;
+                self.phase = Phase::Leaving(Leaving::Learning { until });
+                // An edit may wait that the closing overtook.
+                self.release_changes();
+                let mut effects = send(self.take_all());
+                effects.extend(self.leave_if_ready());
+                effects
+            }
+            Phase::Reconnecting { .. } => self.close(CloseReason::Left),
+            Phase::Leaving(_) | Phase::Closed => Vec::new(),
+        }
+    }
+
+    /// Goes on with leaving: to saving when it is known whether people want that, and away when everything is on disk.
+    fn leave_if_ready(&mut self) -> Vec<Effect> {
+        let now = self.now();
+        let Phase::Leaving(leaving) = self.phase else {
+            return Vec::new();
+        };
+        let (until, requests) = match leaving {
+            Leaving::Learning { until } if self.may_want_saving() && now < until => return Vec::new(),
+            Leaving::Learning { .. } => (now + LEAVE_SAVE_PATIENCE, 0),
+            Leaving::Saving { until, requests } => (until, requests),
+        };
+        if !self.wants_saving() || requests > LEAVE_SAVES || now >= until || self.saving.take_failure() {
+            return self.close(CloseReason::Left);
+        }
+        let request = self.request_save();
+        self.phase = Phase::Leaving(Leaving::Saving {
+            until,
+            requests: requests + usize::from(request.is_some()),
+        });
+        request.map(|request| self.save(request)).unwrap_or_default()
+    }
+
+    fn close(&mut self, reason: CloseReason) -> Vec<Effect> {
+        let farewell = match self.phase {
+            Phase::Leaving(_) => self.awareness.farewell(),
+            _ => Vec::new(),
+        };
+        self.phase = Phase::Closed;
+        // No acknowledgement can come any more; who waits for one need not wait longer.
+        drop(self.document.acknowledgements.take_waiting());
+        let mut effects = match farewell.is_empty() {
+            true => Vec::new(),
+            false => send(vec![Message::Awareness(farewell).encode()]),
+        };
+        effects.push(Effect::Close(reason));
+        effects
+    }
+}
+
+fn send(frames: Vec<Vec<u8>>) -> Vec<Effect> {
+    match frames.is_empty() {
+        true => Vec::new(),
+        false => vec![Effect::Send(frames)],
+    }
+}
+
+/// Whether a document that could not be joined may be there the next time.
+fn is_worth_retrying(error: &RoomError) -> bool {
+    !matches!(
+        error,
+        RoomError::Refused { .. }
+            | RoomError::Excess { .. }
+            | RoomError::Jupyter(JupyterError::NotFound { .. } | JupyterError::LargeDocument { .. })
+    )
+}
+
+#[cfg(test)]
+mod tests;

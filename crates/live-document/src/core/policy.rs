@@ -1,0 +1,175 @@
+//! How long things may take and how often they are done, each with its reason. No clock and no I/O: whoever asks says how
+//! much time has passed.
+
+use std::time::Duration;
+
+// Connection.
+
+/// How often presences, saving and the liveness of the connection are looked after.
+pub(crate) const TICK: Duration = Duration::from_secs(3);
+/// Pings go out with every tick, so that a connection on which nothing came for this long is dead.
+pub(crate) const SILENCE: Duration = Duration::from_secs(20);
+/// The server closes a room's socket at its leisure; nobody waits for it longer.
+pub(crate) const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pause before the next attempt to join again, as JupyterLab makes it.
+pub(crate) fn backoff(attempts: u32) -> Duration {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_millis(2500);
+    FIRST.saturating_mul(2_u32.saturating_pow(attempts)).min(LONGEST)
+}
+
+// The first synchronisation.
+
+/// A large notebook may take the server a while to load.
+pub(crate) const SYNC_PATIENCE: Duration = Duration::from_secs(120);
+/// A document that is loaded piece by piece is probably complete when nothing came for so long.
+pub(crate) const LOADING_QUIET: Duration = Duration::from_millis(400);
+/// The same before it is known to be loaded that way, which few are.
+pub(crate) const FIRST_QUIET: Duration = Duration::from_millis(30);
+/// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
+pub(crate) const EMPTY_QUIET: Duration = Duration::from_secs(2);
+/// How many pings come back without a new cell in between before a notebook counts as complete.
+pub(crate) const SYNC_PINGS: u8 = 3;
+
+// Callers.
+
+/// How long an edit waits for a lost connection to come back.
+pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+/// How long an edit waits for the server to acknowledge it before it answers without.
+pub(crate) const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+/// For so long somebody who typed may be about to go on.
+pub(crate) const TYPING: Duration = Duration::from_secs(60);
+/// Edits that the server has not taken yet; beyond it callers are told to wait.
+pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
+
+// Saving.
+
+/// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
+pub(crate) const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
+/// By then a server that was restarted has looked at the file of a document that it has just loaded; it does so once a
+/// second. It finds a notebook that was half-written when it was killed, puts the file of before in its place, and goes on
+/// believing that the file is as new as the half. A save that it is asked for before it has looked again seems to it to be
+/// overtaken by somebody else's, and it makes the document the same as that old file.
+pub(crate) const LOOKS_AT_FILES_WITHIN: Duration = Duration::from_millis(1500);
+/// After so long without a change the server saves by itself.
+pub(crate) const SAVES_AFTER: Duration = Duration::from_secs(1);
+/// For how long changes are held back, once, so that the server shows whether people want them saved: it waits for a
+/// second without any, which may never be, and then writes for a while.
+pub(crate) const CHANGES_HELD_FOR: Duration = Duration::from_secs(2);
+/// By then the server has saved, or it is not known that it did.
+pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
+/// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
+/// can forget to.
+pub(crate) const REQUEST_FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
+/// How long a document that is left waits until its file has what was written in it: whoever looks at the file next, a
+/// copy for instance, must find the edits there.
+pub(crate) const LEAVE_SAVE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often that is asked for; a server that saves something else every time saves this too.
+pub(crate) const LEAVE_SAVES: usize = 3;
+/// How often it is looked whether enough time has passed to know whether people want their document saved.
+pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
+/// How long what was edited may take to reach the disk, for code that is about to run.
+pub(crate) const SAVED_WITHIN: Duration = Duration::from_secs(5);
+/// A save that an edit overtook is given up by the server, and asked for again.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a server that is kept from saving by changes is left alone after it was asked: to write a notebook costs it
+/// as much as to run some dozens of small cells, which would have to wait for it.
+pub(crate) fn save_pause(took: Duration) -> Duration {
+    took.saturating_mul(20).min(Duration::from_secs(12))
+}
+
+// The file.
+
+/// How long after its announcement a document is overwritten at the latest.
+pub(crate) const OVERWRITTEN_WITHIN: Duration = Duration::from_secs(5);
+/// How long an open document may take to follow its file, at which Jupyter looks once a second.
+pub(crate) const FOLLOWS_WITHIN: Duration = Duration::from_secs(4);
+/// A file that is older than this when its document is opened is in the document.
+pub(crate) const LOOKED_AT_BY_THEN: Duration = Duration::from_secs(3);
+/// How long a call waits while others check their files with the same server, if nothing was heard of its document for
+/// too long, and how long one that reads waits for the answer: what is in memory is good enough while a server is too
+/// busy to say more.
+pub(crate) const FILE_CHECK_PATIENCE: Duration = Duration::from_secs(2);
+/// A document is in steady use after so many calls in a row, none of which came long after the one before.
+pub(crate) const STEADY_CALLS: u32 = 3;
+/// A file that was checked is trusted to be where it was for this long at least, and at most.
+pub(crate) const MIN_TRUST: Duration = Duration::from_secs(1);
+pub(crate) const MAX_TRUST: Duration = Duration::from_secs(15);
+
+/// How long a file is trusted to be where it was: so many times as long as it takes to ask that the server is not kept
+/// busy by it. Of the last two answers the faster counts; one that came late by chance says nothing.
+pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
+    one.min(other).saturating_mul(50).clamp(MIN_TRUST, MAX_TRUST)
+}
+
+// Outputs of runs.
+
+/// A document gives up the right to send outputs then at the latest, whatever became of what was sent.
+pub(crate) const LONGEST_OUTPUT_SLOT: Duration = Duration::from_millis(500);
+
+/// How long the server is left alone after it confirmed outputs, if other documents have some: to note a change down
+/// takes it several times as long as to confirm it.
+pub(crate) fn output_rest(confirmed_after: Duration) -> Duration {
+    (confirmed_after * 4).min(Duration::from_millis(60))
+}
+
+// Presence.
+
+/// JupyterLab forgets a presence that is silent for 30 s.
+pub(crate) const PRESENCE_REFRESHED_AFTER: Duration = Duration::from_secs(12);
+/// So does everybody else here, Jupyter included.
+pub(crate) const PRESENCE_FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+/// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
+pub(crate) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
+/// A cursor that moves all the time is shown this often: what is said of it costs the server about as much as an edit,
+/// and the next edit has to wait behind it.
+pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
+/// No agent says more often to a whole server what it does.
+pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
+/// A server that has no room for everybody is left alone for so long.
+pub(crate) const GLOBAL_PRESENCE_RETRY: Duration = Duration::from_secs(30);
+/// An agent that does the same all the time need not be shown again each time.
+pub(crate) const SHOWN_AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// An execution that goes on is shown again before this; what was not shown for so long has ended unnoticed.
+pub(crate) const EXECUTION_SHOWN_WITHIN: Duration = Duration::from_secs(25);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn attempts_come_ever_more_rarely_up_to_a_bound() {
+        assert_eq!(
+            [0, 1, 4, 5, 1000].map(backoff),
+            [100, 200, 1600, 2500, 2500].map(millis)
+        );
+    }
+
+    #[test]
+    fn a_slow_server_is_asked_more_rarely_for_files() {
+        let answers = |one: u64, other: u64| file_trust([millis(one), millis(other)]);
+        assert_eq!(answers(0, 100), MIN_TRUST, "once is chance");
+        assert_eq!(answers(200, 100), millis(5000));
+        assert_eq!(answers(10_000, 10_000), MAX_TRUST);
+        assert_eq!(answers(10_000, 1), MIN_TRUST);
+    }
+
+    #[test]
+    fn a_server_that_takes_long_to_save_is_asked_more_rarely_but_not_too_rarely() {
+        assert_eq!(
+            [0, 200, 60_000].map(millis).map(save_pause),
+            [0, 4000, 12_000].map(millis)
+        );
+    }
+
+    #[test]
+    fn a_server_rests_as_long_as_it_takes_to_note_something_down() {
+        assert_eq!([0, 5, 500].map(millis).map(output_rest), [0, 20, 60].map(millis));
+    }
+}

@@ -1,0 +1,107 @@
+//! How an agent looks to people: its name, what it does at the moment, its colour, and a robot by which it is told from a
+//! person. Does no I/O.
+
+use serde_json::{Value, json};
+
+/// Colours that are readable on JupyterLab's light and dark themes.
+const COLOURS: [&str; 8] = [
+    "#8844ff", "#d6336c", "#0c8599", "#e8590c", "#2f9e44", "#1971c2", "#9c36b5", "#846358",
+];
+
+/// What an agent does in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// It did something a moment ago.
+    Idle,
+    Reading,
+    Editing,
+    /// Its cells are queued.
+    Queued,
+    Running,
+    /// Its code asked something.
+    AwaitingInput,
+}
+
+impl Activity {
+    /// Whether it goes on by itself until it is said to have ended, unlike what a single call does.
+    pub(crate) fn is_execution(self) -> bool {
+        match self {
+            Self::Queued | Self::Running | Self::AwaitingInput => true,
+            Self::Idle | Self::Reading | Self::Editing => false,
+        }
+    }
+
+    fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Idle => None,
+            Self::Reading => Some("reading"),
+            Self::Editing => Some("editing"),
+            Self::Queued => Some("queued"),
+            Self::Running => Some("running"),
+            Self::AwaitingInput => Some("waiting for input"),
+        }
+    }
+}
+
+/// The user as JupyterLab shows it. The user panel hides entries with the viewer's own name and merges
+/// equal ones, so the username is the principal's unique id.
+pub(crate) fn user(id: &str, name: &str, activity: Activity) -> Value {
+    let initials: String = name
+        .split(|c: char| !c.is_alphanumeric())
+        .filter_map(|word| word.chars().next())
+        .take(2)
+        .collect();
+    let hash = id
+        .bytes()
+        .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let colour = COLOURS[hash % COLOURS.len()];
+    json!({
+        "username": id,
+        "name": name,
+        "display_name": activity.words().map_or_else(|| name.to_owned(), |words| format!("{name} · {words}")),
+        "initials": initials.to_uppercase(),
+        "color": colour,
+        "avatar_url": robot(colour),
+    })
+}
+
+/// A robot's head on the agent's colour, which JupyterLab does not show around an image.
+fn robot(colour: &str) -> String {
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'><rect width='24' height='24' fill='{colour}'/>\
+         <path d='M11 3h2v4h5v11H6V7h5zM3 10h2v5H3zm16 0h2v5h-2z' fill='white'/>\
+         <path d='M8 10h3v3H8zm5 0h3v3h-3zm-4 5h6v1H9z' fill='{colour}'/></svg>"
+    );
+    let encoded = svg
+        .replace('%', "%25")
+        .replace('#', "%23")
+        .replace('<', "%3C")
+        .replace('>', "%3E");
+    format!("data:image/svg+xml,{encoded}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_has_its_name_first_then_what_it_does_and_a_small_robot() {
+        let shown = user("token:ana", "ana-agent", Activity::AwaitingInput);
+        assert_eq!(shown["name"], "ana-agent");
+        assert_eq!(shown["display_name"], "ana-agent · waiting for input");
+        assert_eq!(shown["initials"], "AA");
+        assert_eq!(
+            user("token:ana", "ana-agent", Activity::Idle)["display_name"],
+            "ana-agent"
+        );
+        let avatar = shown["avatar_url"].as_str().expect("a text");
+        assert!(
+            avatar.starts_with("data:image/svg+xml,%3Csvg") && avatar.len() < 600,
+            "{avatar}"
+        );
+        assert!(
+            !avatar.contains(['#', '<', '>']),
+            "what ends or breaks a URL is encoded"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! When to ask the server to write to disk, and what is known to be there. It saves by itself after a
+//! second without changes, but never while changes keep coming.
+//!
+//! Its "success" alone proves nothing: a save that another change overtook is given up and answered so
+//! too. What does is the hash it then notes in the document; any noted after the answer is of a save
+//! that began after the request.
+//!
+//! Where the server saves by itself, a change puts an end to a save under way, which is then not noted; so there a
+//! note that comes after a change is of a save that has it, whoever asked for that save. A save that is just about to end
+//! is noted all the same; of a text the hash tells that from the others.
+//!
+//! Where people save by hand, a note says that a change is on disk if the change was made long before it.
+//!
+//! Servers before jupyter-collaboration 4 know no such requests. They note a hash only if nothing changed
+//! while they wrote, so there a note alone says that everything they have is on disk.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    RoomKind,
+    document::{Document, sha256},
+    policy::{REQUEST_FORGOTTEN_AFTER, SAVES_AFTER, save_pause},
+    state::State,
+    wire::SaveStatus,
+};
+
+/// What is known of saves on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Saving {
+    last_request: u64,
+    /// The request under way.
+    request: Option<Request>,
+    asked_at: Option<Instant>,
+    /// How long the last save took until it was answered.
+    took: Duration,
+    /// The place in the journal that the next note of a save covers.
+    answered: Option<u64>,
+    /// The place in the journal up to which the server had everything when it noted a save.
+    noted: Option<u64>,
+    /// Whether the server has passed over a request.
+    ignores_requests: bool,
+    failed: bool,
+    /// Nothing is asked for before this.
+    not_before: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    number: u64,
+    /// The place in the journal up to which the server had everything when it was asked.
+    covers: u64,
+}
+
+impl Saving {
+    /// One that asks for nothing before a moment.
+    pub(crate) fn not_before(moment: Instant) -> Self {
+        Self {
+            not_before: Some(moment),
+            ..Self::default()
+        }
+    }
+
+    /// What a ping that is sent after a request carries.
+    pub(crate) fn ping(&self) -> [u8; 8] {
+        self.last_request.to_be_bytes()
+    }
+
+    /// Takes note of a failed save, once.
+    pub(crate) fn take_failure(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+
+    /// Whether the server may be asked again, considering what it costs it. When changes have come to an end since it was
+    /// last asked, one more save is the last, so that it need not wait.
+    fn is_worth_asking(&self, now: Instant, unchanged_for: Duration) -> bool {
+        let pause = save_pause(self.took);
+        let is_last = |asked: Duration| unchanged_for >= SAVES_AFTER && asked > unchanged_for;
+        self.asked_at.is_none_or(|at| {
+            let asked = now.saturating_duration_since(at);
+            asked >= pause || is_last(asked)
+        })
+    }
+
+    /// Whether it may be asked now. A request that is under way would be given up for another.
+    fn may_ask(&self, now: Instant) -> bool {
+        let is_early = self.not_before.is_some_and(|moment| now < moment);
+        let is_forgotten = self.ignores_requests
+            && self
+                .asked_at
+                .is_some_and(|at| now.saturating_duration_since(at) > REQUEST_FORGOTTEN_AFTER);
+        !is_early && (self.request.is_none() || is_forgotten)
+    }
+
+    fn ask(&mut self, covers: u64, now: Instant) -> u64 {
+        self.last_request += 1;
+        let number = self.last_request;
+        (self.request, self.asked_at) = (Some(Request { number, covers }), Some(now));
+        number
+    }
+}
+
+impl State {
+    /// The next request to save what the server keeps from saving, if it is worth its while.
+    pub(crate) fn request_overdue_save(&mut self) -> Option<u64> {
+        // Otherwise the server will do it without being asked, and would write the file twice.
+        let is_due = self.is_save_overdue() && self.saving.is_worth_asking(self.now(), self.document.unchanged_for());
+        if is_due { self.request_save() } else { None }
+    }
+
+    /// The next request, unless one is under way or people do the saving.
+    pub(crate) fn request_save(&mut self) -> Option<u64> {
+        let now = self.now();
+        if !self.saving.may_ask(now) || !self.wants_saving() {
+            return None;
+        }
+        // Requests overtake edits on the server, so only what it has already is covered.
+        let covers = self.known_to_server().unwrap_or(0);
+        Some(self.saving.ask(covers, now))
+    }
+
+    /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
+    pub(crate) fn request_save_now(&mut self) -> Option<u64> {
+        let now = self.now();
+        if !self.saving.may_ask(now) || self.unsaved.is_none() {
+            return None;
+        }
+        // One that does not cover what was edited last would only be in the way of the one that does.
+        let covers = self.known_to_server()?;
+        Some(self.saving.ask(covers, now))
+    }
+
+    /// The server answers in order, so a request that is still open when a later ping has come back was
+    /// not understood.
+    pub(crate) fn on_pong(&mut self, ping: &[u8]) {
+        if self
+            .saving
+            .request
+            .is_some_and(|request| request.number.to_be_bytes() == ping)
+        {
+            self.saving.ignores_requests = true;
+            self.settle_save();
+        }
+    }
+
+    pub(crate) fn on_save_answered(&mut self, response_to: u64, status: SaveStatus) {
+        let now = self.now();
+        let saving = &mut self.saving;
+        let Some(request) = saving.request.take_if(|request| request.number == response_to) else {
+            return;
+        };
+        // Something between us and the server answered the ping.
+        saving.ignores_requests = false;
+        saving.took = saving.asked_at.map_or(Duration::ZERO, |at| now - at);
+        match status {
+            SaveStatus::Success => saving.answered = Some(request.covers),
+            // It has cost the server nothing.
+            SaveStatus::Skipped => saving.asked_at = None,
+            SaveStatus::Failed => {
+                tracing::warn!(path = %self.path, "Jupyter cannot save an open document");
+                saving.failed = true;
+            }
+        }
+    }
+
+    /// The server has noted in the document that it was saved.
+    pub(crate) fn on_save_noted(&mut self) {
+        let known = self.known_to_server().filter(|_| is_text_of_file(&self.document));
+        self.saving.noted = known.or(self.saving.noted);
+        match known.filter(|_| self.is_entrusted() || self.is_saved_by_hand()) {
+            Some(mark) => self.mark_saved(mark),
+            None => self.settle_save(),
+        }
+    }
+
+    fn settle_save(&mut self) {
+        let saved = match self.saving.ignores_requests {
+            true => self.saving.noted,
+            false => self.saving.answered.take(),
+        };
+        if let Some(mark) = saved {
+            self.mark_saved(mark);
+        }
+    }
+
+    /// Notes that everything up to a place in the journal is on disk.
+    fn mark_saved(&mut self, mark: u64) {
+        self.document.journal.saved_up_to(mark);
+        if self.document.journal.mark() <= mark {
+            self.unsaved = None;
+        }
+        self.note_file();
+    }
+
+    /// The end of the journal, if the server has all of it.
+    fn known_to_server(&self) -> Option<u64> {
+        let document = &self.document;
+        document.acknowledgements.is_settled().then(|| document.journal.mark())
+    }
+}
+
+/// Whether the noted hash is that of the text as it is now. Of a notebook that cannot be told.
+fn is_text_of_file(document: &Document) -> bool {
+    let hash = document.file_hash();
+    document.kind() != RoomKind::Text || hash.is_empty() || hash == sha256(&document.text())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! What an open document does with the world: the task that keeps it connected, its socket and timers, and requests
+//! about its file.
+
+mod backend;
+mod connection;
+mod disconnect;
+mod file_check;
+mod file_sync;
+pub(crate) mod global_awareness;
+mod host;
+mod output_throttle;
+pub(crate) mod shared;
+pub(crate) mod task;
+
+pub use host::Host;

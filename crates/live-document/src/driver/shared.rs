@@ -1,0 +1,81 @@
+//! What the task of an open document and those who hold it share.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{Host, file_sync::FileSeen};
+use crate::{
+    RoomError, RoomKind, RoomStatus,
+    core::{
+        file_check::FileCheck,
+        life::{CloseReason, Effect, Input},
+        readings::Readings,
+        state::State,
+    },
+};
+
+pub(crate) struct Shared {
+    pub(crate) server: Arc<Host>,
+    pub(crate) kind: RoomKind,
+    pub(crate) session_id: String,
+    /// When the file was made, as Jupyter says it.
+    pub(crate) created: Option<String>,
+    pub(crate) state: RwLock<State>,
+    pub(crate) status: watch::Sender<RoomStatus>,
+    /// Rung when there is something to send.
+    pub(crate) bell: Notify,
+    /// Rung when somebody needs on disk what is in the document.
+    pub(crate) save: Notify,
+    pub(crate) file: Mutex<FileSeen>,
+    pub(crate) closing: CancellationToken,
+    /// How long agents are shown after the last time they did something here.
+    pub(crate) presence: Duration,
+    pub(crate) file_check: Mutex<FileCheck>,
+    /// Ends when the server has answered where the file is, if calls wait for that.
+    pub(crate) file_answer: Mutex<Option<CancellationToken>>,
+    /// Locked after the state, where both are.
+    pub(crate) readings: Arc<Mutex<Readings>>,
+}
+
+impl Shared {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read()
+    }
+
+    /// The state, which knows what time it is.
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        let mut state = self.state.write();
+        state.tell_time(Instant::now());
+        state
+    }
+
+    /// Tells the state machine that something happened.
+    pub(crate) fn on(&self, input: Input<'_>) -> Vec<Effect> {
+        self.state.write().on(input, Instant::now())
+    }
+
+    /// Tells everybody that the document is over.
+    pub(crate) fn end(&self, reason: CloseReason) {
+        let path = self.read().path.clone();
+        let error = match reason {
+            CloseReason::Left => RoomError::Closed { path: path.to_string() },
+            CloseReason::Lost(end) => end.into_error(&self.server, &path),
+            CloseReason::CannotJoin(error) => error,
+        };
+        self.status.send_replace(RoomStatus::Disconnected(error));
+    }
+
+    pub(crate) fn readings(&self) -> MutexGuard<'_, Readings> {
+        self.readings.lock()
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.read().path.to_string()
+    }
+}

@@ -1,0 +1,524 @@
+//! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
+
+mod shown;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use jupyter_client::{DocPath, JupyterServer, NewDocument};
+use serde_json::Value;
+use tokio::{sync::watch, time::timeout};
+
+pub use self::shown::Shown;
+use crate::{
+    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
+    RoomKind, RoomStatus,
+    core::{
+        acknowledgement::{Lost, Ticket},
+        awareness::{Cursors, Visit},
+        change_log::Author,
+        document::{Applied, Document},
+        life::Input,
+        policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
+        refusal::names,
+        state::{Origin, State},
+    },
+    driver::{global_awareness, shared::Shared, task},
+};
+
+/// How an edit went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edited {
+    pub revision: String,
+    /// Whether the server has confirmed to have it.
+    pub acknowledged: bool,
+    /// What of it was merged with the work of others.
+    pub merged: Vec<Merged>,
+}
+
+/// What became of something that a run wrote.
+pub struct CellWritten {
+    pub outputs: Option<OutputsWritten>,
+    pub incarnation: u64,
+    pub acknowledgement: Acknowledgement,
+}
+
+/// Tells when the server has a change.
+pub struct Acknowledgement(Ticket);
+
+impl Acknowledgement {
+    /// Whether the server took the change; not, if the document was given up before it did.
+    pub async fn arrived(self) -> bool {
+        matches!(self.0.await, Ok(Ok(())))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomInfo {
+    /// The gateway's own name for this opening of the document.
+    pub session_id: String,
+    pub file_id: String,
+    pub path: DocPath,
+    pub kind: RoomKind,
+    pub status: RoomStatus,
+    pub cell_count: usize,
+}
+
+/// Some cells with their positions, and the revision they belong to.
+pub struct Looked {
+    pub revision: String,
+    pub cells: Vec<(usize, Cell)>,
+    pub cell_count: usize,
+}
+
+/// The cells of one moment, in order.
+pub trait CellOrder {
+    fn count(&self) -> usize;
+    fn position_of(&self, cell: &str) -> Option<usize>;
+    /// Of the first cells, for those who asked for one that is not there.
+    fn some_ids(&self) -> String;
+}
+
+impl CellOrder for Document {
+    fn count(&self) -> usize {
+        self.cell_count()
+    }
+
+    fn position_of(&self, cell: &str) -> Option<usize> {
+        Self::position_of(self, cell)
+    }
+
+    fn some_ids(&self) -> String {
+        Self::some_ids(self)
+    }
+}
+
+/// An open document. Clones are the same room.
+#[derive(Clone)]
+pub struct Room(pub(crate) Arc<Shared>);
+
+impl Room {
+    /// Opens a document and returns when it is complete in memory. Agents are shown there for `presence` after the last
+    /// time they did something.
+    pub async fn open(host: Arc<Host>, path: &DocPath, kind: RoomKind, presence: Duration) -> Result<Self, RoomError> {
+        task::open(host, path, kind, presence).await
+    }
+
+    pub fn info(&self) -> RoomInfo {
+        let state = self.0.read();
+        RoomInfo {
+            session_id: self.0.session_id.clone(),
+            file_id: state.file_id.clone(),
+            path: state.path.clone(),
+            kind: self.0.kind,
+            status: self.0.status.borrow().clone(),
+            cell_count: state.document.cell_count(),
+        }
+    }
+
+    pub fn is_at(&self, path: &DocPath) -> bool {
+        self.0.read().path == *path
+    }
+
+    pub fn server(&self) -> &Arc<JupyterServer> {
+        self.0.server.server()
+    }
+
+    /// Whether the room can be used, now or after a reconnection.
+    pub fn is_open(&self) -> bool {
+        !matches!(*self.0.status.borrow(), RoomStatus::Disconnected(_))
+    }
+
+    pub fn revision(&self) -> String {
+        self.0.read().document.revision()
+    }
+
+    pub fn created(&self) -> Option<&str> {
+        self.0.created.as_deref()
+    }
+
+    pub fn session_id(&self) -> &str {
+        &self.0.session_id
+    }
+
+    /// The names of the people and agents who are known to be in the room.
+    pub fn present(&self) -> Vec<String> {
+        self.0.read().awareness.names()
+    }
+
+    /// When the document last changed, to be watched: it moves with every edit, whoever made it.
+    pub fn changes(&self) -> watch::Receiver<SystemTime> {
+        self.0.read().document.changed.subscribe()
+    }
+
+    /// Where the document is, to be watched.
+    pub fn paths(&self) -> watch::Receiver<DocPath> {
+        self.0.read().paths.subscribe()
+    }
+
+    /// The metadata of a whole notebook.
+    pub fn metadata(&self) -> Value {
+        self.0.read().document.metadata()
+    }
+
+    /// Whether some cell of a notebook shows an error.
+    pub fn has_errors(&self) -> bool {
+        self.0.read().document.has_errors()
+    }
+
+    /// The ids of cells that are chosen by position among those of the same moment.
+    pub fn ids<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Vec<String>, E> {
+        let document = &self.0.read().document;
+        let chosen = choose(document)?;
+        Ok(chosen
+            .into_iter()
+            .filter_map(|position| document.id_at(position))
+            .map(str::to_owned)
+            .collect())
+    }
+
+    /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
+    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
+        let document = &self.0.read().document;
+        let cells = document.cells(choose(document)?);
+        Ok(Looked {
+            revision: document.revision(),
+            cells,
+            cell_count: document.cell_count(),
+        })
+    }
+
+    pub fn cell_count(&self) -> usize {
+        self.0.read().document.cell_count()
+    }
+
+    pub fn position_of(&self, cell: &str) -> Option<usize> {
+        self.0.read().document.position_of(cell)
+    }
+
+    /// The source of a cell as it stands now.
+    pub fn source_of(&self, cell: &str) -> Option<String> {
+        self.0.read().document.source(cell)
+    }
+
+    /// The outputs of a cell as nbformat has them.
+    pub fn outputs_of(&self, cell: &str) -> Option<Vec<Value>> {
+        let document = &self.0.read().document;
+        let (_, cell) = document.cells(document.position_of(cell)).pop()?;
+        Some(cell.outputs)
+    }
+
+    /// Who made a cell, and when in their counting: another one of the same id has another.
+    pub fn made(&self, cell: &str) -> Option<(u64, u32)> {
+        self.0.read().document.made(cell)
+    }
+
+    /// The count of the last run of a cell; none while it runs, or if it never did.
+    pub fn execution_count_of(&self, cell: &str) -> Option<i64> {
+        self.0.read().document.execution_count_of(cell)
+    }
+
+    pub fn is_code(&self, cell: &str) -> bool {
+        self.0.read().document.is_code(cell)
+    }
+
+    /// Names the kernel that the notebook is written for, as nbformat does.
+    pub fn set_kernelspec(&self, author: &Arc<str>, spec: &Value) -> Result<(), RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let applied = state.document.set_kernelspec(author, spec);
+        self.dispatch(&mut state, applied, Origin::Caller);
+        Ok(())
+    }
+
+    /// The whole text of a text document and the revision it belongs to.
+    pub fn text(&self) -> (String, String) {
+        let state = self.0.read();
+        (state.document.revision(), state.document.text())
+    }
+
+    /// The whole document in the form of its file, what is not saved yet included.
+    pub fn content(&self) -> NewDocument {
+        let state = self.0.read();
+        match self.0.kind {
+            RoomKind::Notebook => NewDocument::Notebook(state.document.notebook()),
+            RoomKind::Text => NewDocument::Text(state.document.text()),
+        }
+    }
+
+    /// The first position that means another cell than at a revision, because others inserted or removed some, and the
+    /// names of those.
+    pub fn moved_by_others(&self, revision: &str, author: &Arc<str>) -> Result<Option<(usize, String)>, EditError> {
+        let state = self.0.read();
+        let moved = state
+            .document
+            .moved_by_others(revision, &Author::Local(Arc::clone(author)))?;
+        Ok(moved.map(|(first, by)| {
+            let by: Vec<String> = by.iter().map(|other| state.names.of(other)).collect();
+            (first, names(&by))
+        }))
+    }
+
+    /// Applies edits in one transaction, merged with what others did since the author looked, and waits until the server
+    /// has them.
+    pub async fn edit(
+        &self,
+        author: &Arc<str>,
+        name: &str,
+        edits: &[Edit],
+        options: EditOptions<'_>,
+    ) -> Result<Edited, RoomError> {
+        self.wait_for_file_check().await;
+        self.connected().await?;
+        let (ticket, revision, merged) = {
+            let mut state = self.0.write();
+            self.accepts(&state)?;
+            self.can_be_saved(&state)?;
+            state.names.record(Author::Local(Arc::clone(author)), name);
+            let plan = self
+                .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
+                .inspect_err(|error| self.record_refused(&state, author, error))?;
+            state.document.tool = options.tool.map(Into::into);
+            let applied = state.document.apply_local(author, &plan.edits);
+            state.document.tool = None;
+            let mut applied = applied?;
+            self.record_known(&state, author, plan.known);
+            self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
+            let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
+            (ticket, revision, plan.merged)
+        };
+        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
+            Ok(Ok(Ok(()))) => Ok(Edited {
+                revision,
+                acknowledged: true,
+                merged,
+            }),
+            Ok(Ok(Err(Lost))) => Err(self.lost()),
+            Ok(Err(_)) | Err(_) => Ok(Edited {
+                revision,
+                acknowledged: false,
+                merged,
+            }),
+        }
+    }
+
+    /// Writes what a run has to say of its cell, and does not wait for the server; nothing if the cell is gone.
+    pub fn write_cell(
+        &self,
+        author: &Arc<str>,
+        name: &str,
+        cell: &str,
+        write: &CellWrite,
+    ) -> Result<Option<CellWritten>, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let Some((mut applied, outputs)) = state.document.write_cell(author, cell, write) else {
+            return Ok(None);
+        };
+        let cursors = applied.cursors.take().filter(|_| write.begin);
+        // A run that is over before anybody could notice is not worth a word.
+        let activity = match write.end {
+            Some(_) => state.awareness.activity_after_run(author),
+            None => Activity::Running,
+        };
+        self.show(&mut state, author, name, activity, cursors);
+        let origin = match write.begin && write.end.is_some() {
+            true => Origin::WholeRun,
+            false => Origin::Run,
+        };
+        let (acknowledgement, _) = self.dispatch(&mut state, applied, origin);
+        Ok(Some(CellWritten {
+            outputs,
+            incarnation: state.incarnation,
+            acknowledgement,
+        }))
+    }
+
+    /// Whether what runs have written is still waits to be sent, since the server has much to do.
+    pub fn is_in_line(&self) -> bool {
+        self.0.read().has_changes()
+    }
+
+    /// Shows code cells as queued; those that it marked, with their counts.
+    pub fn mark_queued(&self, author: &Arc<str>, cells: &[String]) -> Result<Vec<QueuedCell>, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let Some((applied, marked)) = state.document.mark_queued(author, cells) else {
+            return Ok(Vec::new());
+        };
+        self.dispatch(&mut state, applied, Origin::Run);
+        Ok(marked)
+    }
+
+    /// Shows cells that were queued and will not run as they were before.
+    pub fn unmark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        if let Some(applied) = state.document.unmark_queued(author, cells) {
+            self.dispatch(&mut state, applied, Origin::Run);
+        }
+        Ok(())
+    }
+
+    /// Shows what an agent does here, although it writes nothing.
+    pub fn shows(&self, author: &Arc<str>, name: &str, activity: Activity) {
+        if self.0.read().awareness.is_shown(author, activity, Instant::now()) {
+            return;
+        }
+        self.show(&mut self.0.write(), author, name, activity, None);
+        self.0.bell.notify_one();
+    }
+
+    /// Shows that what an agent executed here has ended.
+    pub fn rests(&self, author: &Arc<str>) {
+        self.0.write().awareness.rest(author);
+        global_awareness::rest(&self.0.server, author);
+        self.0.bell.notify_one();
+    }
+
+    /// Shows an agent to the people in the room, and in the list of who is online.
+    fn show(&self, state: &mut State, author: &Arc<str>, name: &str, activity: Activity, cursors: Option<Cursors>) {
+        let visit = Visit {
+            id: author,
+            name,
+            activity,
+            stays: self.0.presence,
+        };
+        state.awareness.show(&visit, cursors);
+        global_awareness::enter(&self.0.server, &visit, &state.path);
+    }
+
+    /// Removes the outputs of all cells; how many had any.
+    pub fn clear_outputs(&self, author: &Arc<str>, name: &str) -> Result<usize, RoomError> {
+        let mut state = self.0.write();
+        self.accepts(&state)?;
+        let (applied, cleared) = state.document.clear_outputs(author);
+        self.show(&mut state, author, name, Activity::Editing, None);
+        self.dispatch(&mut state, applied, Origin::Caller);
+        Ok(cleared.len())
+    }
+
+    /// Counts the documents that this room has had: the server may come back with another one, in which what was
+    /// written without waiting may be missing.
+    pub fn incarnation(&self) -> u64 {
+        self.0.read().incarnation
+    }
+
+    fn accepts(&self, state: &State) -> Result<(), RoomError> {
+        if let RoomStatus::Disconnected(why) = &*self.0.status.borrow() {
+            return Err(why.clone());
+        }
+        if state.is_full() {
+            return Err(RoomError::Busy {
+                server: self.0.server.name().to_owned(),
+                path: state.path.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Jupyter takes and acknowledges edits of a file that it can never write.
+    fn can_be_saved(&self, state: &State) -> Result<(), RoomError> {
+        match state.writable {
+            true => Ok(()),
+            false => Err(RoomError::WriteProtected {
+                server: self.0.server.name().to_owned(),
+                path: state.path.to_string(),
+            }),
+        }
+    }
+
+    /// Sends a change that was made here.
+    fn dispatch(&self, state: &mut State, applied: Applied, origin: Origin) -> (Acknowledgement, String) {
+        state.changed(applied.update, origin);
+        self.0.bell.notify_one();
+        (Acknowledgement(applied.ticket), applied.revision)
+    }
+
+    /// Tells the room that its document has another name now, before the server's document says so.
+    pub fn set_path(&self, path: &DocPath) {
+        self.0.write().set_path(path.clone());
+    }
+
+    /// Tells the room that a directory above its document has another name now. Jupyter may have lost
+    /// track of the document, so that this room can never be saved again; it is joined anew at the new
+    /// path, where what was not saved is done again.
+    pub fn rejoin_at(&self, path: &DocPath) {
+        if !self.0.on(Input::Moved(path.clone())).is_empty() {
+            // Whoever comes next waits for it.
+            self.0.status.send_replace(RoomStatus::Reconnecting);
+            self.0.bell.notify_one();
+        }
+    }
+
+    /// Tells the room that its file was written from outside, and that Jupyter makes the document the same.
+    pub fn mark_overwritten(&self) {
+        self.0.write().mark_overwritten();
+    }
+
+    /// Whether edits of this author are gone that were acknowledged, because the file was written from outside
+    /// before they were in it.
+    pub fn has_discarded(&self, author: &str) -> bool {
+        self.0.read().has_discarded_of(author)
+    }
+
+    /// What those edits were about; it is told once.
+    pub fn take_discarded(&self, author: &str) -> Vec<String> {
+        self.0.write().take_discarded_of(author)
+    }
+
+    /// Leaves the room without waiting for it.
+    pub fn begin_closing(&self) {
+        self.0.closing.cancel();
+    }
+
+    /// Leaves the room of a document that is gone, where nothing can be saved any more.
+    pub async fn abandon(&self) {
+        self.0.write().unsaved = None;
+        self.close().await;
+    }
+
+    /// Leaves the room.
+    pub async fn close(&self) {
+        self.begin_closing();
+        self.ended().await;
+    }
+
+    /// Waits until the room is over, whatever ends it.
+    pub async fn ended(&self) {
+        let mut status = self.0.status.subscribe();
+        let _ = status
+            .wait_for(|status| matches!(status, RoomStatus::Disconnected(_)))
+            .await;
+    }
+
+    /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
+    /// memory while the connection is down may be old.
+    pub async fn connected(&self) -> Result<(), RoomError> {
+        if *self.0.status.borrow() == RoomStatus::Connected {
+            return Ok(());
+        }
+        let mut status = self.0.status.subscribe();
+        let settled = status.wait_for(|status| *status != RoomStatus::Reconnecting);
+        match timeout(RECONNECT_PATIENCE, settled).await {
+            Ok(Ok(now)) => match &*now {
+                RoomStatus::Disconnected(why) => Err(why.clone()),
+                RoomStatus::Connected | RoomStatus::Reconnecting => Ok(()),
+            },
+            Ok(Err(_)) => Err(RoomError::Closed { path: self.0.path() }),
+            Err(_) => Err(RoomError::Reconnecting {
+                server: self.0.server.name().to_owned(),
+                path: self.0.path(),
+            }),
+        }
+    }
+
+    fn lost(&self) -> RoomError {
+        RoomError::Lost {
+            server: self.0.server.name().to_owned(),
+            path: self.0.path(),
+        }
+    }
+}
