@@ -90,7 +90,9 @@ impl Document {
     /// Restores sources and texts that a restarted server has set back to what they were before, or between, our unsaved
     /// edits; nobody else has changed those. Returns what was restored.
     ///
-    /// Merging alone does not bring them back: what the server had noted down of an edit it has taken out again.
+    /// Merging alone does not bring them back: what the server had noted down of an edit it has taken out again. Others who
+    /// came back before us may have brought back some of our edits and not all; then what stands there has a state of ours
+    /// in it, and nothing that ours has not.
     pub(crate) fn restore_changed(
         &mut self,
         unsaved: &EditJournal,
@@ -100,20 +102,26 @@ impl Document {
         self.journal.set_author(None);
         let mut restored = HashSet::new();
         for (subject, states) in unsaved.states() {
-            let is_set_back = |source: Option<String>| source.is_some_and(|source| states.contains(source.as_str()));
+            let is_set_back = |theirs: &str, ours: &str| {
+                let keeps_a_state = states.iter().any(|state| is_subsequence(state, theirs));
+                states.contains(theirs) || keeps_a_state && is_subsequence(theirs, ours)
+            };
             match &subject {
-                Subject::Cell(id) if is_set_back(theirs.source(id)) => {
+                Subject::Cell(id) => {
                     let ours = before.cells.iter().find(|placed| placed.cell.id == *id);
-                    if let Some(ours) = ours.filter(|_| self.position_of(id).is_some()) {
+                    if let (Some(ours), Some(theirs)) = (ours, theirs.source(id))
+                        && is_set_back(&theirs, &ours.cell.source)
+                        && self.position_of(id).is_some()
+                    {
                         self.redo(|document, txn| document.set_source(txn, id, &ours.cell.source));
                         restored.insert(subject);
                     }
                 }
-                Subject::Text if is_set_back(Some(theirs.text())) => {
+                Subject::Text if is_set_back(&theirs.text(), &before.text) => {
                     self.redo(|document, txn| document.restore_text(txn, &before.text));
                     restored.insert(subject);
                 }
-                Subject::Cell(_) | Subject::Text | Subject::Metadata => {}
+                Subject::Text | Subject::Metadata => {}
             }
         }
         restored
@@ -170,4 +178,10 @@ impl From<&Cell> for NewCell {
             trusted: true,
         }
     }
+}
+
+/// Whether a text has all characters of another, in their order.
+fn is_subsequence(part: &str, whole: &str) -> bool {
+    let mut rest = whole.chars();
+    part.chars().all(|wanted| rest.any(|character| character == wanted))
 }
