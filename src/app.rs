@@ -29,7 +29,7 @@ use crate::{
     config::{Config, ConfigError, Env, ServerConfig},
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
     limits::Unlimited,
-    mcp::{Catalogue, Direct, Endpoint, GatewayHandler},
+    mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
     tools::Services,
 };
@@ -116,7 +116,7 @@ impl App {
             leaving,
         );
         let handler = Arc::new(handler);
-        let direct: Arc<dyn Direct> = Arc::<GatewayHandler>::clone(&handler);
+        let answerer: Arc<dyn Answerer> = Arc::<GatewayHandler>::clone(&handler);
         let factory = move || handler.fresh();
         let parts = Parts {
             listeners,
@@ -125,7 +125,7 @@ impl App {
             store,
             drain,
         };
-        let app = Self::assemble(config, parts, factory, Some(direct))?;
+        let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
@@ -168,7 +168,7 @@ impl App {
         config: &Config,
         parts: Parts,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
-        direct: Option<Arc<dyn Direct>>,
+        answerer: Option<Arc<dyn Answerer>>,
     ) -> Result<Self, AppError> {
         let Parts {
             listeners,
@@ -181,7 +181,7 @@ impl App {
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
-            direct,
+            answerer,
             metrics.clone(),
             drain.stop_token(),
         );

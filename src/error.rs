@@ -1,5 +1,5 @@
-//! The kinds of failure, shared by all layers. Below the edge nobody speaks of HTTP statuses or
-//! JSON-RPC codes: an error has a kind, and the edge maps kinds in one exhaustive match.
+//! The kinds of failure, shared by all layers. Below `mcp` nobody speaks of HTTP statuses or JSON-RPC codes: a tool that
+//! failed answers with the error's text, and the kind is what logs and dashboards tell it by.
 
 mod libraries;
 

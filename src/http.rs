@@ -1,5 +1,6 @@
 //! The HTTP edge: sockets, the stack of layers, health, metrics, and the way into MCP.
-//! The only place that knows axum; what comes out of it is an authenticated caller and a body.
+//! The only place that knows hyper, and with `app` the only one that knows axum. What goes on to `mcp` is the head of a
+//! request with its authenticated caller, and the whole body. Of rmcp it knows the name of a handler's trait.
 
 mod connections;
 mod cors;

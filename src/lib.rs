@@ -13,9 +13,9 @@
 //!
 //! | row | modules | what they own |
 //! | --- | --- | --- |
-//! | 1 | [`cli`], [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter` |
-//! | 2 | [`http`] | sockets, the stack of layers, health, metrics; the only place that knows axum |
-//! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`) |
+//! | 1 | [`cli`], then [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter` |
+//! | 2 | [`http`] | sockets, the stack of layers, health, metrics; knows axum (with `app`) and hyper |
+//! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
 //! | 5 | [`audit`] | a record of every call |
 //! | 6 | [`events`], [`auth`], [`limits`], [`srcbook`] | the event log; principals and their rules; how much they may ask; notebooks as markdown |
@@ -32,7 +32,9 @@
 //! | [`jupyter_client`] | what Jupyter servers speak: REST, sockets, the kernel protocol |
 //! | [`store`] | what outlives the process; the only place that knows sqlx |
 //!
-//! A test walks the sources and checks the tables.
+//! A test (`tests/it/layers.rs`) walks the sources and checks that imports point down the rows and that each library is
+//! used only in its place; it has its own copy of the tables. Cargo sees to it that the crates do not depend on the
+//! gateway.
 //!
 //! ## Invariants
 //!

@@ -1,16 +1,23 @@
-//! The protocol: two eras of MCP on one endpoint, sessions, the catalogue as clients see it.
-//! Together with `events` the only place that knows `rmcp`. Knows nothing of axum or of sockets.
+//! The protocol: two eras of MCP on one endpoint, sessions, the catalogue as clients see it. Knows nothing of axum or of
+//! sockets.
+//!
+//! A request is read once (`message`, `headers`) and then answered: a call of a tool always by
+//! `GatewayHandler::answer`. What lies between is framing. Requests that need nothing of their client are begun by an
+//! [`Answerer`]; the others go through rmcp's service, which gives them a client to talk to. Either way the reply is
+//! JSON (`endpoint::modern`) or a stream of events (`endpoint::legacy`, `sessions`).
 
 mod answer;
 mod catalogue;
 mod client;
-mod direct;
 mod endpoint;
-mod envelope;
 mod handler;
+mod headers;
 mod identity;
+mod message;
 mod observe;
+mod plain;
 mod prompts;
+mod reply;
 mod request_state;
 mod resources;
 mod sessions;
@@ -19,8 +26,11 @@ mod tasks;
 
 pub use answer::Answer;
 pub use catalogue::Catalogue;
-pub use direct::{Direct, DirectCall};
-pub use endpoint::{Endpoint, EndpointConfig, Reply};
+pub use endpoint::{Endpoint, EndpointConfig};
 pub use handler::GatewayHandler;
 pub use identity::{Caller, Selection};
-pub use sessions::{SessionLimits, Sessions};
+pub use plain::{Answerer, Begun, PlainRequest, Written};
+pub use reply::Reply;
+pub use sessions::SessionLimits;
+
+use sessions::Sessions;

@@ -69,7 +69,6 @@ pub fn place_store(config: &mut Config) {
 
 pub(super) fn endpoint(config: &Config) -> EndpointConfig {
     EndpointConfig {
-        max_body_bytes: config.http.max_body_bytes,
         max_json_depth: config.http.max_json_depth,
         sessions: SessionLimits {
             per_principal: config.mcp.max_sessions_per_principal,

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use store::Store;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::{Edge, mcp_route::authenticate, server::Drain};
 use crate::types::Permission;
@@ -37,6 +38,7 @@ pub(super) struct Readiness {
     store: Store,
     drain: Drain,
     looks: Mutex<HashMap<String, Look>>,
+    tasks: TaskTracker,
 }
 
 /// A look at a dependency, which those who ask at the same time share and which goes on when they wait no longer.
@@ -66,6 +68,7 @@ impl Readiness {
             store,
             drain,
             looks: Mutex::default(),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -103,7 +106,7 @@ impl Readiness {
                 Some(look) => look.clone(),
                 None if self.drain.is_draining() => return last.and_then(Look::known).unwrap_or(unknown),
                 None => {
-                    let asked = tokio::spawn(ask);
+                    let asked = self.tasks.spawn(ask);
                     let look = Look {
                         since: Instant::now(),
                         answer: async move { asked.await.unwrap_or_default() }.boxed().shared(),

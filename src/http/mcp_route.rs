@@ -12,7 +12,7 @@ use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_LENGTH},
 };
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rmcp::ServerHandler;
 use tokio::time::timeout;
 
@@ -73,8 +73,7 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
     let authorization = parts.headers.remove(AUTHORIZATION);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
-    let request = http::Request::from_parts(parts, Full::new(body.clone()));
-    let answer = edge.endpoint.handle(request, &body, &principal);
+    let answer = edge.endpoint.handle(parts, &body, &principal);
     match principal.revoked().run_until_cancelled(answer).await {
         Some(reply) => Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working)))),
         // Whoever may still do something asks again.

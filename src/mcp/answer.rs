@@ -43,6 +43,22 @@ impl Answer {
         }
     }
 
+    /// The same for a client that does not know of types of results.
+    pub(super) fn for_older_era(mut self) -> Self {
+        self.result.result_type = None;
+        self
+    }
+
+    /// About how many bytes its JSON has.
+    pub(super) fn size_hint(&self) -> usize {
+        let structured = self
+            .structured
+            .as_ref()
+            .map_or(0, |structured| structured.text.get().len());
+        // Once as it is and once as a text, in which quotes are escaped.
+        structured * 5 / 2 + 512
+    }
+
     /// The same as rmcp has it.
     pub(super) fn into_result(self) -> CallToolResult {
         let mut result = self.result;

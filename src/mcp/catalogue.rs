@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use rmcp::model::{Tool, ToolAnnotations};
+use dashmap::DashMap;
+use rmcp::model::{CacheScope, JsonObject, ListToolsResult, ServerResult, Tool, ToolAnnotations};
 use serde_json::Value;
 
 use super::{Caller, identity::names};
@@ -15,10 +16,24 @@ use crate::{
     types::{Permission, Toolset},
 };
 
+/// Lists change only with the gateway's version and the caller's token.
+pub(super) const LIST_TTL_MS: u64 = 60_000;
+/// Lists that are kept as they were written. Most callers select one of a few.
+const MAX_LISTED: usize = 64;
+
 pub struct Catalogue {
     entries: Vec<Entry>,
     by_name: HashMap<&'static str, usize>,
     route_headers: bool,
+    listed: DashMap<ListKey, Arc<str>>,
+}
+
+/// All that the list of tools depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct ListKey {
+    visible: Vec<bool>,
+    is_readonly: bool,
+    is_modern: bool,
 }
 
 struct Entry {
@@ -74,17 +89,50 @@ impl Catalogue {
             entries,
             by_name,
             route_headers,
+            listed: DashMap::new(),
         }
     }
 
     /// The tools that a caller may use and has selected. To one that may only read, none of them is more than reading.
-    pub(super) fn visible(&self, caller: &Caller) -> Vec<Tool> {
+    fn visible(&self, caller: &Caller) -> Vec<Tool> {
         let shown = |entry: &Entry| match caller.is_readonly() {
             true => entry.tool.clone().with_annotations(annotations(Effect::Read)),
             false => entry.tool.clone(),
         };
         let visible = self.entries.iter().filter(|entry| shows(caller, &entry.definition));
         visible.map(shown).collect()
+    }
+
+    /// The list of tools as a result of the protocol. What is visible depends on the token, so no shared cache may keep
+    /// it.
+    pub(super) fn list(&self, caller: &Caller) -> ListToolsResult {
+        ListToolsResult::with_all_items(self.visible(caller))
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Private)
+    }
+
+    /// The JSON of the list of tools.
+    pub(super) fn listed(&self, caller: &Caller, is_modern: bool) -> Arc<str> {
+        let visible = self.entries.iter().map(|entry| shows(caller, &entry.definition));
+        let key = ListKey {
+            visible: visible.collect(),
+            is_readonly: caller.is_readonly(),
+            is_modern,
+        };
+        if let Some(listed) = self.listed.get(&key) {
+            return Arc::clone(&listed);
+        }
+        let mut list = ServerResult::ListToolsResult(self.list(caller));
+        if !is_modern {
+            list.strip_result_type_for_legacy_peer();
+        }
+        // Lists of tools always serialise.
+        let written: Arc<str> = serde_json::to_string(&list).unwrap_or_default().into();
+        if self.listed.len() >= MAX_LISTED {
+            self.listed.clear();
+        }
+        self.listed.insert(key, Arc::clone(&written));
+        written
     }
 
     /// Whether a caller may use a tool and has selected it.
@@ -149,6 +197,11 @@ impl Catalogue {
         self.definition(name).map(|definition| definition.name)
     }
 
+    /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
+    pub(super) fn only_reads(&self, name: &str) -> bool {
+        self.definition(name).is_some_and(ToolDefinition::only_reads)
+    }
+
     /// Whether calls repeat `server` and `path` as headers.
     pub(super) fn has_route_headers(&self) -> bool {
         self.route_headers
@@ -156,6 +209,11 @@ impl Catalogue {
 
     pub(super) fn tool(&self, name: &str) -> Option<Tool> {
         self.by_name.get(name).map(|index| self.entries[*index].tool.clone())
+    }
+
+    pub(super) fn input_schema(&self, name: &str) -> Option<Arc<JsonObject>> {
+        let index = self.by_name.get(name)?;
+        Some(Arc::clone(&self.entries[*index].tool.input_schema))
     }
 
     /// Every tool with the toolsets it belongs to, for people.

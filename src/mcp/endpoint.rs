@@ -1,26 +1,23 @@
-//! One URL, two eras of the protocol: chooses the service, guards sessions, answers what is malformed.
+//! One URL, two eras of the protocol. A request is read and checked once; then it is answered, and the answer is framed
+//! as its era has it: as JSON in the newer one, as a stream of events that can be resumed in the older one.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+mod legacy;
+mod modern;
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
-};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use http::{Method, request::Parts};
 use rmcp::{
     ServerHandler,
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
-    },
+    model::{ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, JsonRpcRequest},
 };
-use serde_json::json;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Caller, Direct, SessionLimits, Sessions, direct,
-    envelope::{self, Envelope, INVALID_REQUEST, PARSE_ERROR, malformed},
+    Answerer, Begun, Caller, PlainRequest, Reply, SessionLimits, Sessions, headers, message,
+    reply::{Rejection, method_not_allowed},
 };
 use crate::{
     auth::Principal,
@@ -28,20 +25,14 @@ use crate::{
     telemetry::Metrics,
 };
 
-pub type Reply = Response<BoxBody<Bytes, Infallible>>;
-
-/// The first protocol version without sessions. Versions are dates, so they compare as text.
-const FIRST_MODERN_VERSION: &str = "2026-07-28";
 /// How often idle sessions and old events are looked for, at least.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// How the library begins to say that it cannot read a message.
-const UNREADABLE: &str = "fail to deserialize";
-const INTERNAL_ERROR: i32 = -32603;
+/// How long what has begun may take to end when the gateway stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointConfig {
-    pub max_body_bytes: usize,
     pub max_json_depth: usize,
     pub sessions: SessionLimits,
     pub events: EventLimits,
@@ -49,45 +40,40 @@ pub struct EndpointConfig {
 
 /// The MCP endpoint, for any handler: tests mount the conformance suite's on the same stack.
 pub struct Endpoint<H> {
-    modern: StreamableHttpService<H, NeverSessionManager>,
-    legacy: StreamableHttpService<H, Sessions>,
+    factory: Box<dyn Fn() -> H + Send + Sync>,
+    answerer: Option<Arc<dyn Answerer>>,
     sessions: Arc<Sessions>,
-    direct: Option<Arc<dyn Direct>>,
     max_json_depth: usize,
     sweep_interval: Duration,
+    stop: CancellationToken,
+    tasks: TaskTracker,
 }
 
 impl<H: ServerHandler> Endpoint<H> {
-    /// Builds both services around a factory, which makes a handler per session and per stateless
-    /// request; what `direct` takes is answered without one. Cancelling `stop` ends every stream.
+    /// Builds the endpoint around a factory, which makes a handler per session and per request without one; what
+    /// `answerer` takes is answered without a handler. Cancelling `stop` ends every stream.
     pub fn new(
         config: EndpointConfig,
-        factory: impl Fn() -> H + Clone + Send + Sync + 'static,
-        direct: Option<Arc<dyn Direct>>,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+        answerer: Option<Arc<dyn Answerer>>,
         metrics: Metrics,
         stop: &CancellationToken,
     ) -> Self {
-        let events = Arc::new(MemoryEvents::new(config.events));
-        let sessions = Sessions::new(config.sessions, events, direct.clone(), metrics);
-        let sessions = Arc::new(sessions);
-        let factory = move || Ok(factory());
-        // Hosts and origins are checked at the edge, on every route; checking twice could only differ.
-        let common = StreamableHttpServerConfig::default()
-            .disable_allowed_hosts()
-            .disable_allowed_origins()
-            .with_max_request_body_bytes(config.max_body_bytes)
-            .with_cancellation_token(stop.clone());
-        let modern = common.clone().with_legacy_session_mode(false).with_json_response(true);
-        // The service's own priming events all carry the id "0", which names no event; the session
-        // layer's carry real ones.
-        let legacy = common.with_sse_retry(None);
+        let (events, tasks) = (Arc::new(MemoryEvents::new(config.events)), TaskTracker::new());
         Self {
-            modern: StreamableHttpService::new(factory.clone(), Arc::default(), modern),
-            legacy: StreamableHttpService::new(factory, Arc::clone(&sessions), legacy),
-            sessions,
-            direct,
+            factory: Box::new(factory),
+            answerer,
+            sessions: Arc::new(Sessions::new(
+                config.sessions,
+                events,
+                metrics,
+                tasks.clone(),
+                stop.clone(),
+            )),
             max_json_depth: config.max_json_depth,
             sweep_interval: (config.sessions.idle_timeout / 2).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL),
+            stop: stop.clone(),
+            tasks,
         }
     }
 
@@ -96,173 +82,72 @@ impl<H: ServerHandler> Endpoint<H> {
         let mut interval = tokio::time::interval(self.sweep_interval);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => break,
                 _ = interval.tick() => {}
                 Ok(()) = replaced.changed() => {}
             }
             self.sessions.sweep().await;
         }
+        self.tasks.close();
+        let _ = timeout(STOP_TIMEOUT, self.tasks.wait()).await;
     }
 
     /// Answers one request of an authenticated principal.
-    pub async fn handle(&self, mut request: Request<Full<Bytes>>, body: &Bytes, principal: &Arc<Principal>) -> Reply {
-        spell_out_accept(&mut request);
-        let is_modern = is_modern(request.headers());
-        let envelope = match *request.method() {
-            Method::POST => match envelope::inspect(body, self.max_json_depth, is_modern) {
-                Ok(envelope) => Some(envelope),
-                Err(malformed) => return json_reply(StatusCode::BAD_REQUEST, &malformed.to_json()),
-            },
-            _ => None,
-        };
-        // `initialize` exists only in the older versions, whatever version it names.
-        if is_modern && envelope != Some(Envelope::Initialize) {
-            let (mut parts, full) = request.into_parts();
-            if let (Some(direct), Some(Envelope::Call)) = (&self.direct, envelope) {
-                parts = match direct::answer_modern(direct, parts, body).await {
-                    Ok(reply) => return reply,
-                    Err(parts) => parts,
-                };
+    pub async fn handle(&self, parts: Parts, body: &Bytes, principal: &Arc<Principal>) -> Reply {
+        let answered = self.answer(parts, body, principal).await;
+        answered.unwrap_or_else(|rejection| rejection.reply())
+    }
+
+    async fn answer(&self, parts: Parts, body: &Bytes, principal: &Arc<Principal>) -> Result<Reply, Rejection> {
+        let is_modern = headers::is_modern(&parts.headers);
+        match parts.method {
+            Method::POST => {
+                let message = message::read(body, self.max_json_depth, is_modern)?;
+                headers::check_media(&parts.method, &parts.headers)?;
+                headers::check_version(&parts.headers, Some(&message))?;
+                headers::check_repeated(&parts.headers, &message, |tool| self.input_schema(tool, &parts))?;
+                match is_legacy(&message, is_modern) {
+                    true => self.answer_in_session(parts, message, principal).await,
+                    // Boxed, since rmcp's futures are large, and would be moved once for every caller.
+                    false => Box::pin(self.answer_by_itself(parts, message)).await,
+                }
             }
-            let caller = parts.extensions.get::<Caller>().cloned();
-            let request = Request::from_parts(parts, full);
-            // Boxed, as below: the library's futures are large, and would be moved once for every caller.
-            let answer = Box::pin(self.modern.handle(request));
-            let reply = match caller {
-                Some(caller) => caller.scope(answer).await,
-                None => answer.await,
-            };
-            return answered(reply, body).await;
+            _ if is_modern => Ok(method_not_allowed("POST")),
+            Method::GET => self.stream(&parts, principal).await,
+            Method::DELETE => self.end_session(&parts, principal).await,
+            _ => Ok(method_not_allowed("GET, POST, DELETE")),
         }
-        answered(self.handle_legacy(request, envelope, principal).await, body).await
     }
 
-    async fn handle_legacy(
-        &self,
-        request: Request<Full<Bytes>>,
-        envelope: Option<Envelope>,
-        principal: &Arc<Principal>,
-    ) -> Reply {
-        let session = header(request.headers(), "mcp-session-id").map(str::to_owned);
-        if let Some(session) = &session {
-            if !self.sessions.is_owner(session, &principal.id) {
-                return not_found("Session not found");
-            }
-            // An empty stream would make clients ask for the same event forever.
-            let resumed = header(request.headers(), "last-event-id").filter(|_| request.method() == Method::GET);
-            if let Some(event) = resumed
-                && !self.sessions.can_resume(session, event).await
-            {
-                return not_found("Event not found");
-            }
+    /// The schema by which a call's headers are checked.
+    fn input_schema(&self, tool: &str, parts: &Parts) -> Option<Arc<rmcp::model::JsonObject>> {
+        let caller = parts.extensions.get::<Caller>();
+        match (&self.answerer, caller) {
+            (Some(answerer), Some(caller)) => answerer.input_schema(tool, caller),
+            _ => (self.factory)().get_tool(tool).map(|tool| tool.input_schema),
         }
-        if request.method() == Method::DELETE {
-            return closed(self.legacy.handle(request).await);
-        }
-        if session.is_some() || envelope != Some(Envelope::Initialize) {
-            return Box::pin(self.legacy.handle(request)).await;
-        }
-        match Box::pin(self.sessions.admit(principal, self.legacy.handle(request))).await {
-            Ok(reply) => reply,
-            Err(refused) => too_many_sessions(&refused.to_string()),
+    }
+
+    /// Begins to answer a request that needs nothing of its client; gives any other back.
+    fn begin(&self, request: JsonRpcRequest<ClientRequest>, parts: Parts) -> Result<Begun, Box<PlainRequest>> {
+        let JsonRpcRequest { id, request, .. } = request;
+        let request = PlainRequest { id, request, parts };
+        match &self.answerer {
+            Some(answerer) => Arc::clone(answerer).begin(request),
+            None => Err(Box::new(request)),
         }
     }
 }
 
-fn is_modern(headers: &HeaderMap) -> bool {
-    header(headers, "mcp-protocol-version").is_some_and(|version| version >= FIRST_MODERN_VERSION)
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// The library wants to see by name what it answers with; a client that takes anything means that too.
-fn spell_out_accept(request: &mut Request<Full<Bytes>>) {
-    let (wildcards, meant): (&[&str], &'static str) = match *request.method() {
-        Method::POST => (&["*/*", "application/*"], "application/json, text/event-stream"),
-        Method::GET => (&["*/*", "text/*"], "text/event-stream"),
-        _ => return,
-    };
-    let mut accepted = request.headers().get_all(ACCEPT).iter().peekable();
-    let is_open = accepted.peek().is_none()
-        || accepted.any(|value| {
-            let ranges = value.to_str().unwrap_or_default().split(',');
-            let mut ranges = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
-            ranges.any(|range| wildcards.contains(&range))
-        });
-    if is_open {
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(meant));
+/// Whether a message belongs to a session. `initialize` exists only in the older versions, whatever version it names;
+/// what brings all that it needs with it has none, whatever version it names.
+fn is_legacy(message: &ClientJsonRpcMessage, is_modern: bool) -> bool {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.request {
+            ClientRequest::InitializeRequest(_) => true,
+            ClientRequest::DiscoverRequest(_) => false,
+            request => !is_modern && !headers::is_self_contained(request.get_meta()),
+        },
+        _ => !is_modern,
     }
-}
-
-/// The library says "accepted" where clients expect to hear that it is done.
-fn closed(mut reply: Reply) -> Reply {
-    if reply.status() == StatusCode::ACCEPTED {
-        *reply.status_mut() = StatusCode::NO_CONTENT;
-    }
-    reply
-}
-
-/// The library refuses in plain text what it cannot read or does not accept; who sends JSON-RPC reads JSON-RPC.
-async fn answered(reply: Reply, body: &Bytes) -> Reply {
-    let status = reply.status();
-    let is_readable = reply.headers().get(CONTENT_TYPE).is_some_and(|kind| {
-        let kind = kind.as_bytes();
-        kind.starts_with(b"application/json") || kind.starts_with(b"text/event-stream")
-    });
-    if is_readable || !status.is_client_error() && !status.is_server_error() {
-        return reply;
-    }
-    let (mut parts, said) = reply.into_parts();
-    let Ok(said) = said.collect().await;
-    let said = String::from_utf8_lossy(&said.to_bytes()).into_owned();
-    let (code, message) = match status {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if said.starts_with(UNREADABLE) => {
-            parts.status = StatusCode::BAD_REQUEST;
-            (PARSE_ERROR, "the body is not a valid JSON-RPC message".to_owned())
-        }
-        _ if status.is_client_error() => (INVALID_REQUEST, said),
-        _ => {
-            tracing::warn!(%status, said, "cannot answer a message");
-            (
-                INTERNAL_ERROR,
-                "the gateway failed to answer; try again, or report this as a bug".to_owned(),
-            )
-        }
-    };
-    let error = malformed(envelope::id_of(body), code, message);
-    let mut json = json_reply(parts.status, &error.to_json());
-    // What else is said, such as which methods there are, stays.
-    for (name, value) in &parts.headers {
-        if name != CONTENT_TYPE && name != CONTENT_LENGTH {
-            json.headers_mut().insert(name, value.clone());
-        }
-    }
-    json
-}
-
-fn not_found(message: &str) -> Reply {
-    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": message } });
-    json_reply(StatusCode::NOT_FOUND, &error)
-}
-
-fn too_many_sessions(message: &str) -> Reply {
-    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": message } });
-    let mut reply = json_reply(StatusCode::TOO_MANY_REQUESTS, &error);
-    reply
-        .headers_mut()
-        .insert(http::header::RETRY_AFTER, HeaderValue::from_static("60"));
-    reply
-}
-
-pub(super) fn json_reply(status: StatusCode, body: &impl serde::Serialize) -> Reply {
-    // What is answered here always serialises.
-    let body = serde_json::to_vec(body).unwrap_or_default();
-    let mut reply = Response::new(Full::new(Bytes::from(body)).boxed());
-    *reply.status_mut() = status;
-    reply
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    reply
 }

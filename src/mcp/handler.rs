@@ -1,12 +1,10 @@
 //! The gateway as an MCP server: tools, resources and prompts for whoever asks. One is made per session
 //! and per request; of its own it holds only what a session watches.
 
-mod reading;
+mod call;
+mod plain;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use http::request::Parts;
 use rmcp::{
@@ -23,14 +21,15 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::call::ToolCall;
 use super::{
     Answer, Caller, Catalogue,
     answer::server_info,
-    catalogue::Refusal,
-    client::{self, Calls, McpClient, can_elicit, is_modern, knows_tasks},
+    catalogue::LIST_TTL_MS,
+    client::{self, Calls, McpClient, can_elicit, is_modern},
     observe::{Target, observe},
     prompts,
-    request_state::{CallBinding, RequestStates},
+    request_state::RequestStates,
     resources,
     subscriptions::{Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
@@ -38,18 +37,13 @@ use super::{
 use crate::{
     resources::View,
     telemetry::Metrics,
-    tools::{Call, Effect, Input, Output, Resumption, Services, answer_execution, cancel_execution, find_execution},
+    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution},
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
     Paths are relative to a server's root. A failed call says what to do next.";
 const SERVERS: &str = " Tools take an optional `server`; list_servers shows which there are.";
 const READ_ONLY: &str = " This connection is read-only: tools that change something are not listed.";
-
-/// Lists change only with the gateway's version and the caller's token.
-const LIST_TTL_MS: u64 = 60_000;
-/// How long after a question was given up a client may still ask what became of its call.
-const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
@@ -98,60 +92,6 @@ impl GatewayHandler {
 
     fn view(&self, context: &RequestContext<RoleServer>) -> Result<View, ErrorData> {
         Ok(caller(&context.extensions)?.view(&self.services))
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: &Arc<RequestContext<RoleServer>>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let caller = caller(&context.extensions)?;
-        let definition = match self.catalogue.find(&request.name, caller) {
-            Ok(definition) => definition,
-            Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
-            Err(refusal) => return Ok(Answer::failure(&refusal.to_string()).into_result().into()),
-        };
-        let runs = definition.effect != Effect::Read;
-        let client = match runs {
-            true => McpClient::new(context, &self.calls),
-            false => McpClient::passive(context),
-        };
-        let mut call = caller.call(&self.services, Arc::new(client));
-        let arguments = request.arguments.unwrap_or_default();
-        let bound_to = CallBinding::new(&caller.principal.id, definition.name, &arguments);
-        if let Some(state) = request.request_state {
-            let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
-            let opened = self.states.open(&state, &bound_to, Instant::now());
-            let id = opened.map_err(|error| invalid(error.to_string()))?;
-            let found = find_execution(&call, &id).await;
-            found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
-            call = call.resuming(client::resumption(id, request.input_responses.as_ref()));
-        }
-        let made_by = (runs && knows_tasks(context)).then(|| TaskCall::new(definition.name, &arguments));
-        let result = definition.call(call.clone(), arguments).await;
-        if let Ok(Output { open: Some(open), .. }) = &result {
-            if let Some(made_by) = made_by {
-                return Ok(self.tasks.begin(&call, &open.id, made_by).await?.into());
-            }
-            let asks = open
-                .question
-                .as_ref()
-                .filter(|_| is_modern(context) && can_elicit(context));
-            if let Some(question) = asks {
-                let ttl = self
-                    .services
-                    .engine
-                    .settings()
-                    .input_timeout
-                    .saturating_add(RETRY_GRACE);
-                let state = self.states.seal(&open.id, &bound_to, ttl, Instant::now());
-                let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
-                return Ok(client::input_required(state, question).into());
-            }
-        }
-        Ok(Answer::of(definition.name, request_id(context), result)
-            .into_result()
-            .into())
     }
 
     /// What a model is told before anything else; it names only tools that are listed.
@@ -237,11 +177,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         observe(&self.metrics, "tools/list", Target::Nothing, &context, async {
-            let tools = self.catalogue.visible(caller(&context.extensions)?);
-            // What is visible depends on the token, so no shared cache may keep it.
-            Ok(ListToolsResult::with_all_items(tools)
-                .with_ttl_ms(LIST_TTL_MS)
-                .with_cache_scope(CacheScope::Private))
+            Ok(self.catalogue.list(caller(&context.extensions)?))
         })
         .await
     }
@@ -253,14 +189,22 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let context = Arc::new(context);
         let known = self.catalogue.known_name(&request.name);
-        observe(
-            &self.metrics,
-            "tools/call",
-            Target::Tool(known),
-            &*context,
-            self.call(request, &context),
-        )
-        .await
+        let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &*context, async {
+            let only_reads = self.catalogue.only_reads(&request.name);
+            let client = match only_reads {
+                true => McpClient::passive(&context),
+                false => McpClient::new(&context, &self.calls),
+            };
+            self.answer(ToolCall {
+                params: request,
+                caller: caller(&context.extensions)?,
+                request_id: request_id(&context),
+                client: Arc::new(client),
+                repeats_with_input: is_modern(&context) && can_elicit(&context),
+            })
+            .await
+        });
+        answered.await.map(CallToolResponse::from)
     }
 
     async fn on_cancelled(&self, notice: CancelledNotificationParam, _: NotificationContext<RoleServer>) {
@@ -423,7 +367,8 @@ impl ServerHandler for GatewayHandler {
     /// Sessions hear of changed lists without asking; there is nobody to answer if that cannot be.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(caller) = caller(&context.extensions) {
-            self.watches.follow_list(&caller.view(&self.services), context.peer);
+            let view = caller.view(&self.services);
+            self.watches.follow_list(&view, context.peer, &self.notices);
         }
     }
 

@@ -35,10 +35,10 @@ tokio::task_local! {
 }
 
 impl Caller {
-    /// Answers a request of this caller, whom the handler that is made for it can learn by [`Caller::current`]: rmcp
-    /// tells handlers who asks, but not in all they are asked.
-    pub(super) fn scope<F: Future>(self, answer: F) -> impl Future<Output = F::Output> {
-        CURRENT.scope(self, answer)
+    /// Makes something for a request of this caller, whom it can learn by [`Caller::current`]: rmcp tells handlers who
+    /// asks, but not in all they are asked.
+    pub(super) fn while_current<T>(self, make: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self, make)
     }
 
     pub(super) fn current() -> Option<Self> {

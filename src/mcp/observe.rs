@@ -40,6 +40,8 @@ impl Observed for CallToolResult {
     }
 }
 
+impl Observed for std::sync::Arc<str> {}
+
 impl Observed for Answer {
     fn tool_failed(&self) -> bool {
         self.result.tool_failed()
@@ -104,8 +106,8 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// What is known of a request, whichever way it came.
-pub(super) trait Asked: Sync {
+/// A request, whichever way it came.
+pub(super) trait RequestInfo: Sync {
     fn id(&self) -> &RequestId;
     /// One of those that are spoken here: what a client says would make a new time series each time.
     fn protocol_version(&self) -> &'static str;
@@ -118,7 +120,7 @@ pub(super) fn known_version(version: &str) -> &'static str {
     known.find(|known| *known == version).unwrap_or("unknown")
 }
 
-impl Asked for RequestContext<RoleServer> {
+impl RequestInfo for RequestContext<RoleServer> {
     fn id(&self) -> &RequestId {
         &self.id
     }
@@ -143,7 +145,7 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     metrics: &'a Metrics,
     method: &'static str,
     target: Target<'a>,
-    request: &'a dyn Asked,
+    request: &'a dyn RequestInfo,
     operation: impl Future<Output = Result<T, ErrorData>> + Send + 'a,
 ) -> Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>> {
     Box::pin(async move {
@@ -182,7 +184,7 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     })
 }
 
-fn span(method: &'static str, target: Target<'_>, request: &dyn Asked) -> Span {
+fn span(method: &'static str, target: Target<'_>, request: &dyn RequestInfo) -> Span {
     let tool = target.tool();
     // At this level spans cost nothing unless a collector wants them, or somebody looks closely.
     let span = tracing::debug_span!(
@@ -219,7 +221,7 @@ fn span_name(method: &'static str, name: Option<&str>) -> Cow<'static, str> {
 }
 
 /// Only protocol versions with sessions send the header.
-fn session_id(request: &dyn Asked) -> Option<&str> {
+fn session_id(request: &dyn RequestInfo) -> Option<&str> {
     request.parts()?.headers.get("mcp-session-id")?.to_str().ok()
 }
 
@@ -237,7 +239,7 @@ mod tests {
 
     struct Request(RequestId);
 
-    impl Asked for Request {
+    impl RequestInfo for Request {
         fn id(&self) -> &RequestId {
             &self.0
         }

@@ -4,37 +4,38 @@
 //! rmcp's own manager runs the sessions. It is wrapped because it knows no owner, keeps a silent
 //! session only five minutes even in the middle of a call, and lets one stalled reader hold up
 //! everything else in its session. Here readers follow the event store, which never waits for them.
+//! Requests that need nothing of their client do not pass rmcp at all.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
-use futures::{FutureExt, Stream, StreamExt, future::ready, stream};
+use futures::{FutureExt, StreamExt, future::ready, stream};
+use parking_lot::Mutex;
 use rmcp::{
+    ServerHandler,
     model::{
         ClientJsonRpcMessage, ClientNotification, ClientRequest, Extensions, JsonRpcMessage, JsonRpcNotification,
         JsonRpcRequest, JsonRpcResponse, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
     },
+    serve_server,
     transport::{
-        WorkerTransport,
+        TransportAdapterIdentity,
         streamable_http_server::session::{
-            EventId, EventStore, EventStream, ServerSseMessage, SessionId, SessionManager,
-            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, SessionError},
+            EventId, EventStream, ServerSseMessage, SessionId, SessionManager,
+            local::{LocalSessionManager, LocalSessionManagerError, SessionConfig, SessionError},
         },
     },
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    Direct,
-    direct::{Begun, begin_legacy},
-};
+use super::{Begun, Written, reply::stored_response};
 use crate::{
     auth::Principal,
     events::{EventLog, SessionEvents, StreamGuard},
@@ -54,10 +55,13 @@ pub(super) struct TooManySessions {
     limit: usize,
 }
 
-tokio::task_local! {
-    /// The place reserved for the session that the current request opens. rmcp's trait passes no
-    /// caller to `create_session`, so it travels beside the call.
-    static ADMISSION: Mutex<Option<Admission>>;
+/// Why a session could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BeginError {
+    #[error(transparent)]
+    TooMany(#[from] TooManySessions),
+    #[error(transparent)]
+    Failed(#[from] LocalSessionManagerError),
 }
 
 /// A place among a principal's sessions, given back when dropped.
@@ -68,7 +72,7 @@ struct Admission {
 }
 
 struct Session {
-    admission: Option<Admission>,
+    admission: Admission,
     opened: Instant,
     /// Milliseconds after the manager's start.
     last_used: AtomicU64,
@@ -81,12 +85,13 @@ struct Session {
     requests: Mutex<HashMap<RequestId, EventId>>,
 }
 
-pub struct Sessions {
+pub(super) struct Sessions {
     local: LocalSessionManager,
     events: Arc<dyn EventLog>,
-    direct: Option<Arc<dyn Direct>>,
     limits: SessionLimits,
     metrics: Metrics,
+    tasks: TaskTracker,
+    stop: CancellationToken,
     started: Instant,
     sessions: DashMap<SessionId, Arc<Session>>,
     counts: Arc<DashMap<Arc<str>, usize>>,
@@ -104,7 +109,10 @@ impl Busy {
     /// Makes the work that of a request, whose stream is found by its id from now on.
     fn on(mut self, request: Option<RequestId>, event_id: &str) -> Self {
         if let Some(request) = &request {
-            self.session.requests().insert(request.clone(), event_id.to_owned());
+            self.session
+                .requests
+                .lock()
+                .insert(request.clone(), event_id.to_owned());
         }
         self.request = request;
         self
@@ -114,7 +122,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         if let Some(request) = &self.request {
-            self.session.requests().remove(request);
+            self.session.requests.lock().remove(request);
         }
         self.session.touch(self.started);
         self.session.busy.fetch_sub(1, Ordering::Relaxed);
@@ -127,27 +135,21 @@ impl Session {
         self.last_used.store(now, Ordering::Relaxed);
     }
 
-    /// No code panics while it holds the lock.
-    fn requests(&self) -> MutexGuard<'_, HashMap<RequestId, EventId>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn event_of(&self, request: &RequestId) -> Option<EventId> {
-        self.requests().get(request).cloned()
+        self.requests.lock().get(request).cloned()
     }
 
     fn is_idle(&self) -> bool {
         self.busy.load(Ordering::Relaxed) == 0
     }
 
-    fn owner(&self) -> Option<&Arc<str>> {
-        self.admission.as_ref().map(|admission| &admission.principal.id)
+    fn owner(&self) -> &Arc<str> {
+        &self.admission.principal.id
     }
 
     /// Whether whoever opened it may no longer do what they could do then.
     fn is_revoked(&self) -> bool {
-        let admission = self.admission.as_ref();
-        admission.is_some_and(|admission| admission.principal.revoked().is_cancelled())
+        self.admission.principal.revoked().is_cancelled()
     }
 }
 
@@ -163,11 +165,13 @@ impl Drop for Admission {
 }
 
 impl Sessions {
-    pub fn new(
+    /// Sessions whose tasks are tracked by `tasks`. Cancelling `stop` ends them.
+    pub(super) fn new(
         limits: SessionLimits,
         events: Arc<dyn EventLog>,
-        direct: Option<Arc<dyn Direct>>,
         metrics: Metrics,
+        tasks: TaskTracker,
+        stop: CancellationToken,
     ) -> Self {
         let mut config = SessionConfig::default();
         // This type closes idle sessions itself, because rmcp cannot tell idle from silently working.
@@ -177,9 +181,10 @@ impl Sessions {
         Self {
             local,
             events,
-            direct,
             limits,
             metrics,
+            tasks,
+            stop,
             started: Instant::now(),
             sessions: DashMap::new(),
             counts: Arc::default(),
@@ -189,10 +194,9 @@ impl Sessions {
 
     /// Whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
     pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
-        let is_owned = |session: &Session| session.owner().is_some_and(|owner| &**owner == principal);
         self.sessions
             .get(session)
-            .is_some_and(|session| is_owned(&session) && !session.is_revoked())
+            .is_some_and(|session| &**session.owner() == principal && !session.is_revoked())
     }
 
     /// Whether a resumption names an event of the session.
@@ -202,28 +206,61 @@ impl Sessions {
         known
     }
 
-    /// Runs a request that opens a session in the principal's name. At the limit the principal's
-    /// longest unused session makes room; only if all are busy is the request refused.
-    pub(super) async fn admit<T>(
-        &self,
+    /// Begins a session in the principal's name, with what its client says first, and returns what that is answered.
+    pub(super) async fn begin<H: ServerHandler>(
+        self: &Arc<Self>,
         principal: &Arc<Principal>,
-        request: impl Future<Output = T>,
-    ) -> Result<T, TooManySessions> {
-        let admission = match self.reserve(principal) {
-            Ok(admission) => admission,
-            Err(refused) => {
-                let Some(oldest) = self.least_used_idle(&principal.id) else {
-                    return Err(refused);
-                };
-                let _ = self.close_session(&oldest).await;
-                self.reserve(principal)?
-            }
+        handler: H,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(SessionId, ServerJsonRpcMessage), BeginError> {
+        let admission = self.admit(principal).await?;
+        let (id, transport) = self.local.create_session().await?;
+        let session = Session {
+            admission,
+            opened: Instant::now(),
+            last_used: AtomicU64::default(),
+            busy: AtomicUsize::default(),
+            knows_priming: AtomicBool::new(true),
+            requests: Mutex::default(),
         };
-        Ok(ADMISSION.scope(Mutex::new(Some(admission)), request).await)
+        session.touch(self.started);
+        self.sessions.insert(Arc::clone(&id), Arc::new(session));
+        self.metrics.session_opened();
+        let (sessions, served) = (Arc::clone(self), Arc::clone(&id));
+        self.tasks.spawn(async move {
+            let serving = serve_server::<_, _, _, TransportAdapterIdentity>(handler, transport);
+            let serving = async {
+                match serving.await {
+                    Ok(service) => drop(service.waiting().await),
+                    Err(error) => tracing::debug!(%error, "a session was not begun"),
+                }
+            };
+            sessions.stop.run_until_cancelled(serving).await;
+            let _ = sessions.close(&served).await;
+        });
+        let answer = self.local.initialize_session(&id, message).await?;
+        if let (Some(session), Some(version)) = (self.sessions.get(&id), negotiated(&answer)) {
+            let knows = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
+            session.knows_priming.store(knows, Ordering::Relaxed);
+        }
+        Ok((id, answer))
+    }
+
+    /// A place for a session. At the limit the principal's longest unused session makes room; only if all are busy is
+    /// another one refused.
+    async fn admit(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
+        match self.reserve(principal) {
+            Ok(admission) => Ok(admission),
+            Err(refused) => {
+                let oldest = self.least_used_idle(&principal.id).ok_or(refused)?;
+                let _ = self.close(&oldest).await;
+                self.reserve(principal)
+            }
+        }
     }
 
     /// Closes sessions that are revoked or that nobody used for long, and forgets old events; called now and then.
-    pub async fn sweep(&self) {
+    pub(super) async fn sweep(&self) {
         self.events.sweep().await;
         let now = self.started.elapsed();
         let expired: Vec<SessionId> = self
@@ -237,7 +274,7 @@ impl Sessions {
             .map(|entry| Arc::clone(entry.key()))
             .collect();
         for session in expired {
-            let _ = self.close_session(&session).await;
+            let _ = self.close(&session).await;
         }
     }
 
@@ -265,7 +302,7 @@ impl Sessions {
     fn least_used_idle(&self, principal: &Arc<str>) -> Option<SessionId> {
         self.sessions
             .iter()
-            .filter(|entry| entry.is_idle() && entry.owner() == Some(principal))
+            .filter(|entry| entry.is_idle() && entry.owner() == principal)
             .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
             .map(|entry| Arc::clone(entry.key()))
     }
@@ -281,37 +318,35 @@ impl Sessions {
         })
     }
 
-    /// Follows a call that needs no session to be answered. Most are answered at once; one that takes its time goes on
-    /// whether or not anybody listens, until it is cancelled or the session is closed.
-    async fn follow_answer(
-        &self,
-        id: &SessionId,
-        work: Busy,
-        Begun {
-            request,
+    /// Follows a request that needs no session to be answered. Most are answered at once; one that takes its time goes
+    /// on whether or not anybody listens, until it is cancelled or the session is closed.
+    pub(super) async fn follow(&self, id: &SessionId, begun: Begun) -> Result<EventStream, LocalSessionManagerError> {
+        let Begun {
+            id: request,
             mut answer,
             is_droppable,
-        }: Begun,
-    ) -> Result<EventStream, LocalSessionManagerError> {
+        } = begun;
+        let work = self.work_in(id).ok_or_else(|| unknown(id))?;
         let name = uuid::Uuid::new_v4().to_string();
         let retry = self.local.session_config.sse_retry.unwrap_or_default();
         let event_id = self.append(&name, &ServerSseMessage::retry(retry)).await?;
         let wanted = CancellationToken::new();
-        let held = (work.on(Some(request), &event_id), wanted.clone().drop_guard());
-        let stream = self.open(&event_id, id, Box::new(held)).await?;
-        if let Some(message) = (&mut answer).now_or_never() {
-            self.append(&name, &ServerSseMessage::from_message(message)).await?;
+        let guard = (work.on(Some(request.clone()), &event_id), wanted.clone().drop_guard());
+        let stream = self.open(&event_id, id, Box::new(guard)).await?;
+        let event = move |result: &Written| ServerSseMessage::from_message(stored_response(request, result));
+        if let Some(result) = (&mut answer).now_or_never() {
+            self.append(&name, &event(&result)).await?;
             return Ok(stream);
         }
         let events = Arc::clone(&self.events);
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let answered = match is_droppable {
                 true => wanted.run_until_cancelled(answer).await,
                 // What has begun is done whole, also if nobody wants to hear of it any more.
                 false => Some(answer.await).filter(|_| !wanted.is_cancelled()),
             };
-            if let Some(message) = answered
-                && let Err(error) = events.append(&name, &ServerSseMessage::from_message(message)).await
+            if let Some(result) = &answered
+                && let Err(error) = events.append(&name, &event(result)).await
             {
                 tracing::error!(%error, "an answer cannot be stored for its client");
             }
@@ -342,74 +377,23 @@ impl Sessions {
         })
     }
 
-    async fn forget(&self, id: &SessionId) {
-        if let Some((_, session)) = self.sessions.remove(id) {
-            self.metrics.session_closed(session.opened.elapsed());
-        }
-        self.events.forget_session(id).await;
-    }
-}
-
-impl SessionManager for Sessions {
-    type Error = LocalSessionManagerError;
-    type Transport = WorkerTransport<LocalSessionWorker>;
-
-    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        let (id, transport) = self.local.create_session().await?;
-        let admission = ADMISSION
-            .try_with(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take())
-            .unwrap_or_default();
-        let session = Session {
-            admission,
-            opened: Instant::now(),
-            last_used: AtomicU64::default(),
-            busy: AtomicUsize::default(),
-            knows_priming: AtomicBool::new(true),
-            requests: Mutex::default(),
-        };
-        session.touch(self.started);
-        self.sessions.insert(Arc::clone(&id), Arc::new(session));
-        self.metrics.session_opened();
-        Ok((id, transport))
-    }
-
-    async fn initialize_session(
-        &self,
-        id: &SessionId,
-        message: ClientJsonRpcMessage,
-    ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        let answer = self.local.initialize_session(id, message).await?;
-        if let (Some(session), Some(version)) = (self.sessions.get(id), negotiated(&answer)) {
-            let knows = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
-            session.knows_priming.store(knows, Ordering::Relaxed);
-        }
-        Ok(answer)
-    }
-
-    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.local.has_session(id).await
-    }
-
-    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.forget(id).await;
-        self.local.close_session(id).await
-    }
-
-    /// Starts a request and follows its stream in the event store. Nobody reads rmcp's own channel, so
+    /// Sends a request to the session and follows its stream in the event store. Nobody reads rmcp's own channel, so
     /// that a reader who stalls or leaves holds up nobody: what is sent into a closed channel is
     /// discarded at once, after it was stored.
-    async fn create_stream(
+    pub(super) async fn send_request(
         &self,
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let unknown = || LocalSessionManagerError::SessionNotFound(Arc::clone(id));
-        let work = self.work_in(id).ok_or_else(unknown)?;
-        let direct = self.direct.as_ref();
-        if let Some(begun) = direct.and_then(|direct| begin_legacy(direct, &mut message)) {
-            return self.follow_answer(id, work, begun).await;
-        }
-        let handle = self.local.sessions.read().await.get(id).cloned().ok_or_else(unknown)?;
+    ) -> Result<EventStream, LocalSessionManagerError> {
+        let work = self.work_in(id).ok_or_else(|| unknown(id))?;
+        let handle = self
+            .local
+            .sessions
+            .read()
+            .await
+            .get(id)
+            .cloned()
+            .ok_or_else(|| unknown(id))?;
         let mut channel = handle.establish_request_wise_channel().await?;
         // The stream's first event carries nothing but the id to resume from.
         let priming = channel.inner.recv().await.and_then(|event| event.event_id);
@@ -428,7 +412,12 @@ impl SessionManager for Sessions {
         Ok(stream)
     }
 
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+    /// Hands a message to the session that is no request.
+    pub(super) async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), LocalSessionManagerError> {
         let busy = self.work_in(id);
         let cancelled = busy
             .as_ref()
@@ -441,31 +430,30 @@ impl SessionManager for Sessions {
         Ok(())
     }
 
-    async fn create_standalone_stream(
-        &self,
-        id: &SessionId,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+    /// The stream of what the session is told unasked.
+    pub(super) async fn common_stream(&self, id: &SessionId) -> EventStream {
         let busy = self.work_in(id);
-        Ok(holding(busy, self.events.follow_common(id).await))
+        holding(busy, self.events.follow_common(id).await)
     }
 
-    async fn resume(
-        &self,
-        id: &SessionId,
-        last_event_id: String,
-    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+    /// The rest of a stream after an event.
+    pub(super) async fn resume(&self, id: &SessionId, last_event_id: &str) -> EventStream {
         let busy = self.work_in(id);
-        let followed = self
-            .events
-            .replay_after(&last_event_id)
-            .await
-            .unwrap_or_else(|_| Box::pin(stream::empty()));
-        Ok(holding(busy, followed))
+        let followed = self.events.replay_after(last_event_id).await;
+        holding(busy, followed.unwrap_or_else(|_| Box::pin(stream::empty())))
     }
 
-    fn event_store(&self) -> Option<Arc<dyn EventStore>> {
-        Some(Arc::new(SessionEvents(Arc::clone(&self.events))))
+    pub(super) async fn close(&self, id: &SessionId) -> Result<(), LocalSessionManagerError> {
+        if let Some((_, session)) = self.sessions.remove(id) {
+            self.metrics.session_closed(session.opened.elapsed());
+        }
+        self.events.forget_session(id).await;
+        self.local.close_session(id).await
     }
+}
+
+fn unknown(id: &SessionId) -> LocalSessionManagerError {
+    LocalSessionManagerError::SessionNotFound(Arc::clone(id))
 }
 
 fn negotiated(answer: &ServerJsonRpcMessage) -> Option<&ProtocolVersion> {
@@ -517,9 +505,9 @@ fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
 }
 
 /// Keeps a session busy for as long as somebody reads the stream.
-fn holding<S: Stream>(busy: Option<Busy>, stream: S) -> impl Stream<Item = S::Item> {
-    stream.map(move |item| {
+fn holding(busy: Option<Busy>, stream: EventStream) -> EventStream {
+    Box::pin(stream.map(move |item| {
         let _held = &busy;
         item
-    })
+    }))
 }

@@ -3,17 +3,21 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use dashmap::DashMap;
 use futures::{StreamExt, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use rmcp::{
     ErrorData, Peer, RoleServer,
     model::{ResourceUpdatedNotificationParam, SubscriptionFilter},
     service::{SubscriptionContext, SubscriptionSink},
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 use super::resources::failure;
 use crate::resources::{View, Watch};
@@ -25,6 +29,7 @@ const MAX_PER_PRINCIPAL: usize = 256;
 pub(super) struct Notices {
     counts: Arc<DashMap<Arc<str>, usize>>,
     leaving: CancellationToken,
+    tasks: TaskTracker,
 }
 
 /// Places among the watches of a principal, given back when dropped.
@@ -48,7 +53,13 @@ impl Notices {
         Self {
             counts: Arc::default(),
             leaving,
+            tasks: TaskTracker::new(),
         }
+    }
+
+    /// Runs a watch as long as its handle lives.
+    fn watch(&self, watch: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(self.tasks.spawn(watch))
     }
 
     fn reserve(&self, principal: &Arc<str>, number: usize) -> Result<Places, ErrorData> {
@@ -157,7 +168,7 @@ impl SessionWatches {
         notices: &Notices,
     ) -> Result<(), ErrorData> {
         let mut watch = view.watch(&uri).map_err(|error| failure(&error, &uri))?;
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         // One that has told the last there was to tell is as good as none.
         inner.resources.retain(|_, task| !task.is_finished());
         if inner.resources.contains_key(&uri) {
@@ -165,7 +176,7 @@ impl SessionWatches {
         }
         let places = notices.reserve(principal, 1)?;
         let name = uri.clone();
-        let task = tokio::spawn(async move {
+        let task = notices.watch(async move {
             // Given back with the end of the watch, whatever ends it.
             let _places = places;
             while watch.changed().await.is_some() {
@@ -175,30 +186,26 @@ impl SessionWatches {
                 }
             }
         });
-        inner.resources.insert(uri, AbortOnDropHandle::new(task));
+        inner.resources.insert(uri, task);
         Ok(())
     }
 
     /// Forgetting what was never subscribed to is no error.
     pub(super) fn unsubscribe(&self, uri: &str) {
-        self.lock().resources.remove(uri);
+        self.0.lock().resources.remove(uri);
     }
 
     /// Starts to tell the session when its list of resources changes, which nobody has to ask for.
-    pub(super) fn follow_list(&self, view: &View, peer: Peer<RoleServer>) {
+    pub(super) fn follow_list(&self, view: &View, peer: Peer<RoleServer>, notices: &Notices) {
         let mut list = view.watch_list();
-        let task = tokio::spawn(async move {
+        let task = notices.watch(async move {
             while list.changed().await.is_some() {
                 if peer.notify_resource_list_changed().await.is_err() {
                     break;
                 }
             }
         });
-        self.lock().list = Some(AbortOnDropHandle::new(task));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().list = Some(task);
     }
 }
 

@@ -1,14 +1,11 @@
 //! Executions as tasks of the protocol's extension: the same executions under the same ids, with the result that
 //! the call would have had.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
-};
+use std::{collections::VecDeque, num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 use executor::Snapshot;
-use jupyter_client::RecentMap;
+use lru::LruCache;
+use parking_lot::Mutex;
 use rmcp::{
     ErrorData,
     model::{CallToolResult, CreateTaskResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus},
@@ -22,7 +19,7 @@ use crate::tools::{Call, ToolError, find_execution};
 /// Bytes of calls that are remembered of one principal for their results; of others the execution itself is shown.
 const MAX_CALL_BYTES: usize = 1024 * 1024;
 /// Principals whose calls are remembered.
-const MAX_PRINCIPALS: usize = 4096;
+const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Bytes of a text in an argument that are remembered: what is long is code, which is never run again.
 const MAX_TEXT: usize = 256;
 /// How often a client should ask.
@@ -30,7 +27,7 @@ const POLL_MS: u64 = 500;
 
 /// The calls that became tasks, by principal.
 #[derive(Clone)]
-pub(super) struct TaskCalls(Arc<Mutex<RecentMap<Arc<str>, CallsOfPrincipal>>>);
+pub(super) struct TaskCalls(Arc<Mutex<LruCache<Arc<str>, CallsOfPrincipal>>>);
 
 /// The oldest first.
 #[derive(Default)]
@@ -47,7 +44,7 @@ pub(super) struct TaskCall {
 
 impl Default for TaskCalls {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(RecentMap::new(MAX_PRINCIPALS))))
+        Self(Arc::new(Mutex::new(LruCache::new(MAX_PRINCIPALS))))
     }
 }
 
@@ -56,26 +53,18 @@ impl TaskCalls {
     pub(super) async fn begin(&self, call: &Call, id: &str, made_by: TaskCall) -> Result<CreateTaskResult, ErrorData> {
         let snapshot = find_execution(call, id).await.map_err(|error| not_found(&error))?;
         let principal = &call.principal().id;
-        let mut all = self.lock();
-        if all.peek(principal).is_none() {
-            all.insert(Arc::clone(principal), CallsOfPrincipal::default());
-        }
-        if let Some(own) = all.get_mut(principal) {
-            own.note(id, made_by);
-        }
+        let mut all = self.0.lock();
+        all.get_or_insert_mut(Arc::clone(principal), CallsOfPrincipal::default)
+            .note(id, made_by);
         drop(all);
         Ok(CreateTaskResult::new(task(&snapshot)))
     }
 
     pub(super) fn of(&self, call: &Call, id: &str) -> Option<TaskCall> {
-        let all = self.lock();
+        let all = self.0.lock();
         let own = all.peek(&call.principal().id)?;
         let (_, made_by) = own.calls.iter().find(|(noted, _)| noted == id)?;
         Some(made_by.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RecentMap<Arc<str>, CallsOfPrincipal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

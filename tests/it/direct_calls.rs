@@ -74,6 +74,11 @@ async fn both_ways_answer_alike_in_both_eras() {
             let long = shape(agent.start(3, "tools/call", long_way(params)).await).await;
             assert_eq!(short, long, "{tool} {arguments} in {era:?}");
         }
+        for _ in 0..2 {
+            let short = shape(agent.start(3, "tools/list", json!({})).await).await;
+            let long = shape(agent.start(3, "tools/list", long_way(json!({}))).await).await;
+            assert_eq!(short, long, "the list of tools in {era:?}");
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl Stage {
 
     async fn read_again(&self, tokens: &str) {
         fs::write(&self.file, config(tokens)).expect("a config");
-        let read = || self.gateway.log().matches("tokens and tenants were read again").count();
+        let read = || self.gateway.log().matches("reloaded tokens and tenants").count();
         let before = read();
         self.gateway.signal("-HUP");
         eventually("the config is read", async || (read() > before).then_some(())).await;
@@ -178,7 +178,7 @@ async fn what_may_no_longer_be_read_is_no_longer_told() {
         ana.call("read_nb_cells", json!({ "path": path })).await.ok();
         let delete = json!({ "path": path, "ranges": [{ "start": 0 }] });
         let told = ana.call("delete_nb_cells", delete).await.error();
-        assert!(told.contains("permission `write` is needed"), "{told}");
+        assert!(told.contains("needs permission `write`"), "{told}");
         if era == Era::Modern {
             let mut again = Watcher::start(&ana, era, &[&uri]).await;
             let human = Human::join(&stage.path).await;

@@ -1,42 +1,23 @@
-//! A first look at a message, before the protocol library reads it: is it JSON, is it sane, what is it?
-//! The library answers malformed bodies in plain text; clients deserve JSON-RPC errors.
+//! Reads a message: its shape, its envelope, and its parameters as the type that its method takes. What is wrong with
+//! it is told as a JSON-RPC error.
 
 mod params;
 
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage,
+    RequestId,
+};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Value, value::RawValue};
 
-/// What the rest of the endpoint needs to know of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Envelope {
-    Initialize,
-    /// A tool is called.
-    Call,
-    Other,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Malformed {
-    id: Value,
-    code: i32,
-    message: String,
-}
-
-impl Malformed {
-    pub(super) fn to_json(&self) -> Value {
-        json!({ "jsonrpc": "2.0", "id": self.id, "error": { "code": self.code, "message": self.message } })
-    }
-}
-
-pub(super) const PARSE_ERROR: i32 = -32700;
-pub(super) const INVALID_REQUEST: i32 = -32600;
-const INVALID_PARAMS: i32 = -32602;
+use super::reply::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Rejection};
 
 /// Methods of the older era only.
 const REMOVED: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
+const UNREADABLE: &str = "the body is not a valid JSON-RPC message";
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct Envelope<'a> {
     #[serde(default)]
     jsonrpc: Option<Value>,
     #[serde(default, deserialize_with = "present")]
@@ -44,7 +25,7 @@ struct Message<'a> {
     #[serde(default)]
     method: Option<Value>,
     #[serde(default, borrow)]
-    params: Option<&'a serde_json::value::RawValue>,
+    params: Option<&'a RawValue>,
     #[serde(default)]
     result: Option<serde::de::IgnoredAny>,
     #[serde(default)]
@@ -56,17 +37,11 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The id under which a message is answered, as far as it can be read.
-pub(super) fn id_of(body: &[u8]) -> Value {
-    let message = serde_json::from_slice::<Message<'_>>(body);
-    message.ok().and_then(|message| message.id).unwrap_or_default()
-}
-
-/// Checks the shape of a body, which came as one of the newer era or not.
-pub(super) fn inspect(body: &[u8], max_depth: usize, is_modern: bool) -> Result<Envelope, Malformed> {
+/// Reads a body, which came as one of the newer era or not.
+pub(super) fn read(body: &[u8], max_depth: usize, is_modern: bool) -> Result<ClientJsonRpcMessage, Rejection> {
     let shape = Shape::of(body);
     if shape.depth > max_depth {
-        return Err(malformed(
+        return Err(Rejection::new(
             Value::Null,
             INVALID_REQUEST,
             format!("the message is nested more than {max_depth} levels deep"),
@@ -74,22 +49,22 @@ pub(super) fn inspect(body: &[u8], max_depth: usize, is_modern: bool) -> Result<
     }
     if body.trim_ascii_start().first() == Some(&b'[') {
         let why = "batches are not supported; send each message as a request of its own";
-        return Err(malformed(Value::Null, INVALID_REQUEST, why));
+        return Err(Rejection::new(Value::Null, INVALID_REQUEST, why));
     }
     // What is not looked at here would pass, and be refused by the library in words for nobody.
     if shape.has_lone_surrogate {
         let why = "the body is not valid JSON: an escape such as \\ud83d is half of a character";
-        return Err(malformed(Value::Null, PARSE_ERROR, why));
+        return Err(Rejection::new(Value::Null, PARSE_ERROR, why));
     }
-    let message: Message<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
+    let message: Envelope<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => {
-            malformed(Value::Null, INVALID_REQUEST, format!("not a JSON-RPC message: {error}"))
+            Rejection::new(Value::Null, INVALID_REQUEST, format!("not a JSON-RPC message: {error}"))
         }
-        _ => malformed(Value::Null, PARSE_ERROR, format!("the body is not valid JSON: {error}")),
+        _ => Rejection::new(Value::Null, PARSE_ERROR, format!("the body is not valid JSON: {error}")),
     })?;
     let id = message.id.clone().unwrap_or_default();
     if message.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
-        return Err(malformed(id, INVALID_REQUEST, "`jsonrpc` must be \"2.0\""));
+        return Err(Rejection::new(id, INVALID_REQUEST, "`jsonrpc` must be \"2.0\""));
     }
     let is_id = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
     // Only an answer to what could not be read has none.
@@ -99,46 +74,60 @@ pub(super) fn inspect(body: &[u8], max_depth: usize, is_modern: bool) -> Result<
         .as_ref()
         .is_none_or(|id| is_id(id) || may_be_null && id.is_null())
     {
-        return Err(malformed(
+        return Err(Rejection::new(
             Value::Null,
             INVALID_REQUEST,
             "`id` must be a string or an integer",
         ));
     }
+    let rejected = |code, why: &str| Err(Rejection::new(id.clone(), code, why));
     match message.method {
-        Some(Value::String(method)) => inspect_request(&method, message.params, id, is_modern),
-        Some(_) => Err(malformed(id, INVALID_REQUEST, "`method` must be a string")),
-        None if message.result.is_some() || message.error.is_some() => Ok(Envelope::Other),
-        None => Err(malformed(id, INVALID_REQUEST, "`method` is missing")),
+        Some(Value::String(method)) => {
+            let params = message.params.map_or("{}", RawValue::get);
+            if !params.starts_with('{') {
+                return rejected(INVALID_PARAMS, "`params` must be an object");
+            }
+            // Calls are many, and their arguments may be large.
+            let read = match (method.as_str(), message.id) {
+                ("tools/call", Some(id)) => read_call(id, params),
+                _ => serde_json::from_slice(body).ok(),
+            };
+            // rmcp takes a request whose parameters it cannot read for one of an unknown method.
+            let is_unread = read.as_ref().is_none_or(is_custom);
+            // A method that the newer era has not got takes no parameters there, right or wrong.
+            if is_unread && !(is_modern && REMOVED.contains(&method.as_str())) {
+                let checked = params::check(&method, params);
+                checked.map_err(|why| Rejection::new(id.clone(), INVALID_PARAMS, why))?;
+            }
+            read.ok_or_else(|| Rejection::new(id, PARSE_ERROR, UNREADABLE))
+        }
+        Some(_) => rejected(INVALID_REQUEST, "`method` must be a string"),
+        None if message.result.is_some() || message.error.is_some() => {
+            serde_json::from_slice(body).map_err(|_| Rejection::new(id, PARSE_ERROR, UNREADABLE))
+        }
+        None => rejected(INVALID_REQUEST, "`method` is missing"),
     }
 }
 
-fn inspect_request(
-    method: &str,
-    params: Option<&serde_json::value::RawValue>,
-    id: Value,
-    is_modern: bool,
-) -> Result<Envelope, Malformed> {
-    let text = params.map_or("{}", |params| params.get());
-    if !text.starts_with('{') {
-        return Err(malformed(id, INVALID_PARAMS, "`params` must be an object"));
+fn read_call(id: Value, params: &str) -> Option<ClientJsonRpcMessage> {
+    let id: RequestId = serde_json::from_value(id).ok()?;
+    let mut params: CallToolRequestParams = serde_json::from_str(params).ok()?;
+    // As rmcp does it: what is said beside the parameters is beside them.
+    let meta = params.meta.take();
+    let mut request = CallToolRequest::new(params);
+    if let Some(meta) = meta {
+        request.extensions.insert(meta);
     }
-    // A method that the newer era has not got takes no parameters there, right or wrong.
-    if !(is_modern && REMOVED.contains(&method)) {
-        params::check(method, text).map_err(|why| malformed(id, INVALID_PARAMS, why))?;
-    }
-    Ok(match method {
-        "initialize" => Envelope::Initialize,
-        "tools/call" => Envelope::Call,
-        _ => Envelope::Other,
-    })
+    Some(JsonRpcMessage::request(ClientRequest::CallToolRequest(request), id))
 }
 
-pub(super) fn malformed(id: Value, code: i32, message: impl Into<String>) -> Malformed {
-    Malformed {
-        id,
-        code,
-        message: message.into(),
+fn is_custom(message: &ClientJsonRpcMessage) -> bool {
+    match message {
+        JsonRpcMessage::Request(request) => matches!(request.request, ClientRequest::CustomRequest(_)),
+        JsonRpcMessage::Notification(notification) => {
+            matches!(notification.notification, ClientNotification::CustomNotification(_))
+        }
+        _ => false,
     }
 }
 
@@ -207,34 +196,70 @@ fn skip_character(bytes: &mut std::slice::Iter<'_, u8>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::GetMeta;
+
     use super::*;
     use proptest::prelude::*;
 
     fn code(body: &str) -> Option<i32> {
-        inspect(body.as_bytes(), 16, false)
-            .err()
-            .map(|malformed| malformed.code)
+        read(body.as_bytes(), 16, false).err().map(|rejection| rejection.code)
     }
 
     #[test]
-    fn sound_messages_pass() {
-        for body in [
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            r#" {"jsonrpc":"2.0","id":1,"result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#,
-            r#"{"jsonrpc":"2.0","id":"\ud83d\ude00 \\ud83d \u00e9","method":"ping"}"#,
-        ] {
-            assert_eq!(inspect(body.as_bytes(), 16, false), Ok(Envelope::Other), "{body}");
-        }
+    fn sound_messages_are_read() {
+        let is_request = |body: &str, is: fn(&ClientRequest) -> bool| match read(body.as_bytes(), 16, false) {
+            Ok(JsonRpcMessage::Request(request)) => is(&request.request),
+            other => panic!("{body}: {other:?}"),
+        };
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        assert!(is_request(list, |request| matches!(
+            request,
+            ClientRequest::ListToolsRequest(_)
+        )));
+        let ping = r#"{"jsonrpc":"2.0","id":"\ud83d\ude00 \\ud83d \u00e9","method":"ping"}"#;
+        assert!(is_request(ping, |request| matches!(
+            request,
+            ClientRequest::PingRequest(_)
+        )));
         for body in [
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":{"a":"[[[[[[[[[[[[[[[["}}}"#,
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"x","arguments":null}}"#,
         ] {
-            assert_eq!(inspect(body.as_bytes(), 16, false), Ok(Envelope::Call), "{body}");
+            assert!(is_request(
+                body,
+                |request| matches!(request, ClientRequest::CallToolRequest(call) if call.params.name == "x")
+            ));
         }
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-        assert_eq!(inspect(initialize.as_bytes(), 16, false), Ok(Envelope::Initialize));
+        assert!(is_request(initialize, |request| matches!(
+            request,
+            ClientRequest::InitializeRequest(_)
+        )));
+        for body in [
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#" {"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#,
+        ] {
+            let read = read(body.as_bytes(), 16, false);
+            assert!(
+                matches!(&read, Ok(message) if !matches!(message, JsonRpcMessage::Request(_))),
+                "{body}: {read:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_the_parameters_of_a_call_is_found_there() {
+        let body =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":"p"}}}"#;
+        let by_rmcp: ClientJsonRpcMessage = serde_json::from_str(body).expect("a message");
+        let read = read(body.as_bytes(), 16, false).expect("a message");
+        let meta = |message: &ClientJsonRpcMessage| match message {
+            JsonRpcMessage::Request(request) => request.request.get_meta().clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(meta(&read).get_progress_token().is_some());
+        assert_eq!(meta(&read), meta(&by_rmcp));
     }
 
     #[test]
@@ -282,13 +307,13 @@ mod tests {
         assert_eq!(code(&deep), Some(INVALID_REQUEST));
         let removed = r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe"}"#;
         assert_eq!(code(removed), Some(INVALID_PARAMS));
-        assert_eq!(inspect(removed.as_bytes(), 16, true), Ok(Envelope::Other));
+        assert!(read(removed.as_bytes(), 16, true).is_ok());
     }
 
     proptest! {
         #[test]
         fn nothing_panics(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = inspect(&body, 16, false);
+            let _ = read(&body, 16, false);
         }
     }
 }

@@ -1,0 +1,112 @@
+//! The one place where a call of a tool is answered, however it came and however the answer travels.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use executor::Question;
+use rmcp::{
+    ErrorData,
+    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult},
+};
+
+use super::GatewayHandler;
+use crate::{
+    mcp::{
+        Answer, Caller,
+        catalogue::Refusal,
+        client::{input_required, resumption},
+        observe::Observed,
+        request_state::CallBinding,
+        tasks::TaskCall,
+    },
+    tools::{Client, Effect, Output, find_execution},
+};
+
+/// How long after a question was given up a client may still ask what became of its call.
+const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
+
+/// A call of a tool.
+pub(super) struct ToolCall<'a> {
+    pub(super) params: CallToolRequestParams,
+    pub(super) caller: &'a Caller,
+    /// The id under which logs can be found.
+    pub(super) request_id: &'a str,
+    pub(super) client: Arc<dyn Client>,
+    /// Whether the client repeats a call that is answered with a question.
+    pub(super) repeats_with_input: bool,
+}
+
+/// What a call is answered with.
+pub(super) enum Answered {
+    Result(Answer),
+    /// The execution goes on as a task.
+    Task(Box<CreateTaskResult>),
+    /// The running code asks something.
+    Question(Box<InputRequiredResult>),
+}
+
+impl GatewayHandler {
+    /// Answers a call.
+    pub(super) async fn answer(&self, call: ToolCall<'_>) -> Result<Answered, ErrorData> {
+        let ToolCall { params, caller, .. } = call;
+        let definition = match self.catalogue.find(&params.name, caller) {
+            Ok(definition) => definition,
+            Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
+            Err(refusal) => return Ok(Answered::Result(Answer::failure(&refusal.to_string()))),
+        };
+        let becomes_task = definition.effect != Effect::Read && call.client.knows_tasks();
+        let mut context = caller.call(&self.services, call.client);
+        let arguments = params.arguments.unwrap_or_default();
+        // Only calls that are repeated with input have a state.
+        let binding = (call.repeats_with_input || params.request_state.is_some())
+            .then(|| CallBinding::new(&caller.principal.id, definition.name, &arguments));
+        if let (Some(state), Some(binding)) = (params.request_state, &binding) {
+            let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
+            let opened = self.states.open(&state, binding, Instant::now());
+            let id = opened.map_err(|error| invalid(error.to_string()))?;
+            let found = find_execution(&context, &id).await;
+            found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
+            context = context.resuming(resumption(id, params.input_responses.as_ref()));
+        }
+        let made_by = becomes_task.then(|| TaskCall::new(definition.name, &arguments));
+        let result = definition.call(context.clone(), arguments).await;
+        if let Ok(Output { open: Some(open), .. }) = &result {
+            if let Some(made_by) = made_by {
+                let task = self.tasks.begin(&context, &open.id, made_by).await?;
+                return Ok(Answered::Task(Box::new(task)));
+            }
+            let question = open.question.as_ref().filter(|_| call.repeats_with_input);
+            if let (Some(question), Some(binding)) = (question, &binding) {
+                return self.pass_on(question, &open.id, binding);
+            }
+        }
+        Ok(Answered::Result(Answer::of(definition.name, call.request_id, result)))
+    }
+
+    /// A question of an execution, with the state by which the call is taken up again.
+    fn pass_on(&self, question: &Question, execution_id: &str, call: &CallBinding) -> Result<Answered, ErrorData> {
+        let settings = self.services.engine.settings();
+        let ttl = settings.input_timeout.saturating_add(RETRY_GRACE);
+        let state = self.states.seal(execution_id, call, ttl, Instant::now());
+        let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
+        Ok(Answered::Question(Box::new(input_required(state, question))))
+    }
+}
+
+impl From<Answered> for CallToolResponse {
+    fn from(answered: Answered) -> Self {
+        match answered {
+            Answered::Result(answer) => answer.into_result().into(),
+            Answered::Task(task) => (*task).into(),
+            Answered::Question(question) => (*question).into(),
+        }
+    }
+}
+
+impl Observed for Answered {
+    fn tool_failed(&self) -> bool {
+        matches!(self, Self::Result(answer) if answer.tool_failed())
+    }
+}
