@@ -10,6 +10,9 @@ pub(crate) const MAX_COMMANDS: usize = 64;
 
 /// How long a kernel may say nothing of what it is at before the server is asked about it.
 pub(crate) const SILENCE: Duration = Duration::from_secs(5);
+/// By then a kernel's process has said that it starts. Some say so from another thread than the one that runs code, and so after
+/// the first run has begun.
+pub(crate) const STARTS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a notebook is trusted to have the kernel that it had. One that is shut down says so itself.
 pub(crate) const KERNEL_TRUSTED: Duration = Duration::from_secs(10);
 /// How long after somebody started a kernel a notebook may come to have it: JupyterLab says which notebook a kernel is for

@@ -4,7 +4,7 @@ use jupyter_client::SESSIONS_FRESH;
 use tokio::time::Instant;
 
 use super::{input::KernelInfo, liveness::Liveness, widgets::OutputWidgets};
-use crate::policy::{KERNEL_TRUSTED, KERNEL_UNSETTLED};
+use crate::policy::{KERNEL_TRUSTED, KERNEL_UNSETTLED, STARTS_WITHIN};
 
 /// The life of the kernel, seen from its queue.
 pub(crate) enum KernelLife {
@@ -26,6 +26,8 @@ pub(crate) struct Kernel {
     pub(crate) liveness: Liveness,
     pub(crate) widgets: OutputWidgets,
     checked_at: Instant,
+    /// When it was connected to, or another process was seen behind the connection.
+    new_since: Instant,
 }
 
 impl KernelLife {
@@ -97,6 +99,7 @@ impl Kernel {
             liveness: Liveness::new(info.busy, now),
             widgets: OutputWidgets::default(),
             checked_at: now,
+            new_since: now,
         }
     }
 
@@ -119,5 +122,11 @@ impl Kernel {
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         self.liveness.on_new_process(now);
         self.widgets = OutputWidgets::default();
+        self.new_since = now;
+    }
+
+    /// Whether its process may have begun just before it was connected to.
+    pub(crate) fn is_new(&self, now: Instant) -> bool {
+        now - self.new_since < STARTS_WITHIN
     }
 }

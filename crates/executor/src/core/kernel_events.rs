@@ -200,8 +200,9 @@ impl Core {
     fn on_lifecycle(&mut self, event: Lifecycle) {
         // What the process that ended had not picked up may wait in Jupyter for the next one, which then runs it.
         let is_untouched = self.active.as_ref().is_some_and(|active| active.state().is_untouched());
-        if event == Lifecycle::Starting && (self.active.is_none() || is_untouched) {
-            // A kernel that was just started says so too.
+        let is_new = self.kernel.get().is_some_and(|kernel| kernel.is_new(self.now.at));
+        if event == Lifecycle::Starting && (self.active.is_none() || is_untouched || is_new) {
+            // A kernel that was just started says so too; whether it was restarted since shows in what comes of the run.
             return self.probe_end(STARTED_ANEW);
         }
         let (end, reason) = event.end();

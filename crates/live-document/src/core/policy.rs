@@ -124,8 +124,9 @@ pub(crate) const PRESENCE_FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 /// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
 pub(crate) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
 /// A cursor that moves all the time is shown this often: what is said of it costs the server about as much as an edit,
-/// and the next edit has to wait behind it.
-pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
+/// and the next edit has to wait behind it. Jupyter's sockets have Nagle's algorithm on, so that to a client which delays
+/// its acknowledgements, as most do, that is 40 ms.
+pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(500);
 /// No agent says more often to a whole server what it does.
 pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
 /// A server that has no room for everybody is left alone for so long.

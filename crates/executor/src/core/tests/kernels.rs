@@ -6,7 +6,7 @@ use jupyter_client::RunningKernel;
 use store::{ExecutionStatus, LeftBehind};
 
 use super::*;
-use crate::ExecutionError;
+use crate::{ExecutionError, policy::STARTS_WITHIN};
 
 fn server_says(state: &str) -> Input {
     let kernel = json!({ "id": "k1", "name": "python3", "execution_state": state, "connections": 1 });
@@ -43,9 +43,20 @@ fn a_restart_or_a_shutdown_by_a_person_cancels() {
     ];
     for (end, words) in ends {
         let (mut scene, execution) = Scene::begun(1);
+        scene.pass(STARTS_WITHIN);
         scene.says([end]);
         assert_ended(&scene, &execution, ExecutionStatus::Cancelled, words);
     }
+}
+
+#[test]
+fn a_new_kernel_may_say_that_it_starts_after_the_first_run_has_begun() {
+    let (mut scene, execution) = Scene::begun(1);
+    scene.says([lifecycle("starting")]);
+    assert_eq!(execution.status(), ExecutionStatus::Running);
+    let run = scene.run();
+    scene.says([reply(&run, "ok"), status(&run, "idle")]);
+    assert_ended(&scene, &execution, ExecutionStatus::Completed, "");
 }
 
 #[test]
