@@ -198,7 +198,13 @@ async fn who_interrupts_or_restarts_is_told_by_name() {
     let running = begun(&scene).await;
     let restart = format!("api/kernels/{}/restart", scene.kernel().await);
     person().send(Method::POST, &restart, json!({})).await;
-    assert_eq!(reason(&running).await, "a person restarted the kernel");
+    // Jupyter interrupts a kernel before it restarts it, and sometimes that is what the run ends by.
+    let restarted = [
+        "a person restarted the kernel",
+        "a person interrupted the kernel (KeyboardInterrupt)",
+    ];
+    let told = reason(&running).await;
+    assert!(restarted.contains(&told.as_str()), "{told}");
 
     let running = begun(&scene).await;
     let restart = json!({ "path": scene.path, "exec": false });

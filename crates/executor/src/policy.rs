@@ -6,6 +6,9 @@ use std::time::Duration;
 /// Commands that wait for a driver; more wait with their callers.
 pub(crate) const MAX_COMMANDS: usize = 64;
 
+/// How long showing cells as queued waits for a disk that is slow to record it.
+pub(crate) const RECORDED_WITHIN: Duration = Duration::from_millis(250);
+
 // Kernels.
 
 /// How long a kernel may say nothing of what it is at before the server is asked about it.

@@ -341,15 +341,19 @@ impl Room {
         self.0.read().has_changes()
     }
 
-    /// Shows code cells as queued; those that it marked, with their counts.
-    pub fn mark_queued(&self, author: &Arc<str>, cells: &[String]) -> Result<Vec<QueuedCell>, RoomError> {
+    /// The code cells among some that look neither queued nor running, with their counts.
+    pub fn idle_cells(&self, cells: &[String]) -> Vec<QueuedCell> {
+        self.0.read().document.idle_cells(cells)
+    }
+
+    /// Shows code cells as queued.
+    pub fn mark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        let Some((applied, marked)) = state.document.mark_queued(author, cells) else {
-            return Ok(Vec::new());
-        };
-        self.dispatch(&mut state, applied, Origin::Run);
-        Ok(marked)
+        if let Some(applied) = state.document.mark_queued(author, cells) {
+            self.dispatch(&mut state, applied, Origin::Run);
+        }
+        Ok(())
     }
 
     /// Shows cells that were queued and will not run as they were before.

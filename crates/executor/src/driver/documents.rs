@@ -19,7 +19,7 @@ use crate::{
         execution::Execution,
         input::{Code, Effect, Input, Obstacle, Rewritten, RunId, Written},
     },
-    policy::{END_ARRIVES_WITHIN, rewrite_pause},
+    policy::{END_ARRIVES_WITHIN, RECORDED_WITHIN, rewrite_pause},
 };
 
 /// Documents on their way to disk, and the execution that waits for them.
@@ -52,7 +52,7 @@ impl Driver {
             Effect::Forget(run) => {
                 self.writers.remove(&run);
             }
-            Effect::MarkQueued(execution, cells) => self.mark_queued(&execution, &cells),
+            Effect::MarkQueued(execution, cells) => self.mark_queued(&execution, &cells).await,
             Effect::UnmarkQueued { execution, all } => self.unmark_queued(&execution, all),
             Effect::ShowPresence(shown) => {
                 if let Some(room) = self.room() {
@@ -245,13 +245,16 @@ impl Driver {
             .or_insert_with(|| CellWriter::new(run))
     }
 
-    fn mark_queued(&self, execution: &Execution, cells: &[String]) {
+    /// Shows cells as queued. That they are is on record before, so that a process that takes over can show them as they were.
+    async fn mark_queued(&mut self, execution: &Execution, cells: &[String]) {
         let Some(room) = self.room() else { return };
-        match room.mark_queued(&execution.owner.principal, cells) {
-            Ok(marked) => execution.mark_queued(&marked),
-            Err(error) => tracing::debug!(%error, "cells that wait cannot be shown so"),
-        }
+        let idle = room.idle_cells(cells);
+        execution.mark_queued(&idle);
         self.shared.note(execution);
+        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush()).await;
+        if let Err(error) = room.mark_queued(&execution.owner.principal, &idle) {
+            tracing::debug!(%error, "cells that wait cannot be shown so");
+        }
     }
 
     fn unmark_queued(&self, execution: &Execution, all: bool) {

@@ -99,28 +99,33 @@ impl Document {
         Some((self.finish(txn, &Author::Local(Arc::clone(author))), written))
     }
 
-    /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
-    /// they run, since they may never do. Returns the cells that did not look so already, with their counts.
-    pub(crate) fn mark_queued(&mut self, author: &Arc<str>, cells: &[String]) -> Option<(Applied, Vec<QueuedCell>)> {
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
-        let mut marked = Vec::new();
-        for id in cells {
-            let Some(map) = self.map(&txn, id) else { continue };
+    /// The code cells among some that look neither queued nor running, with their counts.
+    pub(crate) fn idle_cells(&self, cells: &[String]) -> Vec<QueuedCell> {
+        let txn = self.doc.transact();
+        let idle = |id: &String| {
+            let map = self.map(&txn, id)?;
             let is_code = text_of(&map, &txn, "cell_type") == "code";
-            if !is_code || text_of(&map, &txn, "execution_state") == RUNNING {
-                continue;
-            }
-            marked.push(QueuedCell {
+            let is_idle = is_code && text_of(&map, &txn, "execution_state") != RUNNING;
+            is_idle.then(|| QueuedCell {
                 id: id.clone(),
                 execution_count: execution_count(&map, &txn).as_i64(),
-            });
+            })
+        };
+        cells.iter().filter_map(idle).collect()
+    }
+
+    /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
+    /// they run, since they may never do.
+    pub(crate) fn mark_queued(&mut self, author: &Arc<str>, cells: &[QueuedCell]) -> Option<Applied> {
+        let doc = self.doc.clone();
+        let mut txn = doc.transact_mut_with(OBSERVER);
+        let mut is_changed = false;
+        for cell in cells {
+            let Some(map) = self.map(&txn, &cell.id) else { continue };
             map.insert(&mut txn, "execution_state", RUNNING);
+            is_changed = true;
         }
-        if marked.is_empty() {
-            return None;
-        }
-        Some((self.finish(txn, &Author::Local(Arc::clone(author))), marked))
+        is_changed.then(|| self.finish(txn, &Author::Local(Arc::clone(author))))
     }
 
     /// Shows cells that were queued and will not run as they were before, unless somebody ran them meanwhile.
