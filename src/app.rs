@@ -98,6 +98,7 @@ impl App {
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
+        let background = TaskTracker::new();
         let services = Services {
             servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
@@ -107,6 +108,7 @@ impl App {
             connections: Arc::default(),
             audit: Arc::new(LogAudit),
             last_call: drain.last_call_token().clone(),
+            background: background.clone(),
         };
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(
@@ -124,6 +126,7 @@ impl App {
             metrics,
             store,
             drain,
+            background,
         };
         let app = Self::assemble(config, parts, factory, Some(direct))?;
         let rooms = CancellationToken::new();
@@ -160,6 +163,7 @@ impl App {
             metrics,
             store,
             drain,
+            background: TaskTracker::new(),
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -176,6 +180,7 @@ impl App {
             metrics,
             store,
             drain,
+            background,
         } = parts;
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
@@ -186,7 +191,6 @@ impl App {
             drain.stop_token(),
         );
         let endpoint = Arc::new(endpoint);
-        let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
@@ -276,6 +280,7 @@ struct Parts {
     metrics: Metrics,
     store: Store,
     drain: Drain,
+    background: TaskTracker,
 }
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {

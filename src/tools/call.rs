@@ -10,7 +10,7 @@ use live_document::{
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use crate::{
@@ -99,6 +99,8 @@ pub struct Services {
     pub audit: Arc<dyn AuditSink>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
+    /// Tasks that outlive their calls.
+    pub background: TaskTracker,
 }
 
 #[derive(Clone)]
@@ -161,7 +163,7 @@ impl Call {
     }
 
     /// Whether the call shows an execution and does nothing about it.
-    pub(super) fn is_only_looking(&self) -> bool {
+    pub(super) fn only_shows_execution(&self) -> bool {
         matches!(
             &self.resumption,
             Some(Resumption {
@@ -201,6 +203,11 @@ impl Call {
     /// Returns when the gateway is about to leave.
     pub(super) async fn last_call(&self) {
         self.services.last_call.cancelled().await;
+    }
+
+    /// Tasks that outlive the call.
+    pub(super) fn background(&self) -> &TaskTracker {
+        &self.services.background
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
@@ -343,7 +350,7 @@ impl Call {
     }
 
     /// Has the answer tell what the caller must know of an execution and was not told yet.
-    pub(super) fn tell_notices_of(&self, execution: &Execution) {
+    pub(super) fn add_notices_of(&self, execution: &Execution) {
         self.notices.lock().extend(execution.take_notices());
     }
 

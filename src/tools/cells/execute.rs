@@ -15,7 +15,7 @@ use super::{
 use crate::{
     tools::{
         Call, ToolError,
-        execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, Taken, resumed},
+        execution::{CellResult, Disconnect, FoundExecution, InputRequest, RunOptions, RunResult, resumed_execution},
         output::Ran,
     },
     types::Permission,
@@ -57,7 +57,7 @@ pub(in crate::tools) struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::tools) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::tools) input_request: Option<Asked>,
+    pub(in crate::tools) input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     pub(in crate::tools) since: String,
 }
@@ -161,15 +161,15 @@ pub(in crate::tools) async fn execute(
     by_position: bool,
     choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
 ) -> Result<RunResult, ToolError> {
-    let taken = match resumed(call).await? {
-        Some(taken) => taken,
+    let found = match resumed_execution(call).await? {
+        Some(found) => found,
         None => {
             let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
             let wanted = RunCells { cells, stop_on_error };
-            Taken::Live(run_cells(call, &server, room, &wanted).await?)
+            FoundExecution::Live(run_cells(call, &server, room, &wanted).await?)
         }
     };
-    RunResult::of(call, taken, options).await
+    RunResult::of(call, found, options).await
 }
 
 /// The cells that are chosen in a notebook, if nobody else changed them since the revision that the call names.
@@ -248,8 +248,8 @@ pub(in crate::tools) async fn change_and_run<T>(
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
     answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
 ) -> Result<Ran<T>, ToolError> {
-    let (taken, change) = match resumed(call).await? {
-        Some(taken) => (taken, None),
+    let (found, change) = match resumed_execution(call).await? {
+        Some(found) => (found, None),
         None => {
             let wanted = exec == Exec::Wanted;
             if let Some(at) = at.filter(|_| wanted) {
@@ -276,12 +276,12 @@ pub(in crate::tools) async fn change_and_run<T>(
                 });
             }
             (
-                Taken::Live(run_cells(call, &server, room, &wanted).await?),
+                FoundExecution::Live(run_cells(call, &server, room, &wanted).await?),
                 Some(change),
             )
         }
     };
-    let result = RunResult::of(call, taken, options).await?;
+    let result = RunResult::of(call, found, options).await?;
     Ok(ran(result, |run, message| {
         answered((message(&run.after(done)), change, Some(run)))
     }))
@@ -315,7 +315,7 @@ fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
 
 /// An answer that tells of a run.
 pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T) -> Ran<T> {
-    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.input_request());
     let run = Run {
         execution_id: result.execution_id.clone(),
         status: result.status.as_str(),

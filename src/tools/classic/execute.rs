@@ -17,7 +17,7 @@ use crate::{
     tools::{
         Call, ToolError,
         cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, ran, run_cells},
-        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
+        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
         output::{Ran, RanWithBlocks},
     },
     types::Permission,
@@ -73,11 +73,11 @@ pub(super) async fn execute_cell(
     arguments: ExecuteArguments,
 ) -> Result<RanWithBlocks<Executed>, ToolError> {
     let options = options(&call, arguments.timeout)?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
-        None => Taken::Live(start(&call, &arguments).await?),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
+        None => FoundExecution::Live(start(&call, &arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await?;
+    let result = RunResult::of(&call, found, options).await?;
     Ok(in_words(ran(result, |run, message| {
         let cell_index = run.results().first().map(|result| result.index);
         let index = cell_index.unwrap_or_default();
@@ -163,16 +163,16 @@ pub(super) async fn execute_temporary_code(
     arguments: TemporaryArguments,
 ) -> Result<RanWithBlocks<Executed>, ToolError> {
     let options = options(&call, arguments.timeout)?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
         None => {
             let Notebook { server, path, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
             let code = arguments.cell_content;
             let (engine, claim) = (call.engine(), call.claim());
-            Taken::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
+            FoundExecution::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
         }
     };
-    let result = RunResult::of(&call, taken, options).await?;
+    let result = RunResult::of(&call, found, options).await?;
     Ok(in_words(ran(result, |run, message| Executed {
         message: message(match run.is_executed() {
             true => "Temporary code was executed",

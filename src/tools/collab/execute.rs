@@ -8,7 +8,7 @@ use super::{run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
     cells::{Notebook, Range, Run, execute, ran},
-    execution::{Asked, CellResult},
+    execution::{CellResult, InputRequest},
     output::Ran,
 };
 
@@ -46,7 +46,7 @@ pub(super) struct ExecutedCell {
     #[serde(flatten)]
     result: Option<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     since: String,
 }
 

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    RunOptions, Taken, resumed,
-    shown::{Asked, CellResult, RunResult},
+    FoundExecution, RunOptions,
+    result::{CellResult, InputRequest, RunResult},
+    resumed_execution,
     wait::Disconnect,
 };
 use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::Ran};
@@ -41,7 +42,7 @@ pub(super) struct CodeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     since: String,
 }
@@ -53,12 +54,12 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
         arguments.on_disconnect,
         arguments.max_cell_output_size,
     )?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
-        None => Taken::Live(start(&call, arguments).await?),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
+        None => FoundExecution::Live(start(&call, arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await?;
-    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
+    let result = RunResult::of(&call, found, options).await?;
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.input_request());
     let (outputs, truncated, original_size) = result
         .results
         .into_iter()

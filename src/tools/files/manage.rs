@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{create::parse_notebook, untrusted::LeftOut};
+use super::{create::parse_notebook, untrusted::Disarmed};
 use crate::tools::{Call, ToolError, cells::Edited};
 
 /// How long a document may take to be open with the file that replaced its own, and how often that is tried.
@@ -132,7 +132,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     let path = call.file(&arguments.path)?;
     let content_length = arguments.content.chars().count();
     let kind = server.document(&path).await?.kind;
-    let mut left_out = LeftOut::default();
+    let mut left_out = Disarmed::default();
     let edit = match kind {
         DocumentKind::Notebook => {
             let notebook;

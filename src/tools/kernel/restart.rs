@@ -12,7 +12,7 @@ use crate::{
     tools::{
         Call, ToolError,
         cells::{Run, RunCells, ran, run_cells},
-        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
+        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
         notebook::require_notebook_name,
         output::Ran,
     },
@@ -63,12 +63,12 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
         cells_executed: run.as_ref().is_some_and(Run::is_executed),
         run,
     };
-    let taken = match resumed(&call).await? {
-        Some(taken) => Some(taken),
-        None => restart(&call, &arguments).await?.map(Taken::Live),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => Some(found),
+        None => restart(&call, &arguments).await?.map(FoundExecution::Live),
     };
     let done = "Successfully restarted notebook kernel";
-    let Some(taken) = taken else {
+    let Some(found) = found else {
         return Ok(Ran {
             value: answered(done.to_owned(), None),
             images: Vec::new(),
@@ -76,7 +76,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
             open: None,
         });
     };
-    let result = RunResult::of(&call, taken, options).await?;
+    let result = RunResult::of(&call, found, options).await?;
     Ok(ran(result, |run, message| {
         answered(message(&run.after(done)), Some(run))
     }))

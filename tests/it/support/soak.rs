@@ -208,11 +208,11 @@ pub async fn run(plan: &Plan) -> Outcome {
     let until = Instant::now() + Duration::from_secs(plan.seconds);
     let faults = faults::strike(&site, plan.notebooks, Dice::new(plan.seed), until).await;
     stop.cancel();
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for worker in workers {
-        asked.extend(worker.await.expect("no panic"));
+        requests.extend(worker.await.expect("no panic"));
     }
-    let outcome = outcome::judge(&site, plan, asked).await;
+    let outcome = outcome::judge(&site, plan, requests).await;
     let after = site.weigh().await;
     println!(
         "{faults:?}; memory of the gateway: {} MB before, {} MB after, {} MB at most",

@@ -16,7 +16,7 @@ use super::{
 enum Fault {
     Jupyter,
     Gateway,
-    Line,
+    Network,
 }
 
 impl Fault {
@@ -24,7 +24,7 @@ impl Fault {
         match dice.below(10) {
             0..=5 => Self::Jupyter,
             6..=7 => Self::Gateway,
-            _ => Self::Line,
+            _ => Self::Network,
         }
     }
 
@@ -33,7 +33,7 @@ impl Fault {
         match self {
             Self::Jupyter => Some(Process::Jupyter),
             Self::Gateway => Some(Process::Gateway),
-            Self::Line => None,
+            Self::Network => None,
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
     let mut faults = Faults::default();
     let mut last = None;
     // Everything happens in a short run too.
-    let mut first = [Fault::Jupyter, Fault::Gateway, Fault::Line].into_iter();
+    let mut first = [Fault::Jupyter, Fault::Gateway, Fault::Network].into_iter();
     loop {
         sleep(dice.millis(1500..6000)).await;
         if Instant::now() >= until {
@@ -95,7 +95,7 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
                 }
                 site.start_gateway().await;
             }
-            Fault::Line => {
+            Fault::Network => {
                 faults.lines_cut += 1;
                 site.proxy.cut();
             }

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Dice, Plan, Site, path};
 
-/// A cell that was asked for.
+/// Request for one cell, with its answer.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct CellRequest {
     pub(super) notebook: usize,
     pub(super) mark: String,
     pub(super) answer: Answer,
@@ -30,14 +30,14 @@ pub(super) enum Answer {
     None,
 }
 
-pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: CancellationToken) -> Vec<Asked> {
+pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: CancellationToken) -> Vec<CellRequest> {
     let began = Instant::now();
     let agent = site.agent().await;
     let mut dice = Dice::new(plan.seed ^ (number as u64 + 1) << 32);
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     while !stop.is_cancelled() {
         let notebook = usize::try_from(dice.below(plan.notebooks as u64)).expect("small");
-        let mark = format!("'agent {number} cell {}'", asked.len());
+        let mark = format!("'agent {number} cell {}'", requests.len());
         let kind = ["code", "markdown"][usize::from(dice.below(3) == 0)];
         let cells = json!([{ "type": kind, "content": mark }]);
         let executes = dice.below(100) < plan.executed_percent;
@@ -56,7 +56,7 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
             site.acknowledged.lock().await[notebook].insert(mark.clone());
         }
         drop(at_work);
-        asked.push(Asked {
+        requests.push(CellRequest {
             notebook,
             mark,
             answer,
@@ -64,7 +64,7 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
         });
         tokio::time::sleep(dice.millis(5..120)).await;
     }
-    asked
+    requests
 }
 
 fn told(answer: &Value) -> Answer {

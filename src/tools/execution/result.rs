@@ -11,9 +11,9 @@ use serde_json::Value;
 use store::ExecutionStatus;
 
 use super::{
-    Taken,
-    since::{CHANGED, Cursor},
-    wait::{Disconnect, patience, wait},
+    FoundExecution,
+    cursor::{CHANGED_NOTE, Cursor},
+    wait::{Disconnect, wait, wait_duration},
 };
 use crate::tools::{
     Block, Call, OpenExecution, ToolError,
@@ -28,7 +28,7 @@ const MAX_REASON: usize = 500;
 /// How a call wants to run and see what it runs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools) struct RunOptions {
-    patience: Duration,
+    max_wait: Duration,
     disconnect: Disconnect,
     max_output: usize,
     /// Of all cells together.
@@ -43,7 +43,7 @@ impl RunOptions {
         max_output: Option<usize>,
     ) -> Result<Self, ToolError> {
         Ok(Self {
-            patience: patience(call, "timeout", timeout)?,
+            max_wait: wait_duration(call, "timeout", timeout)?,
             disconnect,
             max_output: max_output.unwrap_or(DEFAULT_MAX_OUTPUT),
             max_total: usize::MAX,
@@ -99,14 +99,14 @@ impl CellResult {
 
 /// What an execution asks of the person.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(in crate::tools) struct Asked {
+pub(in crate::tools) struct InputRequest {
     prompt: String,
     password: bool,
     /// What to do about it.
     hint: &'static str,
 }
 
-impl From<Question> for Asked {
+impl From<Question> for InputRequest {
     fn from(question: Question) -> Self {
         Self {
             prompt: question.prompt,
@@ -118,7 +118,7 @@ impl From<Question> for Asked {
 
 /// An execution by itself.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ShownExecution {
+pub(super) struct ExecutionDetails {
     execution_id: String,
     path: Option<String>,
     server: String,
@@ -131,7 +131,7 @@ pub(super) struct ShownExecution {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     since: String,
     /// Why outputs are shown that an earlier answer had.
@@ -139,7 +139,7 @@ pub(super) struct ShownExecution {
     note: Option<&'static str>,
 }
 
-impl ShownExecution {
+impl ExecutionDetails {
     /// An execution with its outputs, or those that came after an earlier answer.
     pub(super) async fn new(
         call: &Call,
@@ -150,7 +150,7 @@ impl ShownExecution {
         place(call, &mut snapshot);
         let mut cells = std::mem::take(&mut snapshot.cells);
         let end = Cursor::of(&cells);
-        let is_same = since.is_none_or(|since| since.skip_told(&mut cells));
+        let is_same = since.is_none_or(|since| since.skip_shown(&mut cells));
         let (cells, images) = results(call, cells, max_output, usize::MAX).await?;
         let shown = Self {
             execution_id: snapshot.execution_id,
@@ -162,9 +162,9 @@ impl ShownExecution {
             ended_at: snapshot.ended_at.map(timestamp),
             kernel_id: snapshot.kernel_id,
             reason: snapshot.reason.map(|reason| advise(call, &reason)),
-            input_request: snapshot.question.map(Asked::from),
+            input_request: snapshot.question.map(InputRequest::from),
             since: end.to_string(),
-            note: (!is_same).then_some(CHANGED),
+            note: (!is_same).then_some(CHANGED_NOTE),
         };
         Ok((shown, images))
     }
@@ -172,16 +172,20 @@ impl ShownExecution {
 
 impl RunResult {
     /// Waits for an execution as the call wants, and shows what there is of it then.
-    pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Result<Self, ToolError> {
-        let mut snapshot = match taken {
-            Taken::Live(execution) => {
-                if !call.is_only_looking() {
-                    wait(call, &execution, options.patience, options.disconnect).await;
+    pub(in crate::tools) async fn of(
+        call: &Call,
+        found: FoundExecution,
+        options: RunOptions,
+    ) -> Result<Self, ToolError> {
+        let mut snapshot = match found {
+            FoundExecution::Live(execution) => {
+                if !call.only_shows_execution() {
+                    wait(call, &execution, options.max_wait, options.disconnect).await;
                 }
-                call.tell_notices_of(&execution);
+                call.add_notices_of(&execution);
                 call.engine().snapshot(&call.owner(), &execution)
             }
-            Taken::Ended(snapshot) => *snapshot,
+            FoundExecution::Ended(snapshot) => *snapshot,
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
@@ -207,8 +211,8 @@ impl RunResult {
         over && self.results.iter().all(CellResult::has_begun)
     }
 
-    pub(in crate::tools) fn asked(&self) -> Option<Asked> {
-        self.question.clone().map(Asked::from)
+    pub(in crate::tools) fn input_request(&self) -> Option<InputRequest> {
+        self.question.clone().map(InputRequest::from)
     }
 
     pub(in crate::tools) fn open(&self) -> Option<OpenExecution> {

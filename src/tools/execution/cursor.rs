@@ -12,7 +12,7 @@ use serde_json::Value;
 use executor::CellSnapshot;
 
 /// Said where outputs that were told already are not there as they were.
-pub(super) const CHANGED: &str =
+pub(super) const CHANGED_NOTE: &str =
     "What an earlier answer showed was cleared or rewritten since; the outputs are shown from the start.";
 
 /// Up to where outputs were told: in the cell that put out something last, which of its outputs, and how many characters of
@@ -52,7 +52,7 @@ impl Cursor {
     }
 
     /// Takes away what was told already. False if that is not there any more as it was, and nothing was taken away.
-    pub(super) fn skip_told(&self, cells: &mut [CellSnapshot]) -> bool {
+    pub(super) fn skip_shown(&self, cells: &mut [CellSnapshot]) -> bool {
         let Some((before, rest)) = cells.split_at_mut_checked(self.cell) else {
             return false;
         };
@@ -214,7 +214,7 @@ mod tests {
         let cursor: Cursor = Cursor::of(&cells(earlier)).to_string().parse().expect("a cursor");
         let mut now = cells(now);
         cursor
-            .skip_told(&mut now)
+            .skip_shown(&mut now)
             .then(|| now.into_iter().map(|cell| cell.outputs).collect())
     }
 
