@@ -7,7 +7,7 @@ use executor::Question;
 
 /// What became of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ClientReply {
     Answered(String),
     /// The person does not want to answer.
     Declined,
@@ -26,7 +26,7 @@ pub trait Client: Send + Sync {
     async fn progress(&self, message: &str);
 
     /// Shows a question to the client's person. Must not be logged, and neither must the answer.
-    async fn ask(&self, question: &Question) -> Reply;
+    async fn ask(&self, question: &Question) -> ClientReply;
 
     /// Resolves when the call is no longer wanted.
     async fn cancelled(&self);

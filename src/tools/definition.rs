@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Call, Output, ToolError, advice::advise, output::Reply};
+use super::{Call, Output, ToolError, advice::advise, output::IntoOutput};
 use crate::{
     audit::{Decision, Outcome},
     error::ClientError,
@@ -67,7 +67,7 @@ impl ToolDefinition {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema,
-        R: Reply,
+        R: IntoOutput,
         F: Fn(Call, A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
@@ -82,7 +82,7 @@ impl ToolDefinition {
             let (function, schema) = (Arc::clone(&function), Arc::clone(&schema));
             Box::pin(async move {
                 let arguments = parse_arguments(&schema, arguments)?;
-                function(call, arguments).await.map(Reply::into_output)
+                function(call, arguments).await.map(IntoOutput::into_output)
             })
         });
         Self {

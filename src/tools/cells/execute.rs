@@ -16,7 +16,7 @@ use crate::{
     tools::{
         Call, ToolError,
         execution::{CellResult, Disconnect, FoundExecution, InputRequest, RunOptions, RunResult, resumed_execution},
-        output::Ran,
+        output::ToolReply,
     },
     types::Permission,
 };
@@ -116,7 +116,7 @@ pub(in crate::tools) struct RunCells {
     pub(in crate::tools) stop_on_error: bool,
 }
 
-pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Executed>, ToolError> {
+pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Executed>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
@@ -140,7 +140,7 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     )
     .await?;
     let executed_ranges = arguments.ranges.len();
-    Ok(ran(result, |run, message| Executed {
+    Ok(run_reply(result, |run, message| Executed {
         message: message(&match run.progress() {
             Progress::Done => format!("Successfully executed {}", counted(executed_ranges, "cell range")),
             Progress::Begun if !run.is_open() => format!("Began to execute {}", counted(executed_ranges, "cell range")),
@@ -247,7 +247,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     done: &str,
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
     answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
-) -> Result<Ran<T>, ToolError> {
+) -> Result<ToolReply<T>, ToolError> {
     let (found, change) = match resumed_execution(call).await? {
         Some(found) => (found, None),
         None => {
@@ -268,12 +268,7 @@ pub(in crate::tools) async fn change_and_run<T>(
                     true => format!("{done}, {}", Exec::FORBIDDEN),
                     false => done.to_owned(),
                 };
-                return Ok(Ran {
-                    value: answered((done, Some(change), None)),
-                    images: Vec::new(),
-                    is_failure: false,
-                    open: None,
-                });
+                return Ok(ToolReply::json(answered((done, Some(change), None))));
             }
             (
                 FoundExecution::Live(run_cells(call, &server, room, &wanted).await?),
@@ -282,7 +277,7 @@ pub(in crate::tools) async fn change_and_run<T>(
         }
     };
     let result = RunResult::of(call, found, options).await?;
-    Ok(ran(result, |run, message| {
+    Ok(run_reply(result, |run, message| {
         answered((message(&run.after(done)), change, Some(run)))
     }))
 }
@@ -314,7 +309,10 @@ fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
 }
 
 /// An answer that tells of a run.
-pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T) -> Ran<T> {
+pub(in crate::tools) fn run_reply<T>(
+    result: RunResult,
+    answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T,
+) -> ToolReply<T> {
     let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.input_request());
     let run = Run {
         execution_id: result.execution_id.clone(),
@@ -325,11 +323,11 @@ pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn 
         since: result.since.clone(),
     };
     let value = answer(run, &|done| result.message(done));
-    Ran {
-        value,
+    ToolReply {
         images: result.images,
         is_failure,
         open,
+        ..ToolReply::json(value)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::tools::{
     Call, ToolError,
     cells::{Limit, ShownCell, show_all},
-    output::WithBlocks,
+    output::ToolReply,
     people::{PersonHere, people, people_line},
 };
 
@@ -32,15 +32,12 @@ pub(super) struct ListArguments {
     limit: Option<usize>,
 }
 
-pub(super) async fn list_cell(call: Call, arguments: ListArguments) -> Result<WithBlocks<CellTable>, ToolError> {
+pub(super) async fn list_cell(call: Call, arguments: ListArguments) -> Result<ToolReply<CellTable>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let limit = arguments.limit.unwrap_or(LISTED_CELLS);
     let value = CellTable::page(&notebook.room, arguments.start_index, limit)?;
     let text = format!("{}\n\n{value}", value.span());
-    Ok(WithBlocks {
-        blocks: blocks([text.trim_start().to_owned()]),
-        value,
-    })
+    Ok(ToolReply::in_blocks(blocks([text.trim_start().to_owned()]), value))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -74,7 +71,7 @@ struct Source {
 pub(super) async fn read_notebook(
     call: Call,
     arguments: ReadNotebookArguments,
-) -> Result<WithBlocks<Sources>, ToolError> {
+) -> Result<ToolReply<Sources>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let limit = arguments.limit.unwrap_or(READ_CELLS);
     let Looked {
@@ -105,15 +102,15 @@ pub(super) async fn read_notebook(
         kind: cell.cell_type,
         source: cell.source,
     };
-    Ok(WithBlocks {
-        blocks: blocks([text].into_iter().chain(people_line(&people))),
-        value: Sources {
+    Ok(ToolReply::in_blocks(
+        blocks([text].into_iter().chain(people_line(&people))),
+        Sources {
             cell_count,
             revision,
             cells: cells.into_iter().map(source).collect(),
             people,
         },
-    })
+    ))
 }
 
 /// A cell under a line that says which it is.
@@ -151,7 +148,7 @@ pub(super) struct ReadCell {
     people: Vec<PersonHere>,
 }
 
-pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<WithBlocks<ReadCell>, ToolError> {
+pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<ToolReply<ReadCell>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let Looked {
         revision,
@@ -184,13 +181,13 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
         texts.extend(cell.outputs.iter().map(output_text));
     }
     texts.extend(people_line(&people));
-    Ok(WithBlocks {
-        blocks: blocks(texts).into_iter().chain(images).collect(),
-        value: ReadCell {
+    Ok(ToolReply::in_blocks(
+        blocks(texts).into_iter().chain(images).collect(),
+        ReadCell {
             cell,
             cell_count,
             revision,
             people,
         },
-    })
+    ))
 }

@@ -12,7 +12,7 @@ use crate::tools::{
         self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
         wants_exec,
     },
-    output::Ran,
+    output::ToolReply,
 };
 
 /// What every tool that changes cells answers.
@@ -95,7 +95,7 @@ struct Update {
 pub(super) async fn batch_update_notebook_cells(
     call: Call,
     arguments: UpdateArguments,
-) -> Result<Ran<Changed>, ToolError> {
+) -> Result<ToolReply<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
@@ -200,7 +200,7 @@ struct CellToInsert {
 pub(super) async fn batch_insert_notebook_cells(
     call: Call,
     arguments: InsertArguments,
-) -> Result<Ran<Changed>, ToolError> {
+) -> Result<ToolReply<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let cells = new_cells(&arguments.cells)?;

@@ -15,11 +15,7 @@ use super::{
     summary::ExecutionSummary,
     wait::{Disconnect, wait, wait_duration},
 };
-use crate::tools::{
-    Block, Call, Input, ToolError,
-    advice::advise,
-    output::{Ran, WithBlocks},
-};
+use crate::tools::{Block, Call, Input, ToolError, advice::advise, output::ToolReply};
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 200;
@@ -69,7 +65,10 @@ pub(super) struct Cancelled {
     message: String,
 }
 
-pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result<Ran<ExecutionDetails>, ToolError> {
+pub(super) async fn get_execution(
+    call: Call,
+    arguments: GetArguments,
+) -> Result<ToolReply<ExecutionDetails>, ToolError> {
     let waits = wait_duration(&call, "wait", arguments.wait.or(Some(0.0)))?;
     let since: Option<Cursor> = match &arguments.since {
         Some(since) => {
@@ -103,16 +102,15 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
     let is_failure = is_failure(snapshot.status);
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
     let (value, images) = ExecutionDetails::new(&call, snapshot, max_output, since).await?;
-    Ok(Ran {
-        value,
+    // No open execution is named: whoever asks for one by its id knows how to go on with it.
+    Ok(ToolReply {
         images,
         is_failure,
-        // Whoever asks for an execution by its id knows how to go on with it.
-        open: None,
+        ..ToolReply::json(value)
     })
 }
 
-pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<WithBlocks<Executions>, ToolError> {
+pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<ToolReply<Executions>, ToolError> {
     let status: Option<ExecutionStatus> = match &arguments.status {
         Some(name) => Some(
             name.parse()
@@ -143,10 +141,7 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         true => "No executions.".to_owned(),
         false => lines.join("\n"),
     };
-    Ok(WithBlocks {
-        value: Executions { executions },
-        blocks: vec![Block::Text(text)],
-    })
+    Ok(ToolReply::in_blocks(vec![Block::Text(text)], Executions { executions }))
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {

@@ -12,7 +12,7 @@ use super::{
     resumed_execution,
     wait::Disconnect,
 };
-use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::Ran};
+use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::ToolReply};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +47,7 @@ pub(super) struct CodeRun {
     since: String,
 }
 
-pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<CodeRun>, ToolError> {
+pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<ToolReply<CodeRun>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
@@ -66,8 +66,11 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
         .next()
         .map(CellResult::into_outputs)
         .unwrap_or_default();
-    Ok(Ran {
-        value: CodeRun {
+    Ok(ToolReply {
+        images: result.images,
+        is_failure,
+        open,
+        ..ToolReply::json(CodeRun {
             execution_id: result.execution_id,
             status: result.status.as_str(),
             outputs,
@@ -76,10 +79,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
             reason: result.reason,
             input_request,
             since: result.since,
-        },
-        images: result.images,
-        is_failure,
-        open,
+        })
     })
 }
 

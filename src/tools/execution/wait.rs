@@ -10,7 +10,7 @@ use store::ExecutionStatus;
 use tokio::time::{Instant, interval_at, sleep_until};
 use tokio_util::task::TaskTracker;
 
-use crate::tools::{Call, ToolError, client::Reply};
+use crate::tools::{Call, ToolError, client::ClientReply};
 
 /// Interval between progress notices of new output.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -96,12 +96,12 @@ pub(in crate::tools) async fn wait(
             Some((number, reply)) = async { Some(pending.as_mut()?.reply().await) }, if pending.is_some() => {
                 pending = None;
                 match reply {
-                    Reply::Answered(value) => {
+                    ClientReply::Answered(value) => {
                         // A question that is gone meanwhile needs no answer.
                         let _ = call.engine().answer(execution, value, Some(number)).await;
                     }
-                    Reply::Declined => call.engine().decline(execution).await,
-                    Reply::Unable => break,
+                    ClientReply::Declined => call.engine().decline(execution).await,
+                    ClientReply::Unable => break,
                 }
                 handled = Some(number);
             }
@@ -132,7 +132,7 @@ pub(in crate::tools) async fn wait(
 /// Question that the client's user has not answered yet.
 struct PendingQuestion {
     number: usize,
-    reply: BoxFuture<'static, Reply>,
+    reply: BoxFuture<'static, ClientReply>,
 }
 
 impl PendingQuestion {
@@ -144,7 +144,7 @@ impl PendingQuestion {
         }
     }
 
-    async fn reply(&mut self) -> (usize, Reply) {
+    async fn reply(&mut self) -> (usize, ClientReply) {
         (self.number, (&mut self.reply).await)
     }
 }

@@ -11,10 +11,10 @@ use super::assign::give_kernel;
 use crate::{
     tools::{
         Call, ToolError,
-        cells::{Run, RunCells, ran, run_cells},
+        cells::{Run, RunCells, run_cells, run_reply},
         execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
         notebook::require_notebook_name,
-        output::Ran,
+        output::ToolReply,
     },
     types::Permission,
 };
@@ -48,7 +48,7 @@ pub(super) struct Restarted {
     run: Option<Run>,
 }
 
-pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Result<Ran<Restarted>, ToolError> {
+pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Result<ToolReply<Restarted>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
@@ -69,15 +69,10 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     };
     let done = "Successfully restarted notebook kernel";
     let Some(found) = found else {
-        return Ok(Ran {
-            value: answered(done.to_owned(), None),
-            images: Vec::new(),
-            is_failure: false,
-            open: None,
-        });
+        return Ok(ToolReply::json(answered(done.to_owned(), None)));
     };
     let result = RunResult::of(&call, found, options).await?;
-    Ok(ran(result, |run, message| {
+    Ok(run_reply(result, |run, message| {
         answered(message(&run.after(done)), Some(run))
     }))
 }
