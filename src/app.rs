@@ -146,7 +146,7 @@ impl App {
         Ok(app)
     }
 
-    /// The same with another MCP handler on the same stack, as the conformance suite needs.
+    /// Binds a gateway with another MCP handler on the same stack, as the conformance suite needs.
     pub async fn bind_with<H: ServerHandler>(
         config: &Config,
         env: &Env,
@@ -231,7 +231,7 @@ impl App {
         self.listener.local_addr()
     }
 
-    /// Where the metrics are, if that is an address of their own.
+    /// The address of the metrics, if they have one of their own.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         let (listener, _) = self.metrics.as_ref()?;
         listener.local_addr().ok()
@@ -242,7 +242,7 @@ impl App {
         self.drain.clone()
     }
 
-    /// Who may call, for whoever reads the config again.
+    /// The authenticator, for whoever reads the config again.
     pub fn authenticator(&self) -> Arc<Authenticator> {
         Arc::clone(&self.authenticator)
     }
@@ -253,7 +253,7 @@ impl App {
         self
     }
 
-    /// The same with other times for clients, for tests that cannot wait so long.
+    /// Sets other timeouts of clients, for tests that cannot wait so long.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.connections = Arc::new(self.connections.with_timeouts(timeouts));
         self
@@ -273,7 +273,7 @@ impl App {
     }
 }
 
-/// What every gateway is put together from.
+/// Parts that every gateway is put together from.
 struct Parts {
     listeners: Listeners,
     servers: Arc<Servers>,

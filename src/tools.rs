@@ -1,4 +1,4 @@
-//! What an agent can do, as plain async functions on a [`Call`]. Each tool is one short piece: typed
+//! Tools of an agent, as plain async functions on a [`Call`]. Each tool is one short function: typed
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod advice;

@@ -30,7 +30,7 @@ pub struct Watch {
 }
 
 enum Subject {
-    /// It never changes.
+    /// Resource that never changes.
     Still,
     /// The last change was told.
     Over,
@@ -236,7 +236,7 @@ struct NotebookWatch {
     opened: Opened,
     changes: watch::Receiver<SystemTime>,
     events: broadcast::Receiver<PoolEvent>,
-    /// Of the cell that is followed, to tell its changes from those of others.
+    /// Id and fingerprint of the cell that is followed, to tell its changes from those of others.
     cell: Option<(Arc<str>, u64)>,
 }
 

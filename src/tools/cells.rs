@@ -113,12 +113,12 @@ pub(super) async fn notebook(
 pub(super) enum Exec {
     Wanted,
     Unwanted,
-    /// It would be, but for the permission.
+    /// Left out only for want of the permission.
     Forbidden,
 }
 
 impl Exec {
-    /// What a call says that was not asked for less and still did less.
+    /// Message of a call that did not execute what it changed, though it was not told so.
     pub(super) const FORBIDDEN: &str = "not executed, since the permission `execute` is missing";
 }
 

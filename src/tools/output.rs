@@ -1,4 +1,4 @@
-//! What a tool answers: one JSON value, and the blocks of content that a model reads.
+//! Output of a tool: one JSON value, and the blocks of content that a model reads.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,7 +80,7 @@ impl Structured {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenExecution {
     pub id: String,
-    /// What it asks, if it does.
+    /// Question that it asks, if it does.
     pub question: Option<Question>,
 }
 

@@ -1,4 +1,4 @@
-//! Who is where in a document, as reads tell it, and what of a document a caller was shown.
+//! People in a document, as reads tell of them, and what of a document a caller was shown.
 
 use live_document::{Person, Room, Shown};
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ pub(super) fn people(room: &Room) -> Vec<PersonHere> {
     room.people().into_iter().map(PersonHere::from).collect()
 }
 
-/// The same in a line of text; nothing if nobody is there.
+/// The people in a line of text; `None` if nobody is there.
 pub(super) fn people_line(people: &[PersonHere]) -> Option<String> {
     let told = |person: &PersonHere| match person.index {
         Some(index) => format!("{} (cell {index})", person.name),

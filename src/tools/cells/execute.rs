@@ -67,7 +67,7 @@ impl Run {
         &self.execution_id
     }
 
-    /// How many cells the kernel has begun with.
+    /// Number of cells the kernel has begun with.
     pub(in crate::tools) fn executed_cells(&self) -> usize {
         self.execution_results.iter().filter(|cell| cell.has_begun()).count()
     }
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// What was done before it, and how far it is itself.
+    /// Sentence on what was done before the run, and how far the run is.
     pub(in crate::tools) fn after(&self, done: &str) -> String {
         match self.progress() {
             Progress::Done => format!("{done} and executed cells"),
@@ -103,14 +103,14 @@ impl Run {
     }
 }
 
-/// How far a run is.
+/// Progress of a run.
 pub(in crate::tools) enum Progress {
     Done,
     Begun,
     NotBegun,
 }
 
-/// Which cells to run, and how.
+/// Cells to run, and how.
 pub(in crate::tools) struct RunCells {
     pub(in crate::tools) cells: Vec<String>,
     pub(in crate::tools) stop_on_error: bool,
@@ -188,10 +188,10 @@ pub(super) async fn choose_unchanged(
     Ok((server, room, cells))
 }
 
-/// What a tool changed before it runs anything.
+/// Changes that a tool made before it runs anything.
 pub(in crate::tools) struct Change {
     pub(in crate::tools) cell_ids: Vec<String>,
-    /// Where each of them is, as far as they are still there.
+    /// Position of each of them, as far as they are still there.
     pub(in crate::tools) positions: Vec<Option<usize>>,
     pub(in crate::tools) edited: Edited,
 }

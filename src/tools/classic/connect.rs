@@ -27,7 +27,7 @@ use crate::{
 };
 
 const MAX_NAME: usize = 200;
-/// How many cells are shown of a notebook that was connected.
+/// Number of cells that are shown of a notebook that was connected.
 const SHOWN_CELLS: usize = 20;
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -126,7 +126,7 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
     ))
 }
 
-/// Agents name a server as the operator does, or by the URL that they were given for it. One that the gateway does
+/// The server that an agent names as the operator does, or by the URL that it was given for it. One that the gateway does
 /// not know is refused unless an operator allows it: an agent must not choose where the gateway connects to.
 async fn find_server(call: &Call, named: Option<&str>, token: Option<String>) -> Result<Arc<JupyterServer>, ToolError> {
     let Some(url) = named.filter(|named| named.contains("://")) else {

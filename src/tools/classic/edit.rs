@@ -18,7 +18,7 @@ use crate::tools::{
     output::ToolReply,
 };
 
-/// Comparing two long texts that have nothing in common could take forever; a coarser diff does as well.
+/// Time for a fine diff, which could take forever on two long texts; a coarser one does as well.
 const DIFF_PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -23,7 +23,7 @@ use crate::{
     types::Permission,
 };
 
-/// What a call waits for an execution when it does not say how long, in seconds.
+/// Seconds that a call waits for an execution when it does not say how long.
 const DEFAULT_TIMEOUT: f64 = 60.0;
 
 #[derive(Deserialize, JsonSchema)]
@@ -185,7 +185,7 @@ fn options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
     RunOptions::new(call, Some(timeout), Disconnect::Continue, Some(MAX_SHOWN))
 }
 
-/// How it went, what came out, and what to do about an execution that goes on.
+/// Adds the blocks: how it went, what came out, and what to do about an execution that goes on.
 fn in_words(reply: ToolReply<Executed>) -> ToolReply<Executed> {
     let Executed { message, run, .. } = &reply.value;
     let mut texts = vec![message.clone()];

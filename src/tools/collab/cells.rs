@@ -15,7 +15,7 @@ use crate::tools::{
     output::ToolReply,
 };
 
-/// What every tool that changes cells answers.
+/// Answer of every tool that changes cells.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Changed {
     pub(super) description: String,
@@ -121,7 +121,7 @@ pub(super) async fn batch_update_notebook_cells(
     change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
-/// What a cell becomes: of this kind, with this content, where they are given.
+/// Kind and content that a cell is to have, where they are given.
 type Wanted<'a> = (Option<CellKind>, Option<&'a str>);
 
 fn parse_updates(updates: &[Update]) -> Result<Vec<Wanted<'_>>, ToolError> {

@@ -141,7 +141,7 @@ pub(super) async fn batch_execute_notebook_cells(
     }))
 }
 
-/// What was done, with the reminder of where its outputs can be seen.
+/// Sentence on what was done, with the reminder of where its outputs can be seen.
 fn executed(done: &str) -> String {
     super::edited(done, "create_notebook_session")
 }

@@ -10,7 +10,7 @@ use crate::{
     types::Permission,
 };
 
-/// An execution that a call tells of.
+/// Execution that a call names, live or from the records.
 pub(in crate::tools) enum FoundExecution {
     Live(Arc<Execution>),
     Ended(Box<Snapshot>),
@@ -30,7 +30,7 @@ impl FoundExecution {
         }
     }
 
-    /// The same wherever its notebook is now: its owner may always end it.
+    /// An execution of the caller's by its id, wherever its notebook is now: its owner may always end it.
     pub(super) async fn find_anywhere(call: &Call, id: &str) -> Result<Self, ToolError> {
         let (owner, engine) = (call.owner(), call.engine());
         if let Some(execution) = engine.live(&owner, id) {
@@ -60,7 +60,7 @@ pub(super) fn is_readable(call: &Call, path: Option<&str>) -> bool {
     path.is_none_or(|path| call.sees(path, false))
 }
 
-/// The execution that a call takes up instead of doing anything, if it is a repetition of an earlier one.
+/// The execution that a call resumes instead of doing anything, if it repeats an earlier call.
 pub(in crate::tools) async fn resumed_execution(call: &Call) -> Result<Option<FoundExecution>, ToolError> {
     let Some(resumption) = call.resumption() else {
         return Ok(None);

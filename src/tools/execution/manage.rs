@@ -19,7 +19,7 @@ use crate::tools::{Block, Call, Input, ToolError, advice::advise, output::ToolRe
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 200;
-/// How long cancelling waits for the kernel to stop.
+/// Time that cancelling waits for the kernel to stop.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]

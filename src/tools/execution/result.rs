@@ -1,4 +1,4 @@
-//! Executions as answers show them.
+//! Results of executions, as answers show them.
 
 use std::time::{Duration, SystemTime};
 
@@ -25,13 +25,13 @@ pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
 /// Characters of the reason for an end in a message; the outputs have the whole of it.
 const MAX_REASON: usize = 500;
 
-/// How a call wants to run and see what it runs.
+/// Options of a call that runs something: how long it waits, and how much it shows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools) struct RunOptions {
     max_wait: Duration,
     disconnect: Disconnect,
     max_output: usize,
-    /// Of all cells together.
+    /// Characters of all cells together.
     max_total: usize,
 }
 
@@ -50,13 +50,13 @@ impl RunOptions {
         })
     }
 
-    /// The same with a limit for the outputs of all cells together.
+    /// Options with a limit for the outputs of all cells together.
     pub(in crate::tools) fn within(self, max_total: usize) -> Self {
         Self { max_total, ..self }
     }
 }
 
-/// What came of a run, in the members that every answer about it has.
+/// Result of a run, in the members that every answer about it has.
 pub(in crate::tools) struct RunResult {
     pub(in crate::tools) execution_id: String,
     pub(in crate::tools) status: ExecutionStatus,
@@ -97,12 +97,12 @@ impl CellResult {
     }
 }
 
-/// What an execution asks of the person.
+/// Request of an execution for the user's input.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(in crate::tools) struct InputRequest {
     prompt: String,
     password: bool,
-    /// What to do about it.
+    /// Advice on how to answer.
     hint: &'static str,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct ExecutionDetails {
     input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     since: String,
-    /// Why outputs are shown that an earlier answer had.
+    /// Reason why outputs are shown that an earlier answer had.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
@@ -283,7 +283,7 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
     status.is_finished() && status != ExecutionStatus::Completed
 }
 
-/// Says where the cells are now, as far as that can be seen: people may have inserted others before them.
+/// Sets where the cells are now, as far as that can be seen: people may have inserted others before them.
 fn place(call: &Call, snapshot: &mut Snapshot) {
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
     let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {

@@ -189,7 +189,7 @@ fn is_output(output: &Value) -> bool {
     }
 }
 
-/// As nbformat has it. Jupyter writes any id to the file, which other programs then refuse.
+/// Whether nbformat allows the id. Jupyter writes any to the file, which other programs then refuse.
 fn is_cell_id(id: &str) -> bool {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     (1..=64).contains(&id.len()) && id.chars().all(allowed)

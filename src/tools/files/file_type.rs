@@ -1,4 +1,4 @@
-//! What a listing means by the type of a file.
+//! Types of files, as listings mean them.
 
 use jupyter_client::{Document, DocumentKind};
 

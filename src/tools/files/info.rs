@@ -145,12 +145,12 @@ fn info(links: &Links, document: &Document) -> Info {
     }
 }
 
-/// Jupyter does not say what type a notebook has, although there is one.
+/// The media type of a document, also of a notebook, for which Jupyter gives none.
 fn own_mimetype(document: &Document) -> Option<String> {
     (document.kind == DocumentKind::Notebook).then(|| "application/x-ipynb+json".to_owned())
 }
 
-/// Jupyter leaves the format out when the content is not asked for.
+/// The format of a document, which Jupyter leaves out when the content is not asked for.
 fn default_format(document: &Document) -> &'static str {
     let is_text = document
         .mimetype

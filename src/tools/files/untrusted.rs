@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::types::is_active_data;
 
-/// By what JupyterLab knows that a cell may do everything.
+/// Metadata by which JupyterLab knows that a cell may do everything.
 const TRUSTED: &str = "trusted";
-/// Where a notebook keeps the state of its widgets.
+/// Metadata in which a notebook keeps the state of its widgets.
 const WIDGETS: &str = "widgets";
 
-/// What was left out of a notebook.
+/// Counts of what was left out of a notebook.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Disarmed {
     trusted: usize,

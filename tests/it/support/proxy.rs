@@ -38,7 +38,7 @@ struct Link {
     cuts: watch::Sender<usize>,
     /// The next frame from Jupyter larger than this is cut in its middle.
     cut_in_frame_over: Mutex<Option<usize>>,
-    /// What to say in Jupyter's place, in the next room that says something.
+    /// Frame to send in Jupyter's place, in the next room that sends something.
     inject: Mutex<Option<Vec<u8>>>,
     rooms_opened: AtomicUsize,
     rooms_open: AtomicUsize,

@@ -12,7 +12,7 @@ use super::{
     Dice, Site, path,
 };
 
-/// What dies.
+/// Fault: what dies.
 enum Fault {
     Jupyter,
     Gateway,
@@ -38,10 +38,10 @@ impl Fault {
     }
 }
 
-/// How long a file may take to have what was acknowledged.
+/// Time that a file may take to have what was acknowledged.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often what happened.
+/// Counts of what happened.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     jupyter_killed: usize,
@@ -123,7 +123,7 @@ async fn saved(site: &Site, notebooks: usize) {
     }
 }
 
-/// What Jupyter calls the file of before while it writes another.
+/// Name that Jupyter gives the file of before while it writes another.
 fn before(number: usize) -> String {
     format!(".~{}", path(number))
 }

@@ -16,7 +16,7 @@ use super::{
     worker::{Answer, CellRequest},
 };
 
-/// How long everybody may take to agree when nothing is disturbed any more.
+/// Time that everybody may take to agree when nothing is disturbed any more.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// An answer has room for so many.
 const CELLS_PER_READ: usize = 50;
