@@ -55,8 +55,8 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<To
     let hint = |size: usize| format!("max_cell_data={size} shows all");
     let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.illustrator(), hint).await?;
     match arguments.ranges.is_none_or(|ranges| ranges.is_empty()) {
-        true => call.shows_all(&room, &revision, &cells),
-        false => call.shows(&room, &revision, &cells),
+        true => call.record_all_shown(&room, &revision, &cells),
+        false => call.record_shown(&room, &revision, &cells),
     }
     let value = Cells {
         path: path.to_string(),

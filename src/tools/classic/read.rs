@@ -88,7 +88,7 @@ pub(super) async fn read_notebook(
         _ => "Notebook is empty, no Cell".to_owned(),
     };
     for (index, cell) in &cells {
-        text.push_str(&told(*index, cell));
+        text.push_str(&cell_text(*index, cell));
     }
     let shown = cells.iter().map(|(_, cell)| Shown {
         cell: &cell.id,
@@ -114,7 +114,7 @@ pub(super) async fn read_notebook(
 }
 
 /// A cell under a line that says which it is.
-fn told(index: usize, cell: &Cell) -> String {
+fn cell_text(index: usize, cell: &Cell) -> String {
     let mut text = format!("=====Index: {index}, Type: {}", cell.cell_type);
     if cell.cell_type == "code" {
         // Writing to a string cannot fail.
@@ -163,7 +163,7 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
         }
     }
     let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.illustrator(), |_| String::new()).await?;
-    call.shows(&notebook.room, &revision, &shown);
+    call.record_shown(&notebook.room, &revision, &shown);
     let people = people(&notebook.room);
     let cell = shown.into_iter().next();
     let mut texts = Vec::new();

@@ -75,8 +75,8 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Too
     let hint = |_: usize| format!("max_content_length={content_length} shows all");
     let (cells, images) = show_all(cells, Limit::All(max), call.illustrator(), hint).await?;
     match cells.len() == cell_count {
-        true => call.shows_all(&room, &revision, &cells),
-        false => call.shows(&room, &revision, &cells),
+        true => call.record_all_shown(&room, &revision, &cells),
+        false => call.record_shown(&room, &revision, &cells),
     }
     let metadata = room.metadata();
     let metadata = fits(&metadata, max, content_length).then_some(metadata);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// Outputs that are told after an answer; `None` if what it told is not there any more.
-    fn told(earlier: &[&[Value]], now: &[&[Value]]) -> Option<Vec<Vec<Value>>> {
+    fn shown_after(earlier: &[&[Value]], now: &[&[Value]]) -> Option<Vec<Vec<Value>>> {
         let cells = |all: &[&[Value]]| all.iter().map(|outputs| cell(outputs)).collect::<Vec<_>>();
         let cursor: Cursor = Cursor::of(&cells(earlier)).to_string().parse().expect("a cursor");
         let mut now = cells(now);
@@ -233,14 +233,14 @@ mod tests {
             (&[out("a"), value("1")], &[out("a"), value("1"), out("b")], &[out("b")]),
         ] {
             assert_eq!(
-                told(&[earlier], &[now]),
+                shown_after(&[earlier], &[now]),
                 Some(vec![new.to_vec()]),
                 "{earlier:?} {now:?}"
             );
         }
         let (first, second) = ([out("a")], [out("b\n")]);
         assert_eq!(
-            told(&[&first, &[]], &[&first, &second]),
+            shown_after(&[&first, &[]], &[&first, &second]),
             Some(vec![vec![], second.to_vec()])
         );
     }
@@ -253,11 +253,11 @@ mod tests {
             (&[value("1")], &[value("2")]),
             (&[out("a\n"), value("1")], &[out("a\n")]),
         ] {
-            assert_eq!(told(&[earlier], &[now]), None, "{earlier:?} {now:?}");
+            assert_eq!(shown_after(&[earlier], &[now]), None, "{earlier:?} {now:?}");
         }
         let (first, second) = ([value("1")], [out("b\n")]);
-        assert_eq!(told(&[&first, &second], &[&[value("2")], &second]), None);
-        assert_eq!(told(&[&first, &second], &[&first]), None);
+        assert_eq!(shown_after(&[&first, &second], &[&[value("2")], &second]), None);
+        assert_eq!(shown_after(&[&first, &second], &[&first]), None);
     }
 
     #[test]

@@ -60,10 +60,10 @@ pub(in crate::tools) async fn wait(
     let deadline = Instant::now() + max_wait;
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-    let follows = call.client().follows();
+    let wants_progress = call.client().follows();
     // What comes first is told at once, what follows closely is gathered.
-    let mut told: Option<Instant> = None;
-    let mut untold = false;
+    let mut last_progress: Option<Instant> = None;
+    let mut has_news = false;
     // The last question that was asked; what comes of it takes a moment.
     let mut handled = None;
     let mut pending: Option<PendingQuestion> = None;
@@ -91,7 +91,7 @@ pub(in crate::tools) async fn wait(
             // One that somebody else has answered is not waited for any longer.
             question => pending = question.map(|question| PendingQuestion::new(call, question)),
         }
-        let tells_at = told.map_or_else(Instant::now, |last| last + PROGRESS_INTERVAL);
+        let next_progress = last_progress.map_or_else(Instant::now, |last| last + PROGRESS_INTERVAL);
         tokio::select! {
             Some((number, reply)) = async { Some(pending.as_mut()?.reply().await) }, if pending.is_some() => {
                 pending = None;
@@ -105,12 +105,12 @@ pub(in crate::tools) async fn wait(
                 }
                 handled = Some(number);
             }
-            _ = changes.changed() => untold = true,
-            () = sleep_until(tells_at), if follows && untold => {
-                tell(call, execution).await;
-                (told, untold) = (Some(Instant::now()), false);
+            _ = changes.changed() => has_news = true,
+            () = sleep_until(next_progress), if wants_progress && has_news => {
+                send_progress(call, execution).await;
+                (last_progress, has_news) = (Some(Instant::now()), false);
             }
-            _ = heartbeat.tick(), if follows => tell(call, execution).await,
+            _ = heartbeat.tick(), if wants_progress => send_progress(call, execution).await,
             () = sleep_until(deadline) => break,
             () = call.last_call() => break,
             () = &mut gone, if on_drop.cancels => {
@@ -149,7 +149,7 @@ impl PendingQuestion {
     }
 }
 
-async fn tell(call: &Call, execution: &Execution) {
+async fn send_progress(call: &Call, execution: &Execution) {
     let (ended, all) = execution.progress();
     let latest = execution.latest_line().unwrap_or_else(|| "running".to_owned());
     let message = match all {

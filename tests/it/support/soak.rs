@@ -96,7 +96,7 @@ struct Site {
     dir: TempDir,
     /// The most memory that a gateway took so far.
     peak: Mutex<usize>,
-    /// Held by agents while they call; whoever wants them to pause takes it whole.
+    /// Lock that agents have while they call; whoever wants them to pause takes it whole.
     pause: RwLock<()>,
     /// The marks that were acknowledged, by notebook.
     acknowledged: Mutex<Vec<HashSet<String>>>,

@@ -49,7 +49,7 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
         let answer = match agent.attempt("insert_nb_cells", arguments).await {
             None => Answer::None,
             // What cannot be executed is there all the same.
-            Some(answer) if answer.structured["cell_ids"].is_array() => told(&answer.structured),
+            Some(answer) if answer.structured["cell_ids"].is_array() => answer_of(&answer.structured),
             Some(answer) => Answer::Refused(answer.text().to_owned()),
         };
         if let Answer::Acknowledged(_) = &answer {
@@ -67,7 +67,7 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
     requests
 }
 
-fn told(answer: &Value) -> Answer {
+fn answer_of(answer: &Value) -> Answer {
     let id = answer["cell_ids"][0].as_str();
     let id = id.unwrap_or_else(|| panic!("an id: {answer}")).to_owned();
     match answer["acknowledged"] == true {
