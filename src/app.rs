@@ -98,6 +98,7 @@ impl App {
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
+        let background = TaskTracker::new();
         let services = Services {
             servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
@@ -107,6 +108,7 @@ impl App {
             connections: Arc::default(),
             audit: Arc::new(LogAudit),
             last_call: drain.last_call_token().clone(),
+            background: background.clone(),
         };
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(
@@ -124,6 +126,7 @@ impl App {
             metrics,
             store,
             drain,
+            background,
         };
         let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let rooms = CancellationToken::new();
@@ -143,7 +146,7 @@ impl App {
         Ok(app)
     }
 
-    /// The same with another MCP handler on the same stack, as the conformance suite needs.
+    /// Binds a gateway with another MCP handler on the same stack, as the conformance suite needs.
     pub async fn bind_with<H: ServerHandler>(
         config: &Config,
         env: &Env,
@@ -160,6 +163,7 @@ impl App {
             metrics,
             store,
             drain,
+            background: TaskTracker::new(),
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -176,6 +180,7 @@ impl App {
             metrics,
             store,
             drain,
+            background,
         } = parts;
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
@@ -186,7 +191,6 @@ impl App {
             drain.stop_token(),
         );
         let endpoint = Arc::new(endpoint);
-        let background = TaskTracker::new();
         background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
@@ -227,7 +231,7 @@ impl App {
         self.listener.local_addr()
     }
 
-    /// Where the metrics are, if that is an address of their own.
+    /// The address of the metrics, if they have one of their own.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         let (listener, _) = self.metrics.as_ref()?;
         listener.local_addr().ok()
@@ -238,7 +242,7 @@ impl App {
         self.drain.clone()
     }
 
-    /// Who may call, for whoever reads the config again.
+    /// The authenticator, for whoever reads the config again.
     pub fn authenticator(&self) -> Arc<Authenticator> {
         Arc::clone(&self.authenticator)
     }
@@ -249,7 +253,7 @@ impl App {
         self
     }
 
-    /// The same with other times for clients, for tests that cannot wait so long.
+    /// Sets other timeouts of clients, for tests that cannot wait so long.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.connections = Arc::new(self.connections.with_timeouts(timeouts));
         self
@@ -269,13 +273,14 @@ impl App {
     }
 }
 
-/// What every gateway is put together from.
+/// Parts that every gateway is put together from.
 struct Parts {
     listeners: Listeners,
     servers: Arc<Servers>,
     metrics: Metrics,
     store: Store,
     drain: Drain,
+    background: TaskTracker,
 }
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {

@@ -67,7 +67,7 @@ enum TokenCommand {
     },
 }
 
-/// How a command failed: which exit code it means is decided here and nowhere else.
+/// Failure of a command: which exit code it means is decided here and nowhere else.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
     #[error(transparent)]

@@ -188,12 +188,12 @@ pub fn usable(
 }
 
 impl Prompt {
-    /// Which of its tools the caller does not have.
+    /// The tools that the caller lacks.
     pub fn lacks(&self, has_tool: impl Fn(&str) -> bool) -> Vec<&'static str> {
         self.tools.iter().copied().filter(|tool| !has_tool(tool)).collect()
     }
 
-    /// What to tell the model.
+    /// The text for the model.
     pub fn text(&self, mut given: Given) -> Result<String, PromptError> {
         given.retain(|_, value| !value.trim().is_empty());
         let is_known = |name: &String| self.arguments.iter().any(|argument| argument.name == name);

@@ -30,7 +30,7 @@ use live_document::{
 
 use crate::{auth::Principal, types::Permission};
 
-/// What one principal sees: the open notebooks of its servers, under its path rules.
+/// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
 pub struct View {
     principal: Arc<Principal>,
@@ -106,7 +106,7 @@ impl View {
         self.notebook(&self.pool.last_used(&self.principal.id)?, None)
     }
 
-    /// The same for those who only tell of it, which must not keep it open.
+    /// The current room for those who only tell of it, which must not keep it open.
     fn current_room(&self) -> Option<OpenRoom> {
         let open = self.pool.session(&self.pool.last_used(&self.principal.id)?)?;
         self.sees_room(&open).then_some(open)

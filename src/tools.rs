@@ -1,4 +1,4 @@
-//! What an agent can do, as plain async functions on a [`Call`]. Each tool is one short piece: typed
+//! Tools of an agent, as plain async functions on a [`Call`]. Each tool is one short function: typed
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod advice;
@@ -24,7 +24,7 @@ mod url;
 pub use advice::advice_for;
 pub use call::{Call, Scope, Services};
 pub use classic::Connections;
-pub use client::{Client, Input, Reply as ClientReply, Resumption};
+pub use client::{Client, ClientReply, Input, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};

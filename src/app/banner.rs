@@ -1,4 +1,4 @@
-//! What a person reads at start: the URL, the token, and lines to paste into each popular client.
+//! Banner that a person reads at start: the URL, the token, and lines to paste into each popular client.
 
 use std::{fmt, net::SocketAddr};
 

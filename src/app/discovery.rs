@@ -84,7 +84,7 @@ fn runtime_dir(home: &Path, macos: bool, var: impl Fn(&str) -> Option<OsString>)
     dir("JUPYTER_RUNTIME_DIR").unwrap_or_else(|| dir("JUPYTER_DATA_DIR").unwrap_or_else(data_dir).join("runtime"))
 }
 
-/// What a server says of itself. Servers before 2019 call the root otherwise.
+/// Server file as Jupyter writes it. Servers before 2019 call the root otherwise.
 #[derive(Deserialize)]
 struct ServerInfo {
     pid: u32,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::config::token::new_token;
 
-/// What is shorter, or has something else in it than what `new_token` makes, was not written by a gateway.
+/// Length below which a token was not written by a gateway; nor was one with other characters than `new_token` uses.
 const SHORTEST: usize = 16;
 
 /// The token of earlier starts, or a new one that later starts will find. Where it cannot be kept it is for this run.

@@ -14,7 +14,7 @@ pub struct Reload {
     env: Env,
     /// The file as it was read last.
     loaded: Config,
-    /// The same with what the command line added.
+    /// The file's config with what the command line added.
     running: Config,
     authenticator: Arc<Authenticator>,
 }

@@ -55,7 +55,7 @@ pub(super) fn store(config: &Config) -> StoreLimits {
     }
 }
 
-/// Without a config file nobody chose where the database goes. It is put into the user's own folder:
+/// Puts the database into the user's own folder if no config file says where it goes:
 /// one wherever the gateway happens to be started would surprise people, and be another one each time.
 pub fn place_store(config: &mut Config) {
     if config.store.url != StoreConfig::default().url {

@@ -27,12 +27,12 @@ use crate::{
     telemetry,
 };
 
-/// What zero-config calls its one tenant and its one identity.
+/// Name of the one tenant and the one identity without a config.
 const DEFAULT_TENANT: &str = "default";
 const DEFAULT_IDENTITY: &str = "agent";
-/// How many executions may run at the same time for somebody who has the gateway for themselves.
+/// Number of concurrent executions for somebody who has the gateway for themselves.
 const LOCAL_EXECUTIONS: usize = 64;
-/// How long the JupyterLab of `--with-jupyter` may take to shut its kernels down.
+/// Time that the JupyterLab of `--with-jupyter` may take to shut its kernels down.
 const LAB_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -174,7 +174,7 @@ fn unused_name(wanted: &str, config: &Config) -> String {
     name
 }
 
-/// Without any way to log in there is one token, the same at every start.
+/// Adds one token, the same at every start, if there is no other way to log in.
 fn add_token(config: &mut Config, renew: bool) -> Result<Option<Secret>, CommandError> {
     if config.auth.is_configured() {
         return match renew {

@@ -8,7 +8,7 @@ pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
 const SCHEME: &str = "notebook://";
 const FILES: &str = "file:///notebooks/";
-/// What may stay as it is in one part of an address (RFC 3986 `unreserved`).
+/// Characters to encode in one part of an address: all but RFC 3986 `unreserved`.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,11 +12,11 @@ pub(super) struct Cells {
     pub(super) revision: String,
     pub(super) language: String,
     pub(super) cells: Vec<Cell>,
-    /// Of the cells as files, in their order.
+    /// Names of the cells as files, in their order.
     names: Vec<String>,
 }
 
-/// What is told of a cell beside its source.
+/// Metadata of a cell, told beside its source.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CellMetadata {
@@ -139,13 +139,13 @@ fn book_cell(cell: Cell) -> BookCell {
     }
 }
 
-/// Which template a notebook was made from.
+/// The template that a notebook was made from.
 pub(super) fn pattern(metadata: &Value) -> Option<String> {
     let pattern = metadata.pointer("/srcbook/pattern")?;
     pattern.as_str().map(str::to_owned)
 }
 
-/// Where nothing says otherwise Jupyter means Python.
+/// The language of a notebook; Python where nothing says otherwise, as in Jupyter.
 fn language(metadata: &Value) -> String {
     let named = |pointer: &str| {
         metadata

@@ -11,23 +11,23 @@ use tokio::time::timeout;
 use super::{View, cells::Cells};
 use crate::srcbook::templates;
 
-/// As many as the protocol allows in one answer.
+/// Number of values that the protocol allows in one answer.
 const MAX_VALUES: usize = 100;
-/// How long Jupyter is asked; what comes later is of no use to somebody who types.
+/// Time that Jupyter has to answer; what comes later is of no use to somebody who types.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the caller has filled in already.
+/// Arguments that the caller has filled in already.
 pub type Known = HashMap<String, String>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completions {
     pub values: Vec<String>,
-    /// How many there are, those beyond the limit included.
+    /// Number of all values, those beyond the limit included.
     pub total: usize,
 }
 
 impl View {
-    /// What could follow the beginning of an argument. Nothing for arguments that are free text.
+    /// Values that could complete the beginning of an argument; none for free text.
     pub async fn complete(&self, argument: &str, beginning: &str, known: &Known) -> Completions {
         if !self.may_read() {
             return Completions::default();
@@ -72,7 +72,7 @@ impl View {
         rooms.into_iter()
     }
 
-    /// Of the one notebook that is meant; out of its file if it is known by its path and not open.
+    /// Cell ids of the one notebook that is meant; out of its file if it is known by its path and not open.
     async fn cell_ids(&self, known: &Known) -> BTreeSet<String> {
         let open = self.cells(known, |cells, at| cells.cells[at].id.clone());
         if !open.is_empty() || self.rooms(known).next().is_some() {
@@ -105,7 +105,7 @@ impl View {
         listed.map(|execution| execution.execution_id).collect()
     }
 
-    /// Of the one open notebook that is meant.
+    /// Cells of the one open notebook that is meant.
     fn cells(&self, known: &Known, shown: impl Fn(&Cells, usize) -> String) -> BTreeSet<String> {
         let mut rooms = self.rooms(known);
         let (Some(open), None) = (rooms.next(), rooms.next()) else {

@@ -1,4 +1,4 @@
-//! Why a resource cannot be had.
+//! Errors of resources.
 
 use executor::ExecutionError;
 use live_document::RoomError;

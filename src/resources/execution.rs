@@ -15,7 +15,7 @@ use super::{
 };
 use crate::error::{ClientError, ErrorKind};
 
-/// How long a list waits for the records of what was run before it does without.
+/// Time that a list waits for the records of what was run before it does without.
 const RECORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
@@ -71,8 +71,8 @@ impl View {
         Ok(("application/json", pretty(&results), metadata))
     }
 
-    /// What was run, in all notebooks at once. Not knowing is no reason to read nothing, nor to wait.
-    pub(super) async fn ran(&self) -> Option<Activities> {
+    /// Activity in all notebooks at once. Not knowing it is no reason to read nothing, nor to wait.
+    pub(super) async fn activities(&self) -> Option<Activities> {
         let found = timeout(RECORDS_PATIENCE, self.engine.activities()).await;
         found.ok()?.ok()
     }

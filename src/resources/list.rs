@@ -1,4 +1,4 @@
-//! What there is to read: the resources of the moment, and the shapes of all addresses.
+//! Lists of the resources there are at the moment, and the shapes of all addresses.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub entries: Vec<Entry>,
-    /// Where the next page starts, if there is one.
+    /// Cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct UriTemplate {
     pub template: &'static str,
     pub name: &'static str,
     pub description: &'static str,
-    /// The same for all, if it is.
+    /// Media type, if it is the same for all.
     pub mime_type: Option<&'static str>,
 }
 
@@ -144,18 +144,18 @@ impl View {
         if !self.may_read() {
             return Vec::new();
         }
-        let ran = self.ran().await;
+        let activities = self.activities().await;
         let notebooks = self.notebooks();
         let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
         if let Some(current) = self.current_room() {
-            let described = NotebookMetadata::of(&current, ran.as_ref());
+            let described = NotebookMetadata::of(&current, activities.as_ref());
             let mut entry = notebook_entry(&described);
             CURRENT.clone_into(&mut entry.uri);
             entry.name = format!("Current Notebook: {}", described.path());
             entries.push(("1".to_owned(), entry));
         }
         for open in &notebooks {
-            let described = NotebookMetadata::of(open, ran.as_ref());
+            let described = NotebookMetadata::of(open, activities.as_ref());
             let key = format!("2/{}/{}/{}", open.server, open.info.path, open.info.session_id);
             let cells = cells_entry(&described);
             entries.push((key.clone(), notebook_entry(&described)));

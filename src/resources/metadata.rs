@@ -1,4 +1,4 @@
-//! What is told of a whole notebook beside its content.
+//! Metadata of a whole notebook, told beside its content.
 
 use std::time::SystemTime;
 
@@ -22,10 +22,10 @@ pub(super) struct NotebookMetadata {
     cell_count: usize,
     created_at: String,
     last_modified: String,
-    /// By any agent. What people run in JupyterLab is not known here.
+    /// Last execution by any agent. What people run in JupyterLab is not known here.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_executed: Option<String>,
-    /// Likewise, as far as they are remembered.
+    /// Executions by any agent, as far as they are remembered.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_executions: Option<u64>,
     has_errors: bool,
@@ -36,11 +36,11 @@ pub(super) struct NotebookMetadata {
 }
 
 impl NotebookMetadata {
-    /// What was run is left out where it is not known.
-    pub(super) fn of(open: &OpenRoom, ran: Option<&Activities>) -> Self {
+    /// Metadata of an open notebook; executions are left out where they are not known.
+    pub(super) fn of(open: &OpenRoom, activities: Option<&Activities>) -> Self {
         let last_modified = timestamp(*open.room.changes().borrow());
         let place = (open.server.to_string(), open.info.path.to_string());
-        let activity = ran.map(|ran| ran.get(&place).copied().unwrap_or_default());
+        let activity = activities.map(|activities| activities.get(&place).copied().unwrap_or_default());
         Self {
             file_uri: file_uri(&open.info.session_id, None),
             session_id: open.info.session_id.clone(),
@@ -57,7 +57,7 @@ impl NotebookMetadata {
         }
     }
 
-    /// What people call it: its kind, and its file.
+    /// Name for people: its kind, and its file.
     pub(super) fn name(&self) -> String {
         let file = self.path.rsplit('/').next().unwrap_or_default();
         match self.pattern.as_deref() {

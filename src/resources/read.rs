@@ -55,8 +55,8 @@ impl View {
     }
 
     async fn read_list(&self) -> Read {
-        let ran = self.ran().await;
-        let described = |open: &OpenRoom| NotebookMetadata::of(open, ran.as_ref());
+        let activities = self.activities().await;
+        let described = |open: &OpenRoom| NotebookMetadata::of(open, activities.as_ref());
         let notebooks: Vec<NotebookMetadata> = self.notebooks().iter().map(described).collect();
         let summaries: Vec<_> = notebooks.iter().map(NotebookMetadata::summary).collect();
         let metadata = named(
@@ -72,8 +72,8 @@ impl View {
         opened.room.connected().await?;
         let reader = &self.principal;
         opened.room.shows(&reader.id, &reader.name, Activity::Reading);
-        let ran = self.ran().await;
-        let described = NotebookMetadata::of(&opened.open, ran.as_ref());
+        let activities = self.activities().await;
+        let described = NotebookMetadata::of(&opened.open, activities.as_ref());
         let cells = Cells::of(&opened);
         let position = match part {
             Part::Cell(id) => cells.position(id),

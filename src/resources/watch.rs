@@ -30,7 +30,7 @@ pub struct Watch {
 }
 
 enum Subject {
-    /// It never changes.
+    /// Resource that never changes.
     Still,
     /// The last change was told.
     Over,
@@ -236,7 +236,7 @@ struct NotebookWatch {
     opened: Opened,
     changes: watch::Receiver<SystemTime>,
     events: broadcast::Receiver<PoolEvent>,
-    /// Of the cell that is followed, to tell its changes from those of others.
+    /// Id and fingerprint of the cell that is followed, to tell its changes from those of others.
     cell: Option<(Arc<str>, u64)>,
 }
 
@@ -285,7 +285,7 @@ impl NotebookWatch {
             sleep_until(*next).await;
             self.changes.mark_unchanged();
             let is_over = is_over || !self.is_seen();
-            if is_over || self.is_other() {
+            if is_over || self.record_change() {
                 *next = Instant::now() + PACE;
                 return is_over;
             }
@@ -296,7 +296,8 @@ impl NotebookWatch {
         self.view.sees(&self.opened.open.server, &self.opened.room.info().path)
     }
 
-    fn is_other(&mut self) -> bool {
+    /// Records the cell as it is now; true if it differs from the recorded one.
+    fn record_change(&mut self) -> bool {
         let Some((id, known)) = &mut self.cell else {
             return true;
         };

@@ -13,7 +13,7 @@ pub enum BookCellKind {
 }
 
 impl BookCellKind {
-    /// What is neither code nor markdown is nobody's to interpret.
+    /// The kind of a cell type; what is neither code nor markdown is raw.
     pub fn of(cell_type: &str) -> Self {
         match cell_type {
             "code" => Self::Code,
@@ -33,7 +33,7 @@ impl BookCellKind {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct BookCell {
-    /// None in what people wrote by hand.
+    /// Id of the cell; none in what people wrote by hand.
     pub id: Option<String>,
     pub kind: BookCellKind,
     pub source: String,
@@ -47,7 +47,7 @@ pub struct Book {
     pub cells: Vec<BookCell>,
 }
 
-/// What the first comment of a file says.
+/// Content of a file's first comment.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Header {
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(super) struct Header {
     pub(super) untitled: bool,
 }
 
-/// What a file says of a cell beside its source.
+/// Comment on a cell, beside its source.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Marker {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{BookCellKind, extension};
 
-/// What a cell's name is made of.
+/// Parts that a cell's name is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct Nameable<'a> {
     pub kind: BookCellKind,

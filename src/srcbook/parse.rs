@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Book {
 struct Parser<'a> {
     lines: &'a [&'a str],
     fences: Fences,
-    /// What the markdown being read is, and where it starts.
+    /// State of the markdown being read, and where it starts.
     text: Text,
     start: usize,
     headed: bool,
@@ -155,7 +155,7 @@ fn restore(lines: &mut Vec<String>, marker: &mut Marker) {
     }
 }
 
-/// What a comment of this name says, if the line is one.
+/// The content of a comment of this name, if the line is one.
 fn comment<T: serde::de::DeserializeOwned>(line: &str, name: &str) -> Option<T> {
     let json = line.strip_prefix("<!-- ")?.strip_prefix(name)?.strip_prefix(':')?;
     serde_json::from_str(json.trim_end().strip_suffix("-->")?).ok()

@@ -1,4 +1,4 @@
-//! What is written parses back, whatever stands in the cells, and is a file that Srcbook accepts.
+//! Tests that what is written parses back, whatever stands in the cells, and is a file that Srcbook accepts.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};

@@ -1,4 +1,4 @@
-//! Where logs and traces go: stderr, and an OpenTelemetry collector if one is configured.
+//! Logs and traces: to stderr, and to an OpenTelemetry collector if one is configured.
 
 use std::io::IsTerminal;
 
@@ -70,8 +70,8 @@ pub fn init(config: &TelemetryConfig) -> Result<(Metrics, TelemetryGuard), Telem
 /// The target of what the protocol library logs.
 const LIBRARY: &str = "rmcp";
 
-/// It tells of every session's start and end; its warnings are enough unless more is asked for. What its service
-/// loop calls errors are answers to clients that have gone, which is theirs to do.
+/// Filter of a level. The library tells of every session's start and end; its warnings are enough unless more is asked
+/// for. What its service loop calls errors are answers to clients that have gone, which is theirs to do.
 fn filter(level: &str) -> Result<EnvFilter, ParseError> {
     EnvFilter::try_new(format!("{LIBRARY}=warn,{LIBRARY}::service=off,{level}"))
 }

@@ -42,7 +42,7 @@ pub struct Operation<'a> {
     pub protocol_version: &'a str,
 }
 
-/// How an operation ended: well, or with this `error.type`.
+/// Outcome of an operation: success, or an `error.type`.
 pub type Outcome<'a> = Result<(), &'a str>;
 
 impl Metrics {

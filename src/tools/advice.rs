@@ -1,4 +1,4 @@
-//! What a failure advises, for callers who do not see all tools: only what is listed for them is named. Layers below
+//! Advice in failures, for callers who do not see all tools: only what is listed for them is named. Layers below
 //! know what would help, and not who asks.
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -25,7 +25,7 @@ pub(super) fn advise(call: &Call, message: &str) -> String {
     })
 }
 
-/// The same message with other names for tools that are not listed, and without clauses about those that have no other.
+/// The message with other names for tools that are not listed, and without clauses about those that have no other.
 /// `is_listed` knows nothing of what is not a tool.
 pub fn advice_for(message: &str, is_listed: impl Fn(&str) -> Option<bool>) -> String {
     let clauses = clauses(message).into_iter().enumerate();
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// What a model reads before it calls anything.
+    /// Checks what a model reads before it calls anything.
     #[test]
     fn descriptions_name_only_tools_of_the_same_toolset() {
         for toolset in Toolset::ALL {

@@ -10,7 +10,7 @@ use live_document::{
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use crate::{
@@ -20,12 +20,12 @@ use crate::{
     types::Toolset,
 };
 
-/// How many open documents a refusal names.
+/// Number of open documents a refusal names.
 const MAX_NAMED: usize = 5;
-/// How many lost edits a notice names.
+/// Number of lost edits a notice names.
 const MAX_LOST: usize = 20;
 
-/// Which servers a request may use, the default first: the tenant's, narrowed by the client's URL.
+/// Servers that a request may use, the default first: the tenant's, narrowed by the client's URL.
 #[derive(Debug, Clone)]
 pub struct Scope {
     servers: Arc<[Arc<JupyterServer>]>,
@@ -87,7 +87,7 @@ impl Scope {
     }
 }
 
-/// What tools work with, whoever calls.
+/// Services that tools work with, whoever calls.
 #[derive(Clone)]
 pub struct Services {
     pub servers: Arc<Servers>,
@@ -99,6 +99,8 @@ pub struct Services {
     pub audit: Arc<dyn AuditSink>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
+    /// Tasks that outlive their calls.
+    pub background: TaskTracker,
 }
 
 #[derive(Clone)]
@@ -112,7 +114,7 @@ pub struct Call {
     resumption: Option<Resumption>,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
-    /// What else the answer is to tell.
+    /// Other notices that the answer is to tell.
     notices: Arc<Mutex<Vec<String>>>,
 }
 
@@ -131,13 +133,13 @@ impl Call {
         }
     }
 
-    /// The toolsets among which the caller found the tool.
+    /// Sets the toolsets among which the caller found the tool.
     pub fn offering(mut self, toolsets: Arc<[Toolset]>) -> Self {
         self.toolsets = toolsets;
         self
     }
 
-    /// Where the request of the call came from.
+    /// Sets the origin of the call's request.
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
@@ -154,14 +156,14 @@ impl Call {
         self.toolsets.contains(&toolset)
     }
 
-    /// The call repeats an earlier one, whose execution it takes up.
+    /// Marks the call as a repetition of an earlier one, whose execution it resumes.
     pub fn resuming(mut self, resumption: Resumption) -> Self {
         self.resumption = Some(resumption);
         self
     }
 
     /// Whether the call shows an execution and does nothing about it.
-    pub(super) fn is_only_looking(&self) -> bool {
+    pub(super) fn only_shows_execution(&self) -> bool {
         matches!(
             &self.resumption,
             Some(Resumption {
@@ -183,7 +185,7 @@ impl Call {
         &self.services.pool
     }
 
-    /// How images become part of the answer.
+    /// The way that images become part of the answer.
     pub(super) fn illustrator(&self) -> Illustrator {
         Illustrator {
             limits: self.services.images,
@@ -203,16 +205,21 @@ impl Call {
         self.services.last_call.cancelled().await;
     }
 
+    /// Tasks that outlive the call.
+    pub(super) fn background(&self) -> &TaskTracker {
+        &self.services.background
+    }
+
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.services.engine
     }
 
-    /// Whom an execution of this call belongs to.
+    /// The owner of an execution of this call.
     pub(super) fn owner(&self) -> Owner {
         self.principal.owner()
     }
 
-    /// Who does what this call does to a kernel.
+    /// The actor of what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
         self.principal.owner().actor()
     }
@@ -342,12 +349,12 @@ impl Call {
         Ok(room)
     }
 
-    /// Has the answer tell what the caller must know of an execution and was not told yet.
-    pub(super) fn tell_notices_of(&self, execution: &Execution) {
+    /// Adds to the answer what the caller must know of an execution and was not told yet.
+    pub(super) fn add_notices_of(&self, execution: &Execution) {
         self.notices.lock().extend(execution.take_notices());
     }
 
-    /// What the caller must know of earlier calls, in the words of an answer. It is told once.
+    /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
         let rooms = std::mem::take(&mut *self.discarding.lock());
         let told = rooms.iter().filter_map(|room| {
@@ -367,7 +374,7 @@ impl Call {
         self.scope.servers()
     }
 
-    /// Where a call may connect to beyond its servers.
+    /// URLs that a call may connect to beyond its servers.
     pub(super) fn connect_urls(&self) -> &[Url] {
         match self.scope.is_narrowed {
             true => &[],

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub(super) use blank::replacing_blank;
 pub(super) use delete::{delete_cells, execute_and_delete};
-pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, ran, run_cells};
+pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, run_cells, run_reply};
 pub(super) use insert::cell_kind;
 pub(super) use modify::refuse_repeated;
 pub(super) use render::{Limit, ShownCell, ShownOutputs, outputs_schema, show_all, show_outputs, text_length};
@@ -113,12 +113,12 @@ pub(super) async fn notebook(
 pub(super) enum Exec {
     Wanted,
     Unwanted,
-    /// It would be, but for the permission.
+    /// Left out only for want of the permission.
     Forbidden,
 }
 
 impl Exec {
-    /// What a call says that was not asked for less and still did less.
+    /// Message of a call that did not execute what it changed, though it was not told so.
     pub(super) const FORBIDDEN: &str = "not executed, since the permission `execute` is missing";
 }
 

@@ -120,7 +120,7 @@ fn blocks(texts: impl IntoIterator<Item = String>) -> Vec<Block> {
     texts.map(Block::Text).collect()
 }
 
-/// What a model reads of an output whose images are attached.
+/// The text that a model reads of an output whose images are attached.
 fn output_text(output: &Value) -> String {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), without_ansi);
     match output.get("output_type").and_then(Value::as_str) {

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 
 use executor::Question;
 
-/// What became of a question.
+/// Outcome of a question to the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ClientReply {
     Answered(String),
     /// The person does not want to answer.
     Declined,
@@ -26,7 +26,7 @@ pub trait Client: Send + Sync {
     async fn progress(&self, message: &str);
 
     /// Shows a question to the client's person. Must not be logged, and neither must the answer.
-    async fn ask(&self, question: &Question) -> Reply;
+    async fn ask(&self, question: &Question) -> ClientReply;
 
     /// Resolves when the call is no longer wanted.
     async fn cancelled(&self);
@@ -38,20 +38,20 @@ pub trait Client: Send + Sync {
     fn takes_back(&self) -> bool;
 }
 
-/// What is left of a call that repeats an earlier one: nothing is done again, its execution is taken up.
+/// Resumption of an earlier call by one that repeats it: nothing is done again, its execution is taken up.
 #[derive(Clone)]
 pub struct Resumption {
     pub execution_id: String,
     pub input: Input,
 }
 
-/// What a call that takes up an execution brings for it.
+/// Input that a call brings for the execution it resumes.
 #[derive(Clone)]
 pub enum Input {
     /// The answer to what it asks, and to which of its questions, if that is known.
     Answer { value: String, number: Option<usize> },
     /// The person does not want to answer.
     Declined,
-    /// It is only looked at.
+    /// No input: the execution is only looked at.
     Nothing,
 }

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::types::Toolset;
 
-/// What a call waits for an execution when it does not say how long, in seconds.
+/// Seconds that a call waits for an execution when it does not say how long.
 const DEFAULT_TIMEOUT: f64 = 30.0;
-/// How many results a listing shows when a call does not say how many.
+/// Number of results a listing shows when a call does not say how many.
 const DEFAULT_MAX_RESULTS: usize = 50;
-/// How many characters a reading shows when a call does not say how many.
+/// Number of characters a reading shows when a call does not say how many.
 const DEFAULT_MAX_CONTENT_LENGTH: usize = 100_000;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -133,7 +133,7 @@ fn run_options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolErro
     Ok(options.within(DEFAULT_MAX_CONTENT_LENGTH))
 }
 
-/// How to go on with an execution that is not over.
+/// Advice on how to go on with an execution that is not over.
 fn follow_up(run: Option<&Run>) -> &'static str {
     match run.is_some_and(Run::is_open) {
         true => {
@@ -143,7 +143,7 @@ fn follow_up(run: Option<&Run>) -> &'static str {
     }
 }
 
-/// What was done, with the reminder of where it can be seen that this vocabulary gives after every edit.
+/// Sentence on what was done, with the reminder of where it can be seen that this vocabulary gives after every edit.
 fn edited(done: &str, create_session: &str) -> String {
     format!(
         "{done}. Changes are synchronized with all collaborators; {create_session} returns their collaboration session."

@@ -6,14 +6,14 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Call, Output, ToolError, advice::advise, output::Reply};
+use super::{Call, Output, ToolError, advice::advise, output::IntoOutput};
 use crate::{
     audit::{Decision, Outcome},
     error::ClientError,
     types::{Permission, Toolset},
 };
 
-/// What a tool does to the world; clients see it as annotations.
+/// Effect of a tool on the world; clients see it as annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Changes nothing.
@@ -24,7 +24,7 @@ pub enum Effect {
     Add,
     /// May change or remove what exists.
     Change,
-    /// As `Change`, and doing it twice is as doing it once.
+    /// Changes as `Change` does, and doing it twice is as doing it once.
     Set,
     /// Changes what exists and then, unless told otherwise, runs it.
     ChangeAndExecute,
@@ -35,7 +35,7 @@ pub enum Effect {
 /// Levels of members that the schema of a result tells of.
 const OUTLINE_DEPTH: usize = 3;
 
-type Run = Arc<
+type ToolFunction = Arc<
     dyn Fn(Call, Map<String, Value>) -> Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send>> + Send + Sync,
 >;
 
@@ -45,7 +45,7 @@ pub struct ToolDefinition {
     /// Older names under which it can be called; nobody is told of them but people.
     pub aliases: &'static [&'static str],
     pub description: &'static str,
-    /// Where it is offered; its own first.
+    /// Toolsets that offer it; its own first.
     pub toolsets: Vec<Toolset>,
     pub permission: Permission,
     /// Needed as well.
@@ -53,7 +53,7 @@ pub struct ToolDefinition {
     pub effect: Effect,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
-    run: Run,
+    run: ToolFunction,
 }
 
 impl ToolDefinition {
@@ -67,7 +67,7 @@ impl ToolDefinition {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema,
-        R: Reply,
+        R: IntoOutput,
         F: Fn(Call, A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
@@ -78,11 +78,11 @@ impl ToolDefinition {
         };
         let input_schema = input_schema::<A>();
         let (function, schema) = (Arc::new(function), Arc::new(Value::Object(input_schema.clone())));
-        let run: Run = Arc::new(move |call, arguments| {
+        let run: ToolFunction = Arc::new(move |call, arguments| {
             let (function, schema) = (Arc::clone(&function), Arc::clone(&schema));
             Box::pin(async move {
                 let arguments = parse_arguments(&schema, arguments)?;
-                function(call, arguments).await.map(Reply::into_output)
+                function(call, arguments).await.map(IntoOutput::into_output)
             })
         });
         Self {
@@ -169,7 +169,7 @@ fn judged(result: &Result<Output, ToolError>) -> (Decision, Outcome) {
     }
 }
 
-/// The same failure, unless it names tools that the caller does not see.
+/// The failure as it is, unless it names tools that the caller does not see.
 fn advised(call: &Call, error: ToolError) -> ToolError {
     let told = error.to_string();
     let message = advise(call, &told);
@@ -204,7 +204,7 @@ fn parse_arguments<A: DeserializeOwned>(schema: &Value, arguments: Map<String, V
     })
 }
 
-/// Serde takes an array for an object whose members it has in their order, which nobody means.
+/// Refuses an array for an object: serde would take it for the members in their order, which nobody means.
 fn refuse_lists_of_members(schema: &Value, value: &Value, argument: &str) -> Result<(), ToolError> {
     match value {
         Value::Array(items) => {
@@ -237,7 +237,7 @@ fn takes_array(schema: &Value) -> bool {
     }
 }
 
-/// A number without a fraction is an integer to JSON, however it is written.
+/// The value with integers for numbers without a fraction, which are integers to JSON however they are written.
 fn with_integers(value: Value) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -255,7 +255,7 @@ fn with_integers(value: Value) -> Value {
     }
 }
 
-/// What was expected, without the names of types that mean nothing to who calls a tool.
+/// The message without the names of types that mean nothing to who calls a tool.
 fn in_plain_words(message: &str) -> String {
     if message.starts_with("missing field ") {
         return "required but missing".to_owned();

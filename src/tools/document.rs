@@ -122,14 +122,14 @@ async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result
     })
 }
 
-/// What `content_length` counts where nobody has counted the characters.
+/// Unit of `content_length` where nobody has counted the characters.
 pub(super) const BYTES: &str = "bytes";
 /// The most that is read of a file that is not opened.
 const MAX_BEGINNING: usize = 8 * 1024 * 1024;
 
 /// The first characters of a file.
 pub(super) struct Beginning {
-    /// None if the file is not text.
+    /// The text; none if the file is not text.
     pub(super) text: Option<String>,
 }
 

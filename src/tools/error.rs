@@ -1,4 +1,4 @@
-//! How a tool fails: a kind for the dashboards and a sentence for the model, which says what to do next.
+//! Errors of tools: a kind for the dashboards and a sentence for the model, which says what to do next.
 
 use executor::ExecutionError;
 use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError, counted};

@@ -1,20 +1,20 @@
 //! Tools about executions, and what every tool that runs something shares: waiting for it and showing it.
 
-mod listed;
+mod cursor;
+mod find;
+mod manage;
+mod result;
 mod run_code;
-mod shown;
-mod since;
-mod take;
-mod track;
+mod summary;
 mod wait;
 
 use super::{Effect, ToolDefinition};
 use crate::types::Toolset;
 
-pub use take::{answer_execution, cancel_execution, find_execution};
+pub use find::{answer_execution, cancel_execution, find_execution};
 
-pub(super) use shown::{Asked, CellResult, RunOptions, RunResult};
-pub(super) use take::{Taken, resumed};
+pub(super) use find::{FoundExecution, resumed_execution};
+pub(super) use result::{CellResult, InputRequest, RunOptions, RunResult};
 pub(super) use wait::Disconnect;
 
 /// Toolsets that run code and have no word of their own for following it, which they tell models to do.
@@ -36,7 +36,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `since` leaves out what an earlier answer had. `input` answers what it asks.",
             // It may answer what code asks, so that it is no mere reading.
             Effect::Open,
-            track::get_execution,
+            manage::get_execution,
         )
         .also_in(RUNNING),
         ToolDefinition::new(
@@ -44,14 +44,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "list_executions",
             "Lists your executions, the newest first, a line each.",
             Effect::Read,
-            track::list_executions,
+            manage::list_executions,
         ),
         ToolDefinition::new(
             execution,
             "cancel_execution",
             "Interrupts an execution, or takes it out of the queue.",
             Effect::Execute,
-            track::cancel_execution,
+            manage::cancel_execution,
         )
         .also_in(RUNNING),
     ]

@@ -18,12 +18,12 @@ pub use scaling::Scaling;
 
 pub(super) use scaling::Illustrator;
 
-/// What may be shown to a model as an image. SVG is text to it.
+/// Media types that may be shown to a model as an image. SVG is text to it.
 const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// No plot has more; a picture of a few bytes may claim to, and would take all memory to decode.
 const MAX_PIXELS: u64 = 64_000_000;
 const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
-/// Where an image says how large it is; in photographs a preview may come before.
+/// Bytes within which an image says how large it is; in photographs a preview may come before.
 const HEADER_BYTES: usize = 192 * 1024;
 const JPEG_QUALITY: u8 = 85;
 /// Scaling down further than this would show nothing.
@@ -34,7 +34,7 @@ pub struct ImageLimits {
     pub enabled: bool,
     pub max_width: u32,
     pub max_height: u32,
-    /// Of the image itself, before it is written as base64.
+    /// Bytes of the image itself, before it is written as base64.
     pub max_bytes: usize,
 }
 
@@ -57,9 +57,9 @@ pub(super) enum LeftOut {
     TooManyPixels { width: u32, height: u32 },
 }
 
-/// What can be said of an image without decoding it.
+/// Knowledge of an image without decoding it.
 pub(super) enum Shortcut {
-    /// It is small enough as it is, or left out.
+    /// Image that is small enough as it is, or left out.
     Settled(Result<Fitted, LeftOut>),
     /// Its base64.
     MustScale(String),
@@ -174,7 +174,7 @@ fn scale(image: &DynamicImage, format: ImageFormat, limits: &ImageLimits) -> Res
     }
 }
 
-/// Photographs stay photographs; everything else becomes a PNG, which keeps lines and letters sharp.
+/// Encodes photographs as photographs and everything else as PNG, which keeps lines and letters sharp.
 fn encode(image: &DynamicImage, format: ImageFormat) -> ImageResult<(Vec<u8>, &'static str)> {
     let mut bytes = Vec::new();
     if format == ImageFormat::Jpeg {

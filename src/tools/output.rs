@@ -1,4 +1,4 @@
-//! What a tool answers: one JSON value, and the blocks of content that a model reads.
+//! Output of a tool: one JSON value, and the blocks of content that a model reads.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -80,63 +80,62 @@ impl Structured {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenExecution {
     pub id: String,
-    /// What it asks, if it does.
+    /// Question that it asks, if it does.
     pub question: Option<Question>,
 }
 
-/// A result that can be answered. Every serialisable type with a schema can, its JSON being the text.
-pub(super) trait Reply {
+/// Result of a tool that becomes its output. Every serialisable type with a schema does, its JSON being the text.
+pub(super) trait IntoOutput {
     type Schema: JsonSchema;
     fn into_output(self) -> Output;
 }
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for T {
+impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
     type Schema = T;
 
     fn into_output(self) -> Output {
-        let structured = Structured::new(self);
-        Output {
-            blocks: vec![structured.block()],
-            structured,
-            is_failure: false,
-            open: None,
-        }
+        ToolReply::json(self).into_output()
     }
 }
 
-/// A result whose text is not simply its JSON.
-pub(super) struct WithBlocks<T> {
+/// Result of a tool with more than its JSON: blocks of its own, images, or the state of an execution.
+pub(super) struct ToolReply<T> {
     pub(super) value: T,
-    pub(super) blocks: Vec<Block>,
-}
-
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for WithBlocks<T> {
-    type Schema = T;
-
-    fn into_output(self) -> Output {
-        Output {
-            structured: Structured::new(self.value),
-            blocks: self.blocks,
-            is_failure: false,
-            open: None,
-        }
-    }
-}
-
-/// The result of running something.
-pub(super) struct Ran<T> {
-    pub(super) value: T,
+    /// Blocks that stand in the place of the JSON's text.
+    pub(super) blocks: Option<Vec<Block>>,
+    /// Images, which come last.
     pub(super) images: Vec<Block>,
     pub(super) is_failure: bool,
     pub(super) open: Option<OpenExecution>,
 }
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for Ran<T> {
+impl<T> ToolReply<T> {
+    /// A reply whose text is its JSON.
+    pub(super) fn json(value: T) -> Self {
+        Self {
+            value,
+            blocks: None,
+            images: Vec::new(),
+            is_failure: false,
+            open: None,
+        }
+    }
+
+    /// A reply in blocks of its own.
+    pub(super) fn in_blocks(blocks: Vec<Block>, value: T) -> Self {
+        Self {
+            blocks: Some(blocks),
+            ..Self::json(value)
+        }
+    }
+}
+
+impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for ToolReply<T> {
     type Schema = T;
 
     fn into_output(self) -> Output {
         let structured = Structured::new(self.value);
-        let mut blocks = vec![structured.block()];
+        let mut blocks = self.blocks.unwrap_or_else(|| vec![structured.block()]);
         blocks.extend(self.images);
         Output {
             structured,
@@ -144,48 +143,6 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Ran<T> {
             is_failure: self.is_failure,
             open: self.open,
         }
-    }
-}
-
-/// The result of running something, told in blocks of its own rather than as JSON.
-pub(super) struct RanWithBlocks<T> {
-    pub(super) ran: Ran<T>,
-    /// Before the images.
-    pub(super) blocks: Vec<Block>,
-}
-
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for RanWithBlocks<T> {
-    type Schema = T;
-
-    fn into_output(self) -> Output {
-        let Ran {
-            value,
-            images,
-            is_failure,
-            open,
-        } = self.ran;
-        Output {
-            structured: Structured::new(value),
-            blocks: self.blocks.into_iter().chain(images).collect(),
-            is_failure,
-            open,
-        }
-    }
-}
-
-/// A result whose images follow its JSON.
-pub(super) struct Illustrated<T> {
-    pub(super) value: T,
-    pub(super) images: Vec<Block>,
-}
-
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for Illustrated<T> {
-    type Schema = T;
-
-    fn into_output(self) -> Output {
-        let mut output = self.value.into_output();
-        output.blocks.extend(self.images);
-        output
     }
 }
 

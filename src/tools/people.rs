@@ -1,4 +1,4 @@
-//! Who is where in a document, as reads tell it, and what of a document a caller was shown.
+//! People in a document, as reads tell of them, and what of a document a caller was shown.
 
 use live_document::{Person, Room, Shown};
 use schemars::JsonSchema;
@@ -36,19 +36,19 @@ pub(super) fn people(room: &Room) -> Vec<PersonHere> {
     room.people().into_iter().map(PersonHere::from).collect()
 }
 
-/// The same in a line of text; nothing if nobody is there.
+/// The people in a line of text; `None` if nobody is there.
 pub(super) fn people_line(people: &[PersonHere]) -> Option<String> {
-    let told = |person: &PersonHere| match person.index {
+    let describe = |person: &PersonHere| match person.index {
         Some(index) => format!("{} (cell {index})", person.name),
         None => person.name.clone(),
     };
-    let told: Vec<String> = people.iter().map(told).collect();
-    (!told.is_empty()).then(|| format!("People here now: {}", told.join(", ")))
+    let described: Vec<String> = people.iter().map(describe).collect();
+    (!described.is_empty()).then(|| format!("People here now: {}", described.join(", ")))
 }
 
 impl Call {
     /// Notes which sources the answer shows.
-    pub(super) fn shows(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
+    pub(super) fn record_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
         let shown = cells.iter().map(|cell| Shown {
             cell: cell.id(),
             source: cell.whole_source(),
@@ -57,8 +57,8 @@ impl Call {
     }
 
     /// Notes that the answer shows all cells of a notebook.
-    pub(super) fn shows_all(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
-        self.shows(room, revision, cells);
+    pub(super) fn record_all_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
+        self.record_shown(room, revision, cells);
         room.record_order(&self.principal().id, revision, cells.iter().map(ShownCell::id));
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that turn URLs into paths and back.
+//! Tools that convert URLs into paths and back.
 
 use jupyter_client::locate_notebook;
 use schemars::JsonSchema;

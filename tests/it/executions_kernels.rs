@@ -140,7 +140,7 @@ async fn what_a_person_interrupts_has_failed_as_the_kernel_says() {
     assert_eq!(
         scene.ended(&waiting).await["status"],
         "completed",
-        "what waits has its turn"
+        "what waits is run next"
     );
     assert_eq!(scene.rests(0).await, "begin\nKeyboardInterrupt");
 }

@@ -69,7 +69,7 @@ impl Kernel {
     }
 
     /// Waits until a new process behind the line is heard: what it says before Jupyter has found its way to it is missed.
-    async fn is_heard(&mut self) {
+    async fn wait_until_heard(&mut self) {
         for _ in 0..30 {
             let id = new_id();
             self.link.kernel_info(&id).await.unwrap();
@@ -218,7 +218,7 @@ async fn after_a_restart_the_link_stays_usable() {
     kernel.server.restart_kernel(kernel.link.kernel_id()).await.unwrap();
     // Jupyter does not always get to say so.
     let _ = timeout(Duration::from_secs(20), kernel.message(Message::tells_end_of_process)).await;
-    kernel.is_heard().await;
+    kernel.wait_until_heard().await;
     let about = kernel.run("x").await;
     assert_eq!(find(&about, "error").content["ename"], "NameError");
     kernel.end().await;
@@ -233,7 +233,7 @@ async fn after_the_death_of_a_kernel_its_successor_answers() {
     kernel.link.renew();
     assert_eq!(kernel.incident().await, KernelEvent::Disconnected);
     assert_eq!(kernel.incident().await, KernelEvent::Reconnected);
-    kernel.is_heard().await;
+    kernel.wait_until_heard().await;
     assert_eq!(printed(&kernel.run("print('again')").await), "again\n");
     kernel.end().await;
 }

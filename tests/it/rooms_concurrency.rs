@@ -29,12 +29,12 @@ async fn twenty_agents_insert_while_a_person_types() {
         let path = &path;
         async move {
             let mut ids = Vec::new();
-            for turn in 0..10 {
-                let cells = json!([{ "content": format!("agent {number} turn {turn}") }]);
+            for step in 0..10 {
+                let cells = json!([{ "content": format!("agent {number} step {step}") }]);
                 let inserted = agent
                     .call(
                         "insert_nb_cells",
-                        json!({ "path": path, "position": turn % 2, "cells": cells }),
+                        json!({ "path": path, "position": step % 2, "cells": cells }),
                     )
                     .await
                     .ok();
@@ -63,8 +63,8 @@ async fn twenty_agents_insert_while_a_person_types() {
     );
     assert_eq!(by_id["c0"], SENTENCE);
     let sources: HashSet<&str> = by_id.values().copied().collect();
-    for (number, turn) in (0..20).flat_map(|number| (0..10).map(move |turn| (number, turn))) {
-        assert!(sources.contains(format!("agent {number} turn {turn}").as_str()));
+    for (number, step) in (0..20).flat_map(|number| (0..10).map(move |step| (number, step))) {
+        assert!(sources.contains(format!("agent {number} step {step}").as_str()));
     }
     let read = agents[0].call("read_nb_cells", json!({ "path": path })).await.ok();
     let shown: Vec<&str> = read["cells"]
@@ -102,8 +102,8 @@ async fn an_edit_by_id_never_hits_a_neighbour_while_cells_move() {
         Agent::connect(&gateway, Era::Modern).await,
     );
     let moving = async {
-        for turn in 0..60 {
-            let cells = json!([{ "content": format!("moved {turn}") }]);
+        for step in 0..60 {
+            let cells = json!([{ "content": format!("moved {step}") }]);
             mover
                 .call(
                     "insert_nb_cells",
@@ -111,18 +111,18 @@ async fn an_edit_by_id_never_hits_a_neighbour_while_cells_move() {
                 )
                 .await
                 .ok();
-            human.insert_cell(0, &format!("human-{turn}"), "by hand");
+            human.insert_cell(0, &format!("human-{step}"), "by hand");
             mover
                 .call(
                     "delete_nb_cells",
-                    json!({ "path": path, "ranges": [{ "cell_id": format!("human-{turn}") }] }),
+                    json!({ "path": path, "ranges": [{ "cell_id": format!("human-{step}") }] }),
                 )
                 .await;
         }
     };
     let editing = async {
-        for turn in 0..120 {
-            let modifications = json!([{ "range": { "cell_id": "c0" }, "content": format!("target {turn}") }]);
+        for step in 0..120 {
+            let modifications = json!([{ "range": { "cell_id": "c0" }, "content": format!("target {step}") }]);
             let edited = editor
                 .call(
                     "modify_nb_cells",

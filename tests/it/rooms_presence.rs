@@ -132,11 +132,11 @@ async fn a_person_who_switched_autosave_off_before_is_left_to_save_by_hand() {
     let (_gateway, agent, folder, path, human) = behind_a_person_who_saves_by_hand().await;
     let expected = |source: &'static str| if saves_as_told() { "zero" } else { source };
     let started = Instant::now();
-    let mut turn = 0;
+    let mut step = 0;
     // Longer than it takes until the person speaks again, and than the gateway listens for that.
     while started.elapsed() < Duration::from_secs(24) {
-        turn += 1;
-        let source = if turn % 2 == 0 { "not yet" } else { "still not" };
+        step += 1;
+        let source = if step % 2 == 0 { "not yet" } else { "still not" };
         agent.call("modify_nb_cells", modify(&path, source)).await.ok();
         let all_stand_back = human.others().iter().all(|state| state["autosave"] == false);
         assert!(all_stand_back || !saves_as_told(), "{:?}", human.others());
@@ -224,11 +224,11 @@ async fn what_changes_all_the_time_beside_a_person_who_wants_it_saved_is_saved_i
 
 async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
     let started = Instant::now();
-    let (mut seen, mut turn) = (Vec::<String>::new(), 0);
+    let (mut seen, mut step) = (Vec::<String>::new(), 0);
     while started.elapsed() < Duration::from_secs(8) {
-        turn += 1;
+        step += 1;
         agent
-            .call("modify_nb_cells", modify(path, &format!("turn {turn}")))
+            .call("modify_nb_cells", modify(path, &format!("step {step}")))
             .await
             .ok();
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -237,7 +237,7 @@ async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
     }
     assert!(!seen.is_empty() || !saves_as_told(), "never saved in 8 s of edits");
     eventually("the last one too", async || {
-        (on_disk(folder)? == format!("turn {turn}")).then_some(())
+        (on_disk(folder)? == format!("step {step}")).then_some(())
     })
     .await;
 }

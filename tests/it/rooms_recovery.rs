@@ -110,8 +110,8 @@ async fn jupyter_is_killed_during_edits() {
                 tokio::spawn(async move {
                     let agent = Agent::connect_to(&url, crate::support::TOKEN, Era::Modern).await;
                     let mut told = Vec::new();
-                    for turn in 0..40 {
-                        let source = format!("round {round} writer {writer} turn {turn}");
+                    for step in 0..40 {
+                        let source = format!("round {round} writer {writer} step {step}");
                         let answer = insert(&agent, "n.ipynb", &source).await;
                         if answer.is_error {
                             let honest = ["try again", "cannot be reached", "lost this edit"];
@@ -240,17 +240,17 @@ async fn a_line_that_is_cut_again_and_again_loses_and_doubles_nothing() {
     let path = folder.write("cut.ipynb", &notebook(&["zero"]));
     let human = Human::join(&path).await;
     let mut told = Vec::new();
-    for turn in 0..30 {
-        let source = format!("turn {turn}");
+    for step in 0..30 {
+        let source = format!("step {step}");
         let cutting = async {
-            if turn % 3 == 0 {
-                tokio::time::sleep(Duration::from_millis(turn % 7)).await;
+            if step % 3 == 0 {
+                tokio::time::sleep(Duration::from_millis(step % 7)).await;
                 proxy.cut();
             }
         };
         let (answer, ()) = tokio::join!(insert(&agent, &path, &source), cutting);
         if answer.is_error {
-            assert!(turn == 0 || answer.text().contains("try again"), "{}", answer.text());
+            assert!(step == 0 || answer.text().contains("try again"), "{}", answer.text());
         } else {
             told.push(source);
         }
@@ -343,8 +343,8 @@ async fn two_gateways_share_one_room() {
     let (_second_gateway, second) = gateway_to(lab().url(), lab().token()).await;
     let folder = lab().folder();
     let path = folder.write("two.ipynb", &notebook(&["zero"]));
-    for turn in 0..20 {
-        let (one, two) = (format!("first {turn}"), format!("second {turn}"));
+    for step in 0..20 {
+        let (one, two) = (format!("first {step}"), format!("second {step}"));
         let (one, two) = tokio::join!(insert(&first, &path, &one), insert(&second, &path, &two));
         assert_eq!(
             (&one.ok()["acknowledged"], &two.ok()["acknowledged"]),

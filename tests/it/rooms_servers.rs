@@ -75,11 +75,11 @@ async fn a_document_that_somebody_else_has_just_opened_is_read_whole() {
     );
     assert_eq!(first.await.ok()["cell_count"], 1000);
     let mut seen_by_person = Vec::new();
-    for turn in 0..3_u32 {
-        let path = format!("{turn}.ipynb");
+    for step in 0..3_u32 {
+        let path = format!("{step}.ipynb");
         lab.write(&path, &content);
         let human = Human::join_at(&lab.url(), lab.token(), &path).await;
-        tokio::time::sleep(Duration::from_millis(300) * turn).await;
+        tokio::time::sleep(Duration::from_millis(300) * step).await;
         seen_by_person.push(human.cells().len());
         let read = agent
             .call("read_nb_cells", json!({ "path": path, "ranges": [{ "start": 0 }] }))

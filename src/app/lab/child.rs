@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::output::{Follower, Sink};
 use super::tree::kill_tree;
 
-/// How long the launcher may take, after the grace, to kill what is left.
+/// Time that the launcher may take, after the grace, to kill what is left.
 const KILL_TIME: Duration = Duration::from_secs(2);
 
 pub(super) enum Answer {

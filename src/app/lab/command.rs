@@ -16,7 +16,7 @@ use crate::app::private_files::{private_dir, private_file};
 
 const LAUNCHER: &str = include_str!("launch.py");
 
-/// What a user may have set for Jupyter servers of their own, and for another
+/// Variables that a user may have set for Jupyter servers of their own, and for another
 /// Python. Where data and kernels are found (`JUPYTER_PATH`, ...) stays.
 const FOREIGN_VARIABLES: [&str; 8] = [
     "JUPYTER_CONFIG_PATH",
@@ -125,7 +125,7 @@ fn make_private_dir(path: &Path) -> Result<PathBuf, LabError> {
         .map_err(LabError::io(path))
 }
 
-/// Jupyter would make its databases so that everybody may read them.
+/// Makes Jupyter's databases for their owner only: Jupyter would let everybody read them.
 fn make_databases(dir: &Path) -> Result<PathBuf, LabError> {
     let dir = make_private_dir(dir)?;
     for name in DATABASES {

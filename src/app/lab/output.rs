@@ -1,4 +1,4 @@
-//! What child processes write: run one to its end, or follow one that stays.
+//! Output of child processes: run one to its end, or follow one that stays.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -83,7 +83,7 @@ impl Follower {
     }
 }
 
-/// Where a log's lines go.
+/// Receiver of a log's lines.
 pub(super) type Sink = Box<dyn FnMut(&str) + Send>;
 
 pub(super) fn log_sink(log: &LabLog) -> Result<Sink, LabError> {

@@ -86,8 +86,8 @@ fn failure(lines: &[String]) -> VenvError {
     }
 }
 
-/// Without a network pip blames the pins too. The second try then fails like
-/// the first, but says why.
+/// Whether pip blames the pins, which it does without a network too. The second
+/// try then fails like the first, but says why.
 fn is_about_pins(lines: &[String]) -> bool {
     const COMPLAINTS: [&str; 3] = [
         "No matching distribution found",
@@ -99,7 +99,7 @@ fn is_about_pins(lines: &[String]) -> bool {
         .any(|line| COMPLAINTS.iter().any(|words| line.contains(words)))
 }
 
-/// What of pip's hundreds of lines is news to a person: the packages that were
+/// The news in one of pip's hundreds of lines: the packages that were
 /// asked for, downloads that take time, and the last step.
 fn news_of(line: &str, requirements: &str) -> Option<String> {
     let (verb, rest) = line.trim_start().split_once(' ')?;

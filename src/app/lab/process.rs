@@ -35,7 +35,7 @@ pub struct LabOptions {
     /// cannot repeat what the other options set.
     pub extra_args: Vec<String>,
     pub ready_timeout: Duration,
-    /// Where Jupyter keeps its databases and settings. `None` is a place beside
+    /// Directory of Jupyter's databases and settings. `None` is a place beside
     /// the environment: databases for each root, settings for all of them.
     pub state_dir: Option<PathBuf>,
 }

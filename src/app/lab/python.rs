@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::output::{run, tail};
 use super::venv::VenvError;
 
-/// On some systems `python3` is older than what is installed beside it.
+/// Names of Python: on some systems `python3` is older than what is installed beside it.
 const NAMES: [&str; 7] = [
     "python3",
     "python",
@@ -28,7 +28,7 @@ pub(super) struct Python {
     program: PathBuf,
     /// Major and minor: environments survive a change of the rest.
     pub(super) version: String,
-    /// What an environment must share with the Python that it was made by. The
+    /// Identity that an environment must share with the Python that it was made by. The
     /// platform is in it because homes are shared between unlike machines.
     pub(super) identity: String,
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::python::Python;
 use super::{STATE, fingerprint, pip};
 
-/// What an environment is made of. A change to any part makes another one.
+/// Specification of an environment. A change to any part makes another one.
 #[derive(Clone, Debug)]
 pub struct VenvSpec<'a> {
     pub name: &'a str,
@@ -30,7 +30,7 @@ impl VenvSpec<'static> {
     }
 }
 
-/// Where environments are kept and which Python makes them.
+/// Place of the environments and the Python that makes them.
 #[derive(Clone, Debug)]
 pub struct VenvHost {
     pub cache_dir: PathBuf,
@@ -204,7 +204,7 @@ fn dir_name(spec: &VenvSpec<'_>, python: &Python) -> String {
     format!("{}-{}", spec.name, fingerprint(&parts))
 }
 
-/// What the gateway keeps for this user beside its environments, without any config.
+/// Directory of what the gateway keeps for this user beside its environments, without any config.
 pub(in crate::app) fn state_dir() -> Option<PathBuf> {
     cache_dir().map(|dir| dir.join(STATE))
 }

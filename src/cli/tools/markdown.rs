@@ -81,7 +81,7 @@ fn members(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
     (!properties.is_empty()).then_some(properties)
 }
 
-/// What an argument may be, in short.
+/// Short name of an argument's type.
 fn kind(schema: &Value) -> String {
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
         let allowed: Vec<&str> = allowed.iter().filter_map(Value::as_str).collect();
@@ -106,7 +106,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// What the schema says about an argument beyond its type.
+/// Note on an argument: what its schema says beyond its type.
 fn note(schema: &Value) -> String {
     let described = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     let described = described.replace('|', "\\|").replace('\n', " ");

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::tools::{
     Call, ToolError,
-    execution::{RunOptions, RunResult, Taken, resumed},
+    execution::{FoundExecution, RunOptions, RunResult, resumed_execution},
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,32 +85,32 @@ pub(in crate::tools) async fn execute_and_delete(
     choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
 ) -> Result<(Option<RunResult>, Option<Change>), ToolError> {
     // Chosen once: where the cells are may change while they run, and which are meant must not.
-    let (taken, chosen) = match resumed(call).await? {
-        Some(taken) => (Some(taken), None),
+    let (found, chosen) = match resumed_execution(call).await? {
+        Some(found) => (Some(found), None),
         None => {
             let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
             // Refused before anything runs.
             room.check_deletable(&call.principal().id, &cells, at.options())?;
-            let taken = match cells.iter().any(|cell| room.is_code(cell)) {
+            let found = match cells.iter().any(|cell| room.is_code(cell)) {
                 true => {
                     let wanted = RunCells {
                         cells: cells.clone(),
                         // What goes wrong in one of them must not keep another from being deleted.
                         stop_on_error: false,
                     };
-                    Some(Taken::Live(run_cells(call, &server, room, &wanted).await?))
+                    Some(FoundExecution::Live(run_cells(call, &server, room, &wanted).await?))
                 }
                 false => None,
             };
-            (taken, Some(cells))
+            (found, Some(cells))
         }
     };
-    let result = match taken {
-        Some(taken) => Some(RunResult::of(call, taken, options).await?),
+    let result = match found {
+        Some(found) => Some(RunResult::of(call, found, options).await?),
         None => None,
     };
     let ran = result.as_ref().is_none_or(RunResult::has_run);
-    if !ran || call.is_only_looking() {
+    if !ran || call.only_shows_execution() {
         return Ok((result, None));
     }
     let executed = || result.iter().flat_map(|result| &result.results);

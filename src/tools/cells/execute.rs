@@ -15,8 +15,8 @@ use super::{
 use crate::{
     tools::{
         Call, ToolError,
-        execution::{Asked, CellResult, Disconnect, RunOptions, RunResult, Taken, resumed},
-        output::Ran,
+        execution::{CellResult, Disconnect, FoundExecution, InputRequest, RunOptions, RunResult, resumed_execution},
+        output::ToolReply,
     },
     types::Permission,
 };
@@ -57,7 +57,7 @@ pub(in crate::tools) struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::tools) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::tools) input_request: Option<Asked>,
+    pub(in crate::tools) input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     pub(in crate::tools) since: String,
 }
@@ -67,7 +67,7 @@ impl Run {
         &self.execution_id
     }
 
-    /// How many cells the kernel has begun with.
+    /// Number of cells the kernel has begun with.
     pub(in crate::tools) fn executed_cells(&self) -> usize {
         self.execution_results.iter().filter(|cell| cell.has_begun()).count()
     }
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// What was done before it, and how far it is itself.
+    /// Sentence on what was done before the run, and how far the run is.
     pub(in crate::tools) fn after(&self, done: &str) -> String {
         match self.progress() {
             Progress::Done => format!("{done} and executed cells"),
@@ -103,20 +103,20 @@ impl Run {
     }
 }
 
-/// How far a run is.
+/// Progress of a run.
 pub(in crate::tools) enum Progress {
     Done,
     Begun,
     NotBegun,
 }
 
-/// Which cells to run, and how.
+/// Cells to run, and how.
 pub(in crate::tools) struct RunCells {
     pub(in crate::tools) cells: Vec<String>,
     pub(in crate::tools) stop_on_error: bool,
 }
 
-pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Executed>, ToolError> {
+pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Executed>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
@@ -140,7 +140,7 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
     )
     .await?;
     let executed_ranges = arguments.ranges.len();
-    Ok(ran(result, |run, message| Executed {
+    Ok(run_reply(result, |run, message| Executed {
         message: message(&match run.progress() {
             Progress::Done => format!("Successfully executed {}", counted(executed_ranges, "cell range")),
             Progress::Begun if !run.is_open() => format!("Began to execute {}", counted(executed_ranges, "cell range")),
@@ -161,15 +161,15 @@ pub(in crate::tools) async fn execute(
     by_position: bool,
     choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
 ) -> Result<RunResult, ToolError> {
-    let taken = match resumed(call).await? {
-        Some(taken) => taken,
+    let found = match resumed_execution(call).await? {
+        Some(found) => found,
         None => {
             let (server, room, cells) = choose_unchanged(call, at, by_position, choose).await?;
             let wanted = RunCells { cells, stop_on_error };
-            Taken::Live(run_cells(call, &server, room, &wanted).await?)
+            FoundExecution::Live(run_cells(call, &server, room, &wanted).await?)
         }
     };
-    RunResult::of(call, taken, options).await
+    RunResult::of(call, found, options).await
 }
 
 /// The cells that are chosen in a notebook, if nobody else changed them since the revision that the call names.
@@ -188,10 +188,10 @@ pub(super) async fn choose_unchanged(
     Ok((server, room, cells))
 }
 
-/// What a tool changed before it runs anything.
+/// Changes that a tool made before it runs anything.
 pub(in crate::tools) struct Change {
     pub(in crate::tools) cell_ids: Vec<String>,
-    /// Where each of them is, as far as they are still there.
+    /// Position of each of them, as far as they are still there.
     pub(in crate::tools) positions: Vec<Option<usize>>,
     pub(in crate::tools) edited: Edited,
 }
@@ -247,9 +247,9 @@ pub(in crate::tools) async fn change_and_run<T>(
     done: &str,
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
     answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
-) -> Result<Ran<T>, ToolError> {
-    let (taken, change) = match resumed(call).await? {
-        Some(taken) => (taken, None),
+) -> Result<ToolReply<T>, ToolError> {
+    let (found, change) = match resumed_execution(call).await? {
+        Some(found) => (found, None),
         None => {
             let wanted = exec == Exec::Wanted;
             if let Some(at) = at.filter(|_| wanted) {
@@ -268,21 +268,16 @@ pub(in crate::tools) async fn change_and_run<T>(
                     true => format!("{done}, {}", Exec::FORBIDDEN),
                     false => done.to_owned(),
                 };
-                return Ok(Ran {
-                    value: answered((done, Some(change), None)),
-                    images: Vec::new(),
-                    is_failure: false,
-                    open: None,
-                });
+                return Ok(ToolReply::json(answered((done, Some(change), None))));
             }
             (
-                Taken::Live(run_cells(call, &server, room, &wanted).await?),
+                FoundExecution::Live(run_cells(call, &server, room, &wanted).await?),
                 Some(change),
             )
         }
     };
-    let result = RunResult::of(call, taken, options).await?;
-    Ok(ran(result, |run, message| {
+    let result = RunResult::of(call, found, options).await?;
+    Ok(run_reply(result, |run, message| {
         answered((message(&run.after(done)), change, Some(run)))
     }))
 }
@@ -314,8 +309,11 @@ fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
 }
 
 /// An answer that tells of a run.
-pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T) -> Ran<T> {
-    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
+pub(in crate::tools) fn run_reply<T>(
+    result: RunResult,
+    answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T,
+) -> ToolReply<T> {
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.input_request());
     let run = Run {
         execution_id: result.execution_id.clone(),
         status: result.status.as_str(),
@@ -325,11 +323,11 @@ pub(in crate::tools) fn ran<T>(result: RunResult, answer: impl FnOnce(Run, &dyn 
         since: result.since.clone(),
     };
     let value = answer(run, &|done| result.message(done));
-    Ran {
-        value,
+    ToolReply {
         images: result.images,
         is_failure,
         open,
+        ..ToolReply::json(value)
     }
 }
 

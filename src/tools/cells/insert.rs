@@ -14,7 +14,7 @@ use super::{
 use crate::tools::{
     Call, ToolError,
     execution::{Disconnect, RunOptions},
-    output::Ran,
+    output::ToolReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ pub(super) struct Inserted {
     run: Option<Run>,
 }
 
-pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Inserted>, ToolError> {
+pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Inserted>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,

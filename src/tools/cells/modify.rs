@@ -16,7 +16,7 @@ use super::{
 use crate::tools::{
     Call, ToolError,
     execution::{Disconnect, RunOptions},
-    output::Ran,
+    output::ToolReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -59,7 +59,7 @@ pub(super) struct Modified {
     run: Option<Run>,
 }
 
-pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<Ran<Modified>, ToolError> {
+pub(super) async fn modify_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Modified>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,

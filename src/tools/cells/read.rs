@@ -11,7 +11,7 @@ use super::{
 };
 use crate::tools::{
     Call, ToolError,
-    output::Illustrated,
+    output::ToolReply,
     people::{PersonHere, people},
 };
 
@@ -41,7 +41,7 @@ pub(super) struct Cells {
     people: Vec<PersonHere>,
 }
 
-pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Illustrated<Cells>, ToolError> {
+pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Cells>, ToolError> {
     let (_, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
     let Looked {
@@ -55,8 +55,8 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
     let hint = |size: usize| format!("max_cell_data={size} shows all");
     let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.illustrator(), hint).await?;
     match arguments.ranges.is_none_or(|ranges| ranges.is_empty()) {
-        true => call.shows_all(&room, &revision, &cells),
-        false => call.shows(&room, &revision, &cells),
+        true => call.record_all_shown(&room, &revision, &cells),
+        false => call.record_shown(&room, &revision, &cells),
     }
     let value = Cells {
         path: path.to_string(),
@@ -67,5 +67,8 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<Il
         max_cell_data,
         people: people(&room),
     };
-    Ok(Illustrated { value, images })
+    Ok(ToolReply {
+        images,
+        ..ToolReply::json(value)
+    })
 }

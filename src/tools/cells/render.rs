@@ -20,11 +20,11 @@ use crate::tools::{
     images::{Illustrator, is_image},
 };
 
-/// Metadata up to this size goes along with its cell or output; more is counted as what they say is.
+/// Size up to which metadata goes along with its cell or output; more is counted like their text.
 const SMALL_METADATA: usize = 200;
-/// Where there is one limit for all, what a cell or an output takes besides its text, in characters.
+/// Characters that a cell or an output takes besides its text, where there is one limit for all.
 const PLACE: usize = 50;
-/// As many of them are shown however small the limit is.
+/// Number of them that are shown however small the limit is.
 const MIN_PLACES: usize = 20;
 /// Characters that errors and their tracebacks have for themselves, if they need them and so many are shown at all.
 const MIN_ERRORS: usize = 1000;
@@ -43,8 +43,8 @@ pub(in crate::tools) struct ShownCell {
     truncated: CellTruncation,
 }
 
-/// Outputs are passed on as the notebook has them. Only the names of their members are told: what a file holds may be of any
-/// type.
+/// Schema of outputs, which are passed on as the notebook has them. Only the names of their members are told: what a file
+/// holds may be of any type.
 pub(in crate::tools) fn outputs_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -80,12 +80,12 @@ impl ShownCell {
     }
 }
 
-/// How much of cells is shown, in characters.
+/// Limit of what is shown of cells, in characters.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools) enum Limit {
-    /// Of every source and every output.
+    /// Limit of every source and every output.
     Each(usize),
-    /// Of all together; cells for which nothing is left are left out.
+    /// Limit of all together; cells for which nothing is left are left out.
     All(usize),
 }
 
@@ -106,7 +106,7 @@ impl Limit {
         matches!(self, Self::All(0))
     }
 
-    /// How many cells and outputs there may be, even of those that are empty.
+    /// Number of cells and outputs there may be, even of those that are empty.
     fn places(self) -> usize {
         match self {
             Self::Each(_) => usize::MAX,
@@ -133,7 +133,7 @@ pub(in crate::tools) async fn show_all(
     Ok((shown.collect(), images))
 }
 
-/// How many of the cells there is room for, so that nothing is done for those that are left out.
+/// Number of the cells there is room for, so that nothing is done for those that are left out.
 fn shown_count(cells: &[(usize, Cell)], mut limit: Limit) -> usize {
     let mut places = limit.places();
     let mut fits = |(_, cell): &(usize, Cell)| {
@@ -148,7 +148,7 @@ fn shown_count(cells: &[(usize, Cell)], mut limit: Limit) -> usize {
     cells.iter().take_while(|cell| fits(cell)).count()
 }
 
-/// How many characters of cells a model would read.
+/// Number of characters of cells a model would read.
 pub(in crate::tools) fn text_length(cells: &[(usize, Cell)]) -> usize {
     cells.iter().map(|(_, cell)| length(cell)).sum()
 }
@@ -224,7 +224,7 @@ fn show(index: usize, cell: Cell, limit: &mut Limit, hint: &dyn Fn(usize) -> Str
     }
 }
 
-/// How much metadata counts. An estimate, since writing it out only to measure it would cost more than all the rest.
+/// Size at which metadata counts: an estimate, since writing it out only to measure it would cost more than all the rest.
 fn metadata_size(metadata: &Value) -> usize {
     Some(extent(metadata))
         .filter(|size| *size > SMALL_METADATA)
@@ -241,7 +241,7 @@ fn extent(value: &Value) -> usize {
     }
 }
 
-/// Metadata is whole or empty: parts of it mean nothing.
+/// Empties metadata that is too large: parts of it mean nothing.
 fn drop_large(metadata: &mut Value, size: usize, max: usize) -> bool {
     let is_large = size > max;
     if is_large {
@@ -253,9 +253,9 @@ fn drop_large(metadata: &mut Value, size: usize, max: usize) -> bool {
 /// The outputs of a cell within one limit for all of them, as answers about executions show them.
 pub(in crate::tools) struct ShownOutputs {
     pub(in crate::tools) outputs: Vec<Value>,
-    /// Which of them are not whole.
+    /// Flags of those that are not whole.
     cut: Vec<bool>,
-    /// In characters, images left aside.
+    /// Size in characters, images left aside.
     pub(in crate::tools) original_size: usize,
 }
 
@@ -299,7 +299,7 @@ pub(in crate::tools) async fn show_outputs(
     Ok((shown, images))
 }
 
-/// Where there are more outputs than a limit has room for, keeps the first and the newest. Returns where the others were,
+/// Keeps the first and the newest of more outputs than a limit has room for. Returns where the others were,
 /// of which an output in their place tells.
 fn leave_out_middle(outputs: &mut Vec<Value>, max: usize) -> Option<usize> {
     let places = Limit::All(max).places();
@@ -311,7 +311,7 @@ fn leave_out_middle(outputs: &mut Vec<Value>, max: usize) -> Option<usize> {
     Some(first)
 }
 
-/// Small outputs are whole, the others share what is left; what went wrong is told however much was put out besides.
+/// Cuts outputs to a limit. Small ones are whole, the others share what is left; errors are told in any case.
 fn show_within(outputs: Vec<Value>, max: usize, hint: &dyn Fn(usize) -> String) -> ShownOutputs {
     let original_size = outputs.iter().map(text_size).sum();
     let hint = hint(original_size);

@@ -1,4 +1,4 @@
-//! Which cells a call means: ranges of positions, or ids.
+//! Selection of the cells that a call means: ranges of positions, or ids.
 
 use jupyter_client::counted;
 use live_document::{CellOrder, EditError, Room};

@@ -21,13 +21,13 @@ use crate::{
         cells::Kernel,
         kernel::start_kernel,
         notebook::{empty_notebook, require_notebook_name},
-        output::WithBlocks,
+        output::ToolReply,
     },
     types::Permission,
 };
 
 const MAX_NAME: usize = 200;
-/// How many cells are shown of a notebook that was connected.
+/// Number of cells that are shown of a notebook that was connected.
 const SHOWN_CELLS: usize = 20;
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ pub(super) struct Notebooks {
     notebooks: Vec<Layers>,
 }
 
-pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result<WithBlocks<Connected>, ToolError> {
+pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result<ToolReply<Connected>, ToolError> {
     let name = arguments.notebook_name.as_str();
     if name.trim().is_empty() || name.chars().count() > MAX_NAME {
         let why = format!("a name has 1 to {MAX_NAME} characters");
@@ -120,13 +120,13 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
     let layers = Layers::of(&call, name, &notebook).await?;
     let table = CellTable::page(&notebook.room, 0, SHOWN_CELLS)?;
     let text = format!("{message}\n{layers}, {} cells\n\n{table}", table.cell_count());
-    Ok(WithBlocks {
-        value: Connected { message, layers, table },
-        blocks: blocks([text]),
-    })
+    Ok(ToolReply::in_blocks(
+        blocks([text]),
+        Connected { message, layers, table },
+    ))
 }
 
-/// Agents name a server as the operator does, or by the URL that they were given for it. One that the gateway does
+/// The server that an agent names as the operator does, or by the URL that it was given for it. One that the gateway does
 /// not know is refused unless an operator allows it: an agent must not choose where the gateway connects to.
 async fn find_server(call: &Call, named: Option<&str>, token: Option<String>) -> Result<Arc<JupyterServer>, ToolError> {
     let Some(url) = named.filter(|named| named.contains("://")) else {
@@ -252,7 +252,7 @@ impl fmt::Display for Layers {
     }
 }
 
-pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<WithBlocks<Notebooks>, ToolError> {
+pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<ToolReply<Notebooks>, ToolError> {
     let connections = call.connections().of(&call.principal().id);
     let listed = connections.iter().filter_map(|(name, connection)| {
         let server = connection.find_server(&call).ok()?;
@@ -282,10 +282,10 @@ pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<WithBloc
         layers
     };
     let notebooks: Vec<Layers> = listed.iter().map(layers).collect();
-    Ok(WithBlocks {
-        blocks: blocks([notebook_table(&notebooks)]),
-        value: Notebooks { notebooks },
-    })
+    Ok(ToolReply::in_blocks(
+        blocks([notebook_table(&notebooks)]),
+        Notebooks { notebooks },
+    ))
 }
 
 fn notebook_table(notebooks: &[Layers]) -> String {

@@ -9,20 +9,20 @@ use parking_lot::Mutex;
 use crate::tools::{Call, ToolError};
 
 const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// Nothing disconnects a notebook, so the names that were used longest ago are forgotten instead.
+/// Number of names that are kept. Nothing disconnects a notebook, so those used longest ago are forgotten instead.
 const MAX_NAMES: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 type Names = LruCache<String, Connection>;
 
 pub struct Connections(Mutex<LruCache<Arc<str>, Names>>);
 
-/// What a name stands for.
+/// Notebook that a name stands for.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) server: String,
     /// The server itself, if it was connected by its URL: it is the principal's own, and known by its names only.
     pub(super) own: Option<Arc<JupyterServer>>,
-    /// Where the notebook was when it was last used.
+    /// Path of the notebook when it was last used.
     pub(super) path: DocPath,
     /// The room it was in then, which knows where it is now.
     pub(super) session_id: String,

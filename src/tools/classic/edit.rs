@@ -15,10 +15,10 @@ use super::{
 use crate::tools::{
     Call, ToolError,
     cells::{Edited, check_positions},
-    output::WithBlocks,
+    output::ToolReply,
 };
 
-/// Comparing two long texts that have nothing in common could take forever; a coarser diff does as well.
+/// Time for a fine diff, which could take forever on two long texts; a coarser one does as well.
 const DIFF_PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -99,7 +99,7 @@ pub(super) struct Inserted {
     table: CellTable,
 }
 
-pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Result<WithBlocks<Inserted>, ToolError> {
+pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Result<ToolReply<Inserted>, ToolError> {
     let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
     let cell = arguments.cell_type.new_cell(arguments.cell_content);
     let cell_id = cell.id.clone();
@@ -114,15 +114,15 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
     let cell_index = room.position_of(&cell_id);
     let table = CellTable::around(&room, cell_index.unwrap_or_default())?;
     let text = format!("Insert successful!\nSurrounding cells information:\n{table}");
-    Ok(WithBlocks {
-        blocks: blocks([text]),
-        value: Inserted {
+    Ok(ToolReply::in_blocks(
+        blocks([text]),
+        Inserted {
             cell_id,
             cell_index,
             acknowledged: edited.acknowledged,
             table,
         },
-    })
+    ))
 }
 
 /// Puts a cell beside another, wherever that is by then.
@@ -160,7 +160,7 @@ pub(super) struct Deleted {
     table: CellTable,
 }
 
-pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Result<WithBlocks<Deleted>, ToolError> {
+pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Result<ToolReply<Deleted>, ToolError> {
     let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
     let cell_id = arguments.cell_index.id(&room)?;
     let position = room.position_of(&cell_id).unwrap_or_default();
@@ -178,15 +178,15 @@ pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Resul
     let text = format!(
         "Delete successful!\nDeleted cell content:\n{deleted_content}\nSurrounding cells information:\n{table}"
     );
-    Ok(WithBlocks {
-        blocks: blocks([text]),
-        value: Deleted {
+    Ok(ToolReply::in_blocks(
+        blocks([text]),
+        Deleted {
             cell_id,
             deleted_content,
             acknowledged: edited.acknowledged,
             table,
         },
-    })
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -212,7 +212,7 @@ pub(super) struct Overwritten {
 pub(super) async fn overwrite_cell(
     call: Call,
     arguments: OverwriteArguments,
-) -> Result<WithBlocks<Overwritten>, ToolError> {
+) -> Result<ToolReply<Overwritten>, ToolError> {
     let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
     let cell_id = arguments.cell_index.id(&room)?;
     let before = room.source_of(&cell_id).unwrap_or_default();
@@ -227,14 +227,14 @@ pub(super) async fn overwrite_cell(
     };
     let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
     let diff = diff(before, room.source_of(&cell_id).unwrap_or(arguments.cell_content));
-    Ok(WithBlocks {
-        blocks: blocks([format!("Overwrite successful!\n\n```diff\n{diff}\n```")]),
-        value: Overwritten {
+    Ok(ToolReply::in_blocks(
+        blocks([format!("Overwrite successful!\n\n```diff\n{diff}\n```")]),
+        Overwritten {
             cell_id,
             diff,
             edited: edited.into(),
         },
-    })
+    ))
 }
 
 /// Makes one change, unless the index was learned before others moved cells.

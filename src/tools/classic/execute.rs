@@ -16,14 +16,14 @@ use super::{
 use crate::{
     tools::{
         Call, ToolError,
-        cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, ran, run_cells},
-        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
-        output::{Ran, RanWithBlocks},
+        cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
+        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
+        output::ToolReply,
     },
     types::Permission,
 };
 
-/// What a call waits for an execution when it does not say how long, in seconds.
+/// Seconds that a call waits for an execution when it does not say how long.
 const DEFAULT_TIMEOUT: f64 = 60.0;
 
 #[derive(Deserialize, JsonSchema)]
@@ -68,17 +68,14 @@ pub(super) struct Executed {
     run: Option<Run>,
 }
 
-pub(super) async fn execute_cell(
-    call: Call,
-    arguments: ExecuteArguments,
-) -> Result<RanWithBlocks<Executed>, ToolError> {
+pub(super) async fn execute_cell(call: Call, arguments: ExecuteArguments) -> Result<ToolReply<Executed>, ToolError> {
     let options = options(&call, arguments.timeout)?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
-        None => Taken::Live(start(&call, &arguments).await?),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
+        None => FoundExecution::Live(start(&call, &arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await?;
-    Ok(in_words(ran(result, |run, message| {
+    let result = RunResult::of(&call, found, options).await?;
+    Ok(in_words(run_reply(result, |run, message| {
         let cell_index = run.results().first().map(|result| result.index);
         let index = cell_index.unwrap_or_default();
         Executed {
@@ -120,7 +117,7 @@ async fn start(call: &Call, arguments: &ExecuteArguments) -> Result<Arc<Executio
 pub(super) async fn append_execute_code_cell(
     call: Call,
     arguments: AppendArguments,
-) -> Result<RanWithBlocks<Executed>, ToolError> {
+) -> Result<ToolReply<Executed>, ToolError> {
     call.principal().require(Permission::Write)?;
     let options = options(&call, arguments.timeout)?;
     let changes = async {
@@ -145,7 +142,7 @@ pub(super) async fn append_execute_code_cell(
             run,
         }
     };
-    let ran = change_and_run(
+    let reply = change_and_run(
         &call,
         None,
         Exec::Wanted,
@@ -155,25 +152,25 @@ pub(super) async fn append_execute_code_cell(
         answered,
     )
     .await?;
-    Ok(in_words(ran))
+    Ok(in_words(reply))
 }
 
 pub(super) async fn execute_temporary_code(
     call: Call,
     arguments: TemporaryArguments,
-) -> Result<RanWithBlocks<Executed>, ToolError> {
+) -> Result<ToolReply<Executed>, ToolError> {
     let options = options(&call, arguments.timeout)?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
         None => {
             let Notebook { server, path, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
             let code = arguments.cell_content;
             let (engine, claim) = (call.engine(), call.claim());
-            Taken::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
+            FoundExecution::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
         }
     };
-    let result = RunResult::of(&call, taken, options).await?;
-    Ok(in_words(ran(result, |run, message| Executed {
+    let result = RunResult::of(&call, found, options).await?;
+    Ok(in_words(run_reply(result, |run, message| Executed {
         message: message(match run.is_executed() {
             true => "Temporary code was executed",
             false => "Temporary code was not executed",
@@ -188,13 +185,13 @@ fn options(call: &Call, timeout: Option<f64>) -> Result<RunOptions, ToolError> {
     RunOptions::new(call, Some(timeout), Disconnect::Continue, Some(MAX_SHOWN))
 }
 
-/// How it went, what came out, and what to do about an execution that goes on.
-fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
-    let Executed { message, run, .. } = &ran.value;
+/// Adds the blocks: how it went, what came out, and what to do about an execution that goes on.
+fn in_words(reply: ToolReply<Executed>) -> ToolReply<Executed> {
+    let Executed { message, run, .. } = &reply.value;
     let mut texts = vec![message.clone()];
     if let Some(run) = run {
         texts.extend(run.results().iter().flat_map(|result| &result.outputs).map(output_text));
-        texts.extend(ran.open.as_ref().map(|open| match &open.question {
+        texts.extend(reply.open.as_ref().map(|open| match &open.question {
             Some(question) => format!(
                 "[INPUT: the code asks {:?}; answer with get_execution(execution_id={:?}, input=...)]",
                 question.prompt,
@@ -203,12 +200,12 @@ fn in_words(ran: Ran<Executed>) -> RanWithBlocks<Executed> {
             None => format!(
                 "[TIMEOUT: the output so far; the execution goes on as {:?}. {}get_execution waits for its end and cancel_execution ends it]",
                 run.execution_id(),
-                ran.value.cell_index.map_or("", |_| "read_cell shows what it puts into the notebook, "),
+                reply.value.cell_index.map_or("", |_| "read_cell shows what it puts into the notebook, "),
             ),
         }));
     }
-    RanWithBlocks {
-        blocks: blocks(texts),
-        ran,
+    ToolReply {
+        blocks: Some(blocks(texts)),
+        ..reply
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::tools::{
     Call, ToolError,
     cells::{Limit, ShownCell, show_all},
-    output::WithBlocks,
+    output::ToolReply,
     people::{PersonHere, people, people_line},
 };
 
@@ -32,15 +32,12 @@ pub(super) struct ListArguments {
     limit: Option<usize>,
 }
 
-pub(super) async fn list_cell(call: Call, arguments: ListArguments) -> Result<WithBlocks<CellTable>, ToolError> {
+pub(super) async fn list_cell(call: Call, arguments: ListArguments) -> Result<ToolReply<CellTable>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let limit = arguments.limit.unwrap_or(LISTED_CELLS);
     let value = CellTable::page(&notebook.room, arguments.start_index, limit)?;
     let text = format!("{}\n\n{value}", value.span());
-    Ok(WithBlocks {
-        blocks: blocks([text.trim_start().to_owned()]),
-        value,
-    })
+    Ok(ToolReply::in_blocks(blocks([text.trim_start().to_owned()]), value))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -74,7 +71,7 @@ struct Source {
 pub(super) async fn read_notebook(
     call: Call,
     arguments: ReadNotebookArguments,
-) -> Result<WithBlocks<Sources>, ToolError> {
+) -> Result<ToolReply<Sources>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let limit = arguments.limit.unwrap_or(READ_CELLS);
     let Looked {
@@ -91,7 +88,7 @@ pub(super) async fn read_notebook(
         _ => "Notebook is empty, no Cell".to_owned(),
     };
     for (index, cell) in &cells {
-        text.push_str(&told(*index, cell));
+        text.push_str(&cell_text(*index, cell));
     }
     let shown = cells.iter().map(|(_, cell)| Shown {
         cell: &cell.id,
@@ -105,19 +102,19 @@ pub(super) async fn read_notebook(
         kind: cell.cell_type,
         source: cell.source,
     };
-    Ok(WithBlocks {
-        blocks: blocks([text].into_iter().chain(people_line(&people))),
-        value: Sources {
+    Ok(ToolReply::in_blocks(
+        blocks([text].into_iter().chain(people_line(&people))),
+        Sources {
             cell_count,
             revision,
             cells: cells.into_iter().map(source).collect(),
             people,
         },
-    })
+    ))
 }
 
 /// A cell under a line that says which it is.
-fn told(index: usize, cell: &Cell) -> String {
+fn cell_text(index: usize, cell: &Cell) -> String {
     let mut text = format!("=====Index: {index}, Type: {}", cell.cell_type);
     if cell.cell_type == "code" {
         // Writing to a string cannot fail.
@@ -151,7 +148,7 @@ pub(super) struct ReadCell {
     people: Vec<PersonHere>,
 }
 
-pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<WithBlocks<ReadCell>, ToolError> {
+pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<ToolReply<ReadCell>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let Looked {
         revision,
@@ -166,7 +163,7 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
         }
     }
     let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.illustrator(), |_| String::new()).await?;
-    call.shows(&notebook.room, &revision, &shown);
+    call.record_shown(&notebook.room, &revision, &shown);
     let people = people(&notebook.room);
     let cell = shown.into_iter().next();
     let mut texts = Vec::new();
@@ -184,13 +181,13 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
         texts.extend(cell.outputs.iter().map(output_text));
     }
     texts.extend(people_line(&people));
-    Ok(WithBlocks {
-        blocks: blocks(texts).into_iter().chain(images).collect(),
-        value: ReadCell {
+    Ok(ToolReply::in_blocks(
+        blocks(texts).into_iter().chain(images).collect(),
+        ReadCell {
             cell,
             cell_count,
             revision,
             people,
         },
-    })
+    ))
 }

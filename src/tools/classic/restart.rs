@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{blocks, target::Notebook};
-use crate::tools::{Call, ToolError, cells::Kernel, kernel::restart_kernel, output::WithBlocks};
+use crate::tools::{Call, ToolError, cells::Kernel, kernel::restart_kernel, output::ToolReply};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,17 +19,17 @@ pub(super) struct Restarted {
     kernel: Kernel,
 }
 
-pub(super) async fn restart_notebook(call: Call, arguments: Arguments) -> Result<WithBlocks<Restarted>, ToolError> {
+pub(super) async fn restart_notebook(call: Call, arguments: Arguments) -> Result<ToolReply<Restarted>, ToolError> {
     let notebook_name = arguments.notebook_name;
     let Notebook { server, path, room } = Notebook::find(&call, &notebook_name).await?;
     let kernel = restart_kernel(&call, &server, &path, &room, None).await?;
     let message = format!("{notebook_name} restart successful");
-    Ok(WithBlocks {
-        blocks: blocks([message.clone()]),
-        value: Restarted {
+    Ok(ToolReply::in_blocks(
+        blocks([message.clone()]),
+        Restarted {
             message,
             notebook_name,
             kernel: kernel.into(),
         },
-    })
+    ))
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::tools::ToolError;
 
-/// Of a line; a whole data set may be in one.
+/// Characters of a line; a whole data set may be in one.
 const MAX_LINE: usize = 200;
-/// How many rows are shown around a change.
+/// Number of rows that are shown around a change.
 const AROUND: usize = 10;
 
 /// Some cells of a notebook in a row.
@@ -62,7 +62,7 @@ impl CellTable {
         self.cell_count
     }
 
-    /// Which of the cells these are.
+    /// Sentence on which of the cells these are.
     pub(super) fn span(&self) -> String {
         match (self.cells.first(), self.cells.last()) {
             (Some(first), Some(last)) => {

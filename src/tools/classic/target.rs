@@ -1,4 +1,4 @@
-//! What a call is about: a notebook by the name under which it was connected, and a cell by its index.
+//! Target of a call: a notebook by the name under which it was connected, and a cell by its index.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Notebook {
     }
 }
 
-/// Where a connected notebook is now, as far as that is known: people rename files while agents work in them.
+/// The current path of a connected notebook, as far as it is known: people rename files while agents work in them.
 pub(super) fn current_path(call: &Call, connection: &Connection) -> DocPath {
     match call.pool().session(&connection.session_id) {
         // One that was moved to where the caller may not go is gone as far as they can tell.

@@ -12,10 +12,10 @@ use crate::tools::{
         self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
         wants_exec,
     },
-    output::Ran,
+    output::ToolReply,
 };
 
-/// What every tool that changes cells answers.
+/// Answer of every tool that changes cells.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Changed {
     pub(super) description: String,
@@ -95,7 +95,7 @@ struct Update {
 pub(super) async fn batch_update_notebook_cells(
     call: Call,
     arguments: UpdateArguments,
-) -> Result<Ran<Changed>, ToolError> {
+) -> Result<ToolReply<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
@@ -121,7 +121,7 @@ pub(super) async fn batch_update_notebook_cells(
     change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
-/// What a cell becomes: of this kind, with this content, where they are given.
+/// Kind and content that a cell is to have, where they are given.
 type Wanted<'a> = (Option<CellKind>, Option<&'a str>);
 
 fn parse_updates(updates: &[Update]) -> Result<Vec<Wanted<'_>>, ToolError> {
@@ -200,7 +200,7 @@ struct CellToInsert {
 pub(super) async fn batch_insert_notebook_cells(
     call: Call,
     arguments: InsertArguments,
-) -> Result<Ran<Changed>, ToolError> {
+) -> Result<ToolReply<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
     let wanted = wants_exec(&call, arguments.exec)?;
     let cells = new_cells(&arguments.cells)?;

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::{cells::Changed, run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
-    cells::{Exec, Notebook, delete_cells, execute_and_delete, ran, wants_exec},
-    output::Ran,
+    cells::{Exec, Notebook, delete_cells, execute_and_delete, run_reply, wants_exec},
+    output::ToolReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +33,10 @@ pub(super) struct Arguments {
     server: Option<String>,
 }
 
-pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments) -> Result<Ran<Changed>, ToolError> {
+pub(super) async fn batch_delete_notebook_cells(
+    call: Call,
+    arguments: Arguments,
+) -> Result<ToolReply<Changed>, ToolError> {
     let options = run_options(&call, arguments.timeout)?;
     let exec = wants_exec(&call, arguments.exec)?;
     let selection = Selection::new(
@@ -66,12 +69,7 @@ pub(super) async fn batch_delete_notebook_cells(call: Call, arguments: Arguments
         None => "Nothing was deleted, since not all cells were executed; delete them with exec=false".to_owned(),
     };
     Ok(match result {
-        Some(result) => ran(result, |run, message| Changed::new(&message(&done), change, Some(run))),
-        None => Ran {
-            value: Changed::new(&done, change, None),
-            images: Vec::new(),
-            is_failure: false,
-            open: None,
-        },
+        Some(result) => run_reply(result, |run, message| Changed::new(&message(&done), change, Some(run))),
+        None => ToolReply::json(Changed::new(&done, change, None)),
     })
 }

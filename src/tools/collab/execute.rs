@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
-    cells::{Notebook, Range, Run, execute, ran},
-    execution::{Asked, CellResult},
-    output::Ran,
+    cells::{Notebook, Range, Run, execute, run_reply},
+    execution::{CellResult, InputRequest},
+    output::ToolReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub(super) struct ExecutedCell {
     #[serde(flatten)]
     result: Option<CellResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     since: String,
 }
 
@@ -58,7 +58,10 @@ pub(super) struct ExecutedCells {
     run: Run,
 }
 
-pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -> Result<Ran<ExecutedCell>, ToolError> {
+pub(super) async fn execute_notebook_cell(
+    call: Call,
+    arguments: OneArguments,
+) -> Result<ToolReply<ExecutedCell>, ToolError> {
     let at = Notebook {
         server: arguments.server.as_deref(),
         path: &arguments.path,
@@ -80,7 +83,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
         }
     })
     .await?;
-    Ok(ran(result, |run, message| {
+    Ok(run_reply(result, |run, message| {
         let follow_up = super::follow_up(Some(&run));
         let mut result = run.execution_results.into_iter().next();
         if let Some(cell) = &mut result {
@@ -105,7 +108,7 @@ pub(super) async fn execute_notebook_cell(call: Call, arguments: OneArguments) -
 pub(super) async fn batch_execute_notebook_cells(
     call: Call,
     arguments: BatchArguments,
-) -> Result<Ran<ExecutedCells>, ToolError> {
+) -> Result<ToolReply<ExecutedCells>, ToolError> {
     let at = Notebook {
         server: arguments.server.as_deref(),
         path: &arguments.path,
@@ -120,7 +123,7 @@ pub(super) async fn batch_execute_notebook_cells(
     let by_position = selection.is_by_position();
     let options = run_options(&call, arguments.timeout)?;
     let result = execute(&call, at, options, true, by_position, |room| selection.ids(room)).await?;
-    Ok(ran(result, |run, message| {
+    Ok(run_reply(result, |run, message| {
         let executed_cells = run.executed_cells();
         let mut description = executed(&message(&format!(
             "Executed {} in notebook",
@@ -138,7 +141,7 @@ pub(super) async fn batch_execute_notebook_cells(
     }))
 }
 
-/// What was done, with the reminder of where its outputs can be seen.
+/// Sentence on what was done, with the reminder of where its outputs can be seen.
 fn executed(done: &str) -> String {
     super::edited(done, "create_notebook_session")
 }

@@ -14,7 +14,7 @@ use crate::tools::{
     Call, ToolError,
     cells::{Limit, ShownCell, notebook, show_all, text_length},
     document::{self, DocumentContent},
-    output::Illustrated,
+    output::ToolReply,
     people::{PersonHere, people},
 };
 
@@ -63,7 +63,7 @@ struct NotebookContent {
     metadata: Option<Value>,
 }
 
-pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Illustrated<Notebook>, ToolError> {
+pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<ToolReply<Notebook>, ToolError> {
     let (server, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
     let Looked {
@@ -75,8 +75,8 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
     let hint = |_: usize| format!("max_content_length={content_length} shows all");
     let (cells, images) = show_all(cells, Limit::All(max), call.illustrator(), hint).await?;
     match cells.len() == cell_count {
-        true => call.shows_all(&room, &revision, &cells),
-        false => call.shows(&room, &revision, &cells),
+        true => call.record_all_shown(&room, &revision, &cells),
+        false => call.record_shown(&room, &revision, &cells),
     }
     let metadata = room.metadata();
     let metadata = fits(&metadata, max, content_length).then_some(metadata);
@@ -111,7 +111,10 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Ill
         people: people(&room),
         collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
     };
-    Ok(Illustrated { value, images })
+    Ok(ToolReply {
+        images,
+        ..ToolReply::json(value)
+    })
 }
 
 /// Whether a notebook's own metadata is shown. What extensions keep there can be larger than the notebook, but the

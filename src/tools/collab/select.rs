@@ -1,4 +1,4 @@
-//! Which cells a call means in this vocabulary: a range whose end is inclusive, or ids.
+//! Selection of cells in this vocabulary: a range whose end is inclusive, or ids.
 
 use live_document::Room;
 

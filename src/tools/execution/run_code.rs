@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    RunOptions, Taken, resumed,
-    shown::{Asked, CellResult, RunResult},
+    FoundExecution, RunOptions,
+    result::{CellResult, InputRequest, RunResult},
+    resumed_execution,
     wait::Disconnect,
 };
-use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::Ran};
+use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_notebook_name, output::ToolReply};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,32 +42,35 @@ pub(super) struct CodeRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     since: String,
 }
 
-pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<CodeRun>, ToolError> {
+pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<ToolReply<CodeRun>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
         arguments.on_disconnect,
         arguments.max_cell_output_size,
     )?;
-    let taken = match resumed(&call).await? {
-        Some(taken) => taken,
-        None => Taken::Live(start(&call, arguments).await?),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => found,
+        None => FoundExecution::Live(start(&call, arguments).await?),
     };
-    let result = RunResult::of(&call, taken, options).await?;
-    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.asked());
+    let result = RunResult::of(&call, found, options).await?;
+    let (is_failure, open, input_request) = (result.is_failure(), result.open(), result.input_request());
     let (outputs, truncated, original_size) = result
         .results
         .into_iter()
         .next()
         .map(CellResult::into_outputs)
         .unwrap_or_default();
-    Ok(Ran {
-        value: CodeRun {
+    Ok(ToolReply {
+        images: result.images,
+        is_failure,
+        open,
+        ..ToolReply::json(CodeRun {
             execution_id: result.execution_id,
             status: result.status.as_str(),
             outputs,
@@ -75,10 +79,7 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<Ran<Cod
             reason: result.reason,
             input_request,
             since: result.since,
-        },
-        images: result.images,
-        is_failure,
-        open,
+        })
     })
 }
 

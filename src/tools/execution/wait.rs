@@ -8,18 +8,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use store::ExecutionStatus;
 use tokio::time::{Instant, interval_at, sleep_until};
+use tokio_util::task::TaskTracker;
 
-use crate::tools::{Call, ToolError, client::Reply};
+use crate::tools::{Call, ToolError, client::ClientReply};
 
-/// How often a client is told of new output.
+/// Interval between progress notices of new output.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a client is told that it goes on, when there is no output: proxies close silent connections.
+/// Interval between progress notices when there is no output: proxies close silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The longest that one call may wait.
-const MAX_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// A client that knows tasks gets one for whatever takes longer, unless it said how long to wait.
-const TASK_PATIENCE: Duration = Duration::from_secs(1);
+/// Default wait for a client that knows tasks, which gets a task for whatever takes longer.
+const TASK_WAIT: Duration = Duration::from_secs(1);
 
 // What happens to an execution when the connection that waits for it is lost. Not a doc comment, which would be
 // repeated in the schema of every tool.
@@ -31,41 +32,46 @@ pub(in crate::tools) enum Disconnect {
     Interrupt,
 }
 
-/// The seconds that a call wants to wait.
-pub(in crate::tools) fn patience(call: &Call, argument: &str, seconds: Option<f64>) -> Result<Duration, ToolError> {
+/// The duration that a call wants to wait.
+pub(in crate::tools) fn wait_duration(
+    call: &Call,
+    argument: &str,
+    seconds: Option<f64>,
+) -> Result<Duration, ToolError> {
     let Some(seconds) = seconds else {
         let default = call.engine().settings().default_wait;
         return Ok(match call.client().knows_tasks() {
-            true => default.min(TASK_PATIENCE),
+            true => default.min(TASK_WAIT),
             false => default,
         });
     };
-    Duration::try_from_secs_f64(seconds.min(MAX_PATIENCE.as_secs_f64()))
+    Duration::try_from_secs_f64(seconds.min(MAX_WAIT.as_secs_f64()))
         .map_err(|_| ToolError::argument(argument, format!("{seconds} is not a number of seconds, 0 or more")))
 }
 
-/// Waits until the execution has ended, or asks what this client cannot be asked, or patience has run out, or the
+/// Waits until the execution has ended, or asks what this client cannot be asked, or the time to wait is over, or the
 /// gateway leaves, after which another one knows the execution by its id.
 pub(in crate::tools) async fn wait(
     call: &Call,
     execution: &Arc<Execution>,
-    patience: Duration,
+    max_wait: Duration,
     disconnect: Disconnect,
 ) {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + max_wait;
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
-    let follows = call.client().follows();
+    let wants_progress = call.client().follows();
     // What comes first is told at once, what follows closely is gathered.
-    let mut told: Option<Instant> = None;
-    let mut untold = false;
+    let mut last_progress: Option<Instant> = None;
+    let mut has_news = false;
     // The last question that was asked; what comes of it takes a moment.
-    let mut dealt_with = None;
-    let mut asking: Option<Asking> = None;
-    let mut left = LeftBehind {
+    let mut handled = None;
+    let mut pending: Option<PendingQuestion> = None;
+    let mut on_drop = CancelOnDrop {
         engine: Arc::clone(call.engine()),
         execution: Arc::clone(execution),
-        interrupts: disconnect == Disconnect::Interrupt,
+        background: call.background().clone(),
+        cancels: disconnect == Disconnect::Interrupt,
     };
     let gone = call.client().left();
     tokio::pin!(gone);
@@ -76,57 +82,60 @@ pub(in crate::tools) async fn wait(
         }
         let question = execution
             .question()
-            .filter(|question| status == ExecutionStatus::InputRequired && Some(question.number) != dealt_with);
+            .filter(|question| status == ExecutionStatus::InputRequired && Some(question.number) != handled);
         match question {
-            Some(question) if asking.as_ref().is_some_and(|asking| asking.number == question.number) => {}
+            Some(question)
+                if pending
+                    .as_ref()
+                    .is_some_and(|pending| pending.number == question.number) => {}
             // One that somebody else has answered is not waited for any longer.
-            question => asking = question.map(|question| Asking::new(call, question)),
+            question => pending = question.map(|question| PendingQuestion::new(call, question)),
         }
-        let tells_at = told.map_or_else(Instant::now, |last| last + PROGRESS_INTERVAL);
+        let next_progress = last_progress.map_or_else(Instant::now, |last| last + PROGRESS_INTERVAL);
         tokio::select! {
-            Some((number, reply)) = async { Some(asking.as_mut()?.reply().await) }, if asking.is_some() => {
-                asking = None;
+            Some((number, reply)) = async { Some(pending.as_mut()?.reply().await) }, if pending.is_some() => {
+                pending = None;
                 match reply {
-                    Reply::Answered(value) => {
+                    ClientReply::Answered(value) => {
                         // A question that is gone meanwhile needs no answer.
                         let _ = call.engine().answer(execution, value, Some(number)).await;
                     }
-                    Reply::Declined => call.engine().decline(execution).await,
-                    Reply::Unable => break,
+                    ClientReply::Declined => call.engine().decline(execution).await,
+                    ClientReply::Unable => break,
                 }
-                dealt_with = Some(number);
+                handled = Some(number);
             }
-            _ = changes.changed() => untold = true,
-            () = sleep_until(tells_at), if follows && untold => {
-                tell(call, execution).await;
-                (told, untold) = (Some(Instant::now()), false);
+            _ = changes.changed() => has_news = true,
+            () = sleep_until(next_progress), if wants_progress && has_news => {
+                send_progress(call, execution).await;
+                (last_progress, has_news) = (Some(Instant::now()), false);
             }
-            _ = heartbeat.tick(), if follows => tell(call, execution).await,
+            _ = heartbeat.tick(), if wants_progress => send_progress(call, execution).await,
             () = sleep_until(deadline) => break,
             () = call.last_call() => break,
-            () = &mut gone, if left.interrupts => {
+            () = &mut gone, if on_drop.cancels => {
                 // Whoever still comes back finds how it ended.
-                left.interrupts = false;
+                on_drop.cancels = false;
                 call.engine().cancel(execution).await;
             }
             () = call.client().cancelled() => {
                 if call.client().takes_back() {
-                    left.interrupts = true;
+                    on_drop.cancels = true;
                 }
                 return;
             }
         }
     }
-    left.interrupts = false;
+    on_drop.cancels = false;
 }
 
-/// A question that the client's person is thinking about.
-struct Asking {
+/// Question that the client's user has not answered yet.
+struct PendingQuestion {
     number: usize,
-    reply: BoxFuture<'static, Reply>,
+    reply: BoxFuture<'static, ClientReply>,
 }
 
-impl Asking {
+impl PendingQuestion {
     fn new(call: &Call, question: Question) -> Self {
         let client = Arc::clone(call.client());
         Self {
@@ -135,12 +144,12 @@ impl Asking {
         }
     }
 
-    async fn reply(&mut self) -> (usize, Reply) {
+    async fn reply(&mut self) -> (usize, ClientReply) {
         (self.number, (&mut self.reply).await)
     }
 }
 
-async fn tell(call: &Call, execution: &Execution) {
+async fn send_progress(call: &Call, execution: &Execution) {
     let (ended, all) = execution.progress();
     let latest = execution.latest_line().unwrap_or_else(|| "running".to_owned());
     let message = match all {
@@ -150,18 +159,19 @@ async fn tell(call: &Call, execution: &Execution) {
     call.client().progress(&message).await;
 }
 
-/// Interrupts an execution whose caller has gone, however the caller went, if that is what was wanted.
-struct LeftBehind {
+/// Guard that cancels an execution when its caller goes away in whatever manner, if the caller asked for that.
+struct CancelOnDrop {
     engine: Arc<Engine>,
     execution: Arc<Execution>,
-    interrupts: bool,
+    background: TaskTracker,
+    cancels: bool,
 }
 
-impl Drop for LeftBehind {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if self.interrupts && !self.execution.status().is_finished() {
+        if self.cancels && !self.execution.status().is_finished() {
             let (engine, execution) = (Arc::clone(&self.engine), Arc::clone(&self.execution));
-            tokio::spawn(async move { engine.cancel(&execution).await });
+            self.background.spawn(async move { engine.cancel(&execution).await });
         }
     }
 }

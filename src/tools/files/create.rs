@@ -12,7 +12,7 @@ use crate::tools::{
     notebook::{empty_notebook, require_notebook_name},
 };
 
-use super::untrusted::{LeftOut, disarm};
+use super::untrusted::{Disarmed, disarm};
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -74,13 +74,13 @@ async fn new_document(
     path: &DocPath,
     kind: NewKind,
     content: Option<String>,
-) -> Result<(NewDocument, LeftOut), ToolError> {
+) -> Result<(NewDocument, Disarmed), ToolError> {
     let document = match (kind, content) {
         (NewKind::Notebook, content) => {
             require_notebook_name("path", path)?;
             let (notebook, left_out) = match content {
                 Some(content) => parse_notebook(&content)?,
-                None => (empty_notebook(server, None).await?, LeftOut::default()),
+                None => (empty_notebook(server, None).await?, Disarmed::default()),
             };
             return Ok((NewDocument::Notebook(notebook), left_out));
         }
@@ -99,12 +99,12 @@ async fn new_document(
             return Err(ToolError::argument("content", why));
         }
     };
-    Ok((document, LeftOut::default()))
+    Ok((document, Disarmed::default()))
 }
 
 /// Reads the content of a notebook. The server stores whatever it gets, so what is no notebook
 /// must be refused here or nobody could open the file. What would run where it is shown is left out.
-pub(super) fn parse_notebook(content: &str) -> Result<(Value, LeftOut), ToolError> {
+pub(super) fn parse_notebook(content: &str) -> Result<(Value, Disarmed), ToolError> {
     let invalid = |why: &str| {
         ToolError::argument(
             "content",
@@ -189,7 +189,7 @@ fn is_output(output: &Value) -> bool {
     }
 }
 
-/// As nbformat has it. Jupyter writes any id to the file, which other programs then refuse.
+/// Whether nbformat allows the id. Jupyter writes any to the file, which other programs then refuse.
 fn is_cell_id(id: &str) -> bool {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     (1..=64).contains(&id.len()) && id.chars().all(allowed)

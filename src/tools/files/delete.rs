@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Walk, manage::require_contents};
 use crate::tools::{Call, ToolError};
 
-/// What is in a directory is counted up to here.
+/// Number up to which the content of a directory is counted.
 const MAX_COUNTED: usize = 10_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -75,10 +75,10 @@ pub(super) async fn delete_document(call: Call, arguments: Arguments) -> Result<
     })
 }
 
-/// What is in a directory, at every depth.
+/// Content of a directory, at every depth.
 struct Inside {
     count: usize,
-    /// There is more than was counted.
+    /// Whether there is more than was counted.
     is_more: bool,
 }
 

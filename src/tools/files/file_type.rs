@@ -1,4 +1,4 @@
-//! What a listing means by the type of a file.
+//! Types of files, as listings mean them.
 
 use jupyter_client::{Document, DocumentKind};
 
@@ -112,15 +112,15 @@ pub(super) fn has_type(document: &Document, wanted: &str) -> bool {
         "image" => mime.starts_with("image/"),
         media if media.contains('/') => mime == media,
         named => match NAMED.iter().find(|(name, _)| *name == named) {
-            Some((_, endings)) => has_one_of(&document.name, endings),
+            Some((_, extensions)) => has_one_of(&document.name, extensions),
             None => has_one_of(&document.name, &[named]),
         },
     }
 }
 
-fn has_one_of(name: &str, endings: &[&str]) -> bool {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| endings.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+fn has_one_of(name: &str, extensions: &[&str]) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 #[cfg(test)]

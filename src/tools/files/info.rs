@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::{
     Block, Call, ToolError,
     document::{BYTES, Beginning},
-    output::{WithBlocks, json_text},
+    output::{ToolReply, json_text},
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -65,7 +65,7 @@ pub(super) struct InfoWithContent {
 pub(super) async fn get_document_info(
     call: Call,
     arguments: Arguments,
-) -> Result<WithBlocks<InfoWithContent>, ToolError> {
+) -> Result<ToolReply<InfoWithContent>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     if !arguments.include_content.unwrap_or(false) {
@@ -73,14 +73,14 @@ pub(super) async fn get_document_info(
         require_kind(&call, &path, &document)?;
         let info = info(&server.links().await, &document);
         let blocks = vec![Block::Text(json_text(&info))];
-        return Ok(WithBlocks {
-            value: InfoWithContent {
+        return Ok(ToolReply::in_blocks(
+            blocks,
+            InfoWithContent {
                 info,
                 content_info: None,
                 content: None,
             },
-            blocks,
-        });
+        ));
     }
     let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
     let open = call.pool().lease_open(server.name(), &path, RoomKind::of(&path));
@@ -107,14 +107,14 @@ pub(super) async fn get_document_info(
         Block::Text(json_text(&content_info)),
         Block::Text(content.clone()),
     ];
-    Ok(WithBlocks {
-        value: InfoWithContent {
+    Ok(ToolReply::in_blocks(
+        blocks,
+        InfoWithContent {
             info,
             content_info: Some(content_info),
             content: Some(content),
         },
-        blocks,
-    })
+    ))
 }
 
 /// Some rules deny a directory and would not deny a file of the same name.
@@ -145,12 +145,12 @@ fn info(links: &Links, document: &Document) -> Info {
     }
 }
 
-/// Jupyter does not say what type a notebook has, although there is one.
+/// The media type of a document, also of a notebook, for which Jupyter gives none.
 fn own_mimetype(document: &Document) -> Option<String> {
     (document.kind == DocumentKind::Notebook).then(|| "application/x-ipynb+json".to_owned())
 }
 
-/// Jupyter leaves the format out when the content is not asked for.
+/// The format of a document, which Jupyter leaves out when the content is not asked for.
 fn default_format(document: &Document) -> &'static str {
     let is_text = document
         .mimetype

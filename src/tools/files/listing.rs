@@ -9,7 +9,7 @@ use super::{Walk, file_type::has_type};
 use crate::{
     tools::{
         Block, Call, ToolError,
-        output::{WithBlocks, json_text},
+        output::{ToolReply, json_text},
     },
     types::Toolset,
 };
@@ -56,7 +56,7 @@ struct Entry {
     collaborative: Option<bool>,
 }
 
-pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<WithBlocks<Listing>, ToolError> {
+pub(super) async fn list_documents(call: Call, arguments: Arguments) -> Result<ToolReply<Listing>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     // Who speaks only the vocabulary of the filters means a whole tree, also without any.
     let means_tree = arguments.path.is_none() && call.offers(Toolset::Collab) && !call.offers(Toolset::Files);
@@ -71,7 +71,7 @@ async fn list_directory(
     call: &Call,
     server: &JupyterServer,
     arguments: &Arguments,
-) -> Result<WithBlocks<Listing>, ToolError> {
+) -> Result<ToolReply<Listing>, ToolError> {
     let directory = call.directory(arguments.path.as_deref())?;
     let mut entries = server.list_directory(&directory).await?;
     entries.retain(|document| call.sees(&document.path, document.kind == DocumentKind::Directory));
@@ -84,14 +84,14 @@ async fn list_directory(
         .then(|| format!("Found {all} documents (showing first {max_results} results); max_results={all} shows all"));
     // The text is a bare array, as the tool has always answered; structured content must be an object.
     let texts = [Some(json_text(&documents)), description.clone()];
-    Ok(WithBlocks {
-        value: Listing {
+    Ok(ToolReply::in_blocks(
+        texts.into_iter().flatten().map(Block::Text).collect(),
+        Listing {
             description,
             documents,
             skipped: Vec::new(),
         },
-        blocks: texts.into_iter().flatten().map(Block::Text).collect(),
-    })
+    ))
 }
 
 /// The files below a path, notebooks left aside unless they are asked for, and whether each is open.
@@ -99,7 +99,7 @@ async fn list_tree(
     call: &Call,
     server: &JupyterServer,
     arguments: &Arguments,
-) -> Result<WithBlocks<Listing>, ToolError> {
+) -> Result<ToolReply<Listing>, ToolError> {
     let walk = match (&arguments.path, &arguments.path_filter) {
         (Some(_), Some(_)) => {
             let why = "give either `path`, a directory, or `path_filter`, what paths contain";
@@ -123,7 +123,7 @@ async fn list_tree(
         skipped: found.skipped,
     };
     let blocks = vec![Block::Text(json_text(&value))];
-    Ok(WithBlocks { value, blocks })
+    Ok(ToolReply::in_blocks(blocks, value))
 }
 
 /// Whether a document is open for live editing in this gateway.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{create::parse_notebook, untrusted::LeftOut};
+use super::{create::parse_notebook, untrusted::Disarmed};
 use crate::tools::{Call, ToolError, cells::Edited};
 
-/// How long a document may take to be open with the file that replaced its own, and how often that is tried.
+/// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
 const OPEN_WITHIN: Duration = Duration::from_secs(4);
 const OPEN_AGAIN: Duration = Duration::from_millis(200);
 
-/// What is in a directory goes where it goes, so that all of it must be allowed, here and there. Jupyter is asked
+/// Refuses to move a directory unless all that is in it is allowed, here and there. Jupyter is asked
 /// what it is only where the rules leave a doubt.
 pub(super) async fn require_contents(
     call: &Call,
@@ -132,7 +132,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     let path = call.file(&arguments.path)?;
     let content_length = arguments.content.chars().count();
     let kind = server.document(&path).await?.kind;
-    let mut left_out = LeftOut::default();
+    let mut left_out = Disarmed::default();
     let edit = match kind {
         DocumentKind::Notebook => {
             let notebook;

@@ -5,22 +5,22 @@ use serde_json::{Map, Value};
 
 use crate::types::is_active_data;
 
-/// By what JupyterLab knows that a cell may do everything.
+/// Metadata by which JupyterLab knows that a cell may do everything.
 const TRUSTED: &str = "trusted";
-/// Where a notebook keeps the state of its widgets.
+/// Metadata in which a notebook keeps the state of its widgets.
 const WIDGETS: &str = "widgets";
 
-/// What was left out of a notebook.
+/// Counts of what was left out of a notebook.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct Disarmed {
     trusted: usize,
     outputs: usize,
     widgets: bool,
 }
 
 /// Leaves out of a notebook what runs where it is shown, and everything that says that it may.
-pub(super) fn disarm(notebook: &mut Value) -> LeftOut {
-    let mut left_out = LeftOut::default();
+pub(super) fn disarm(notebook: &mut Value) -> Disarmed {
+    let mut left_out = Disarmed::default();
     if let Some(metadata) = notebook.get_mut("metadata").and_then(Value::as_object_mut) {
         left_out.widgets = metadata.remove(WIDGETS).is_some();
         left_out.trusted += usize::from(metadata.remove(TRUSTED).is_some());
@@ -56,7 +56,7 @@ fn keep(output: &mut Value, was_cut: &mut usize) -> bool {
     has_something
 }
 
-impl LeftOut {
+impl Disarmed {
     /// The sentence that tells of it, to be put behind another.
     pub(super) fn sentence(&self) -> String {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
@@ -109,7 +109,7 @@ mod tests {
         let left_out = disarm(&mut notebook);
         assert_eq!(
             left_out,
-            LeftOut {
+            Disarmed {
                 trusted: 2,
                 outputs: 2,
                 widgets: true

@@ -15,13 +15,13 @@ use crate::tools::{Call, ToolError};
 const MAX_DIRECTORIES: usize = 2000;
 const DEFAULT_MAX_FOUND: usize = 1000;
 const DEFAULT_MAX_DEPTH: usize = 32;
-/// How many directories that were not read are named.
+/// Number of directories that are named as not read.
 const MAX_SKIPPED: usize = 20;
 
-/// Where to look, for what, and how far.
+/// Search of a tree: where, for what, and how far.
 pub(in crate::tools) struct Walk {
     directory: DocPath,
-    /// What the names of the first level begin with.
+    /// Beginning of the names of the first level.
     beginning: String,
     filter: Filter,
     /// Whether the directory was not named itself, so that one that does not exist has nothing in it.
@@ -30,7 +30,7 @@ pub(in crate::tools) struct Walk {
     pub(in crate::tools) max_found: usize,
 }
 
-/// Which paths are meant.
+/// Condition on paths.
 enum Filter {
     All,
     Containing(String),
@@ -47,7 +47,7 @@ impl Filter {
     }
 }
 
-/// What a walk found, by path.
+/// Documents that a walk found, by path.
 pub(in crate::tools) struct Found {
     pub(in crate::tools) documents: Vec<Document>,
     /// Whether a limit ended the search before the tree did.

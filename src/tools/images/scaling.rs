@@ -1,4 +1,4 @@
-//! Who may scale an image, and when: few at a time, so that memory and threads last, and never one tenant before all
+//! Scaling of images: few at a time, so that memory and threads last, and never one tenant before all
 //! others. What need not be scaled waits for nobody.
 
 use std::{
@@ -72,7 +72,7 @@ impl Scaling {
     }
 }
 
-/// How images become part of an answer to one caller.
+/// Maker of the images in an answer to one caller.
 pub(in crate::tools) struct Illustrator {
     pub(in crate::tools) limits: ImageLimits,
     pub(in crate::tools) scaling: Arc<Scaling>,

@@ -14,7 +14,7 @@ use crate::{
     types::Permission,
 };
 
-/// How long a new kernel may take before the call returns without its answer.
+/// Time that a new kernel may take before the call returns without its answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize, JsonSchema)]

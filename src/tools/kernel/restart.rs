@@ -11,10 +11,10 @@ use super::assign::give_kernel;
 use crate::{
     tools::{
         Call, ToolError,
-        cells::{Run, RunCells, ran, run_cells},
-        execution::{Disconnect, RunOptions, RunResult, Taken, resumed},
+        cells::{Run, RunCells, run_cells, run_reply},
+        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
         notebook::require_notebook_name,
-        output::Ran,
+        output::ToolReply,
     },
     types::Permission,
 };
@@ -48,7 +48,7 @@ pub(super) struct Restarted {
     run: Option<Run>,
 }
 
-pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Result<Ran<Restarted>, ToolError> {
+pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Result<ToolReply<Restarted>, ToolError> {
     let options = RunOptions::new(
         &call,
         arguments.timeout,
@@ -63,21 +63,16 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
         cells_executed: run.as_ref().is_some_and(Run::is_executed),
         run,
     };
-    let taken = match resumed(&call).await? {
-        Some(taken) => Some(taken),
-        None => restart(&call, &arguments).await?.map(Taken::Live),
+    let found = match resumed_execution(&call).await? {
+        Some(found) => Some(found),
+        None => restart(&call, &arguments).await?.map(FoundExecution::Live),
     };
     let done = "Successfully restarted notebook kernel";
-    let Some(taken) = taken else {
-        return Ok(Ran {
-            value: answered(done.to_owned(), None),
-            images: Vec::new(),
-            is_failure: false,
-            open: None,
-        });
+    let Some(found) = found else {
+        return Ok(ToolReply::json(answered(done.to_owned(), None)));
     };
-    let result = RunResult::of(&call, taken, options).await?;
-    Ok(ran(result, |run, message| {
+    let result = RunResult::of(&call, found, options).await?;
+    Ok(run_reply(result, |run, message| {
         answered(message(&run.after(done)), Some(run))
     }))
 }

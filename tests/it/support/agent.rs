@@ -32,7 +32,7 @@ pub struct Agent {
     capabilities: Value,
 }
 
-/// What a tool answered.
+/// Answer of a tool.
 #[derive(Debug)]
 pub struct ToolAnswer {
     pub is_error: bool,
@@ -77,7 +77,7 @@ impl Agent {
         Self::connect_with(&gateway.url("/mcp"), TOKEN, era, capabilities).await
     }
 
-    /// The same at a URL.
+    /// Connects an agent with these capabilities to a gateway at a URL.
     pub async fn able_to(capabilities: Value, url: &str, token: &str, era: Era) -> Self {
         Self::connect_with(url, token, era, capabilities).await
     }
@@ -203,7 +203,7 @@ impl Agent {
         }
     }
 
-    /// What an argument of a prompt or of an address can be.
+    /// Completions of an argument of a prompt or of an address.
     pub async fn complete(&self, reference: Value, argument: &str, beginning: &str, known: Value) -> Vec<String> {
         let params = json!({
             "ref": reference,

@@ -32,7 +32,7 @@ impl Deref for Beside {
 }
 
 impl Beside {
-    /// In a notebook of code cells.
+    /// Sets the scene in a notebook of code cells.
     pub async fn notebook(cells: &[&str]) -> Self {
         Self::through(lab().url(), "notebook.ipynb", &notebook(cells)).await
     }
@@ -77,7 +77,7 @@ impl Beside {
             .await
     }
 
-    /// What bob sees of the document.
+    /// The document as bob sees it.
     pub async fn watch(&self) -> Value {
         let tool = match self.path.ends_with(".ipynb") {
             true => "read_nb_cells",

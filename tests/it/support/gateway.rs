@@ -51,7 +51,7 @@ impl Gateway {
         Self::with("").await
     }
 
-    /// The same with more settings.
+    /// Starts a gateway with more settings.
     pub async fn with(more: &str) -> Self {
         Self::configured(&format!("{more}\n{}{}", lab_server("lab"), everything())).await
     }

@@ -25,7 +25,7 @@ use yrs::{
 
 use super::{eventually, lab, notebook::CellView};
 
-/// How often a browser says who is there; Jupyter shows a newcomer nobody until they do.
+/// Interval at which a browser says who is there; Jupyter shows a newcomer nobody until they do.
 const RENEWAL: Duration = Duration::from_secs(15);
 
 pub struct Human {
@@ -35,7 +35,7 @@ pub struct Human {
     task: JoinHandle<()>,
 }
 
-/// What the person's browser has in memory.
+/// Memory of the person's browser.
 struct Page {
     doc: Doc,
     cells: ArrayRef,
@@ -299,7 +299,7 @@ impl Human {
         self.send(frame);
     }
 
-    /// What the others say of themselves.
+    /// Awareness states of the others.
     pub fn others(&self) -> Vec<Value> {
         self.page()
             .others
@@ -313,7 +313,7 @@ impl Human {
         self.others().iter().any(|state| state["user"]["name"] == name)
     }
 
-    /// What JupyterLab displays as somebody's name; empty if they are not here.
+    /// Name that JupyterLab displays for somebody; empty if they are not here.
     pub fn shown_as(&self, name: &str) -> String {
         let others = self.others();
         let user = others.iter().find(|state| state["user"]["name"] == name);

@@ -26,7 +26,7 @@ pub fn cells_on_disk(file: &Path) -> Option<Vec<CellView>> {
     Some(cells)
 }
 
-/// The same with all that the file has of them.
+/// The cells of a notebook on disk with all that the file has of them.
 pub fn whole_cells_on_disk(file: &Path) -> Option<Vec<Value>> {
     let notebook: Value = serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?;
     assert_eq!(notebook["nbformat"], 4);

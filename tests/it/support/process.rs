@@ -51,7 +51,7 @@ pub fn peak_bytes(pid: u32) -> usize {
     kilobytes.expect("a number") * 1024
 }
 
-/// How much memory a process takes.
+/// Memory that a process takes.
 pub fn resident_bytes(pid: u32) -> usize {
     let kilobytes = ps(&["-o", "rss=", "-p", &pid.to_string()]);
     kilobytes.parse::<usize>().expect("a number") * 1024

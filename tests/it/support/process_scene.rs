@@ -15,12 +15,12 @@ pub struct ProcessScene {
     pub folder: Folder,
     pub path: String,
     pub human: Human,
-    /// How gateways reach JupyterLab.
+    /// URL by which gateways reach JupyterLab.
     url: String,
 }
 
 impl ProcessScene {
-    /// In a notebook of code cells.
+    /// Sets the scene in a notebook of code cells.
     pub async fn new(cells: &[&str]) -> Self {
         Self::through(lab().url(), cells).await
     }

@@ -1,4 +1,4 @@
-//! A line between the gateway and Jupyter that can be cut, held, counted and spoken into.
+//! A connection between the gateway and Jupyter that can be cut, blocked, counted and spoken into.
 
 use std::sync::{
     Arc, Mutex,
@@ -17,13 +17,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub struct Proxy {
     address: String,
-    line: Arc<Line>,
+    link: Arc<Link>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// What does not get through from Jupyter.
+/// Traffic from Jupyter that does not get through.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Held {
+enum Blocked {
     #[default]
     Nothing,
     Rooms,
@@ -31,47 +31,47 @@ enum Held {
 }
 
 #[derive(Default)]
-struct Line {
+struct Link {
     refusing: AtomicBool,
-    held: watch::Sender<Held>,
+    blocked: watch::Sender<Blocked>,
     /// Counts the cuts; every connection ends at the next one.
     cuts: watch::Sender<usize>,
     /// The next frame from Jupyter larger than this is cut in its middle.
     cut_in_frame_over: Mutex<Option<usize>>,
-    /// What to say in Jupyter's place, in the next room that says something.
+    /// Frame to send in Jupyter's place, in the next room that sends something.
     inject: Mutex<Option<Vec<u8>>>,
     rooms_opened: AtomicUsize,
     rooms_open: AtomicUsize,
 }
 
 impl Proxy {
-    /// In front of a server by its host and port.
+    /// Starts a proxy in front of a server, by its host and port.
     pub async fn to(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let line = Arc::<Line>::default();
-        let (shared, target) = (Arc::clone(&line), target.to_owned());
+        let link = Arc::<Link>::default();
+        let (shared, target) = (Arc::clone(&link), target.to_owned());
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 if shared.refusing.load(Ordering::SeqCst) {
                     continue;
                 }
-                let (line, target) = (Arc::clone(&shared), target.clone());
+                let (link, target) = (Arc::clone(&shared), target.clone());
                 tokio::spawn(async move {
                     let Ok(server) = TcpStream::connect(&target).await else {
                         return;
                     };
-                    let mut cuts = line.cuts.subscribe();
+                    let mut cuts = link.cuts.subscribe();
                     tokio::select! {
                         _ = cuts.changed() => {}
-                        () = carry(&line, client, server) => {}
+                        () = carry(&link, client, server) => {}
                     }
                 });
             }
         });
         Self {
             address,
-            line,
+            link,
             _task: AbortOnDropHandle::new(task),
         }
     }
@@ -82,30 +82,30 @@ impl Proxy {
 
     /// Ends every connection now; new ones are welcome.
     pub fn cut(&self) {
-        self.line.cuts.send_modify(|cuts| *cuts += 1);
+        self.link.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     pub fn refuse(&self, refusing: bool) {
-        self.line.refusing.store(refusing, Ordering::SeqCst);
+        self.link.refusing.store(refusing, Ordering::SeqCst);
     }
 
     /// Lets nothing through, or everything again.
-    pub fn hold(&self, held: bool) {
-        let held = if held { Held::Everything } else { Held::Nothing };
-        self.line.held.send_replace(held);
+    pub fn hold(&self, blocked: bool) {
+        let blocked = if blocked { Blocked::Everything } else { Blocked::Nothing };
+        self.link.blocked.send_replace(blocked);
     }
 
     /// Lets nothing through of what is said in the rooms of documents; answers to requests are.
     pub fn hold_rooms(&self) {
-        self.line.held.send_replace(Held::Rooms);
+        self.link.blocked.send_replace(Blocked::Rooms);
     }
 
     pub fn cut_in_frame_over(&self, bytes: usize) {
-        *self.line.cut_in_frame_over.lock().expect("no panic") = Some(bytes);
+        *self.link.cut_in_frame_over.lock().expect("no panic") = Some(bytes);
     }
 
     pub fn has_cut_in_frame(&self) -> bool {
-        self.line.cut_in_frame_over.lock().expect("no panic").is_none()
+        self.link.cut_in_frame_over.lock().expect("no panic").is_none()
     }
 
     /// Says this before the next word of Jupyter in any room.
@@ -115,24 +115,24 @@ impl Proxy {
             Ok(short @ 0..126) => vec![0x82, short],
             _ => [&[0x82, 127][..], &length].concat(),
         };
-        *self.line.inject.lock().expect("no panic") = Some([&head, payload].concat());
+        *self.link.inject.lock().expect("no panic") = Some([&head, payload].concat());
     }
 
     pub fn has_injected(&self) -> bool {
-        self.line.inject.lock().expect("no panic").is_none()
+        self.link.inject.lock().expect("no panic").is_none()
     }
 
     pub fn rooms_opened(&self) -> usize {
-        self.line.rooms_opened.load(Ordering::SeqCst)
+        self.link.rooms_opened.load(Ordering::SeqCst)
     }
 
     pub fn rooms_open(&self) -> usize {
-        self.line.rooms_open.load(Ordering::SeqCst)
+        self.link.rooms_open.load(Ordering::SeqCst)
     }
 }
 
 /// Carries one connection until either side ends it.
-async fn carry(line: &Arc<Line>, client: TcpStream, server: TcpStream) {
+async fn carry(link: &Arc<Link>, client: TcpStream, server: TcpStream) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let ((mut from_client, to_client), (from_server, mut to_server)) = (client.into_split(), server.into_split());
     let mut request = vec![0; 65536];
@@ -144,45 +144,45 @@ async fn carry(line: &Arc<Line>, client: TcpStream, server: TcpStream) {
     let is_room = [&b"json:"[..], b"text:"]
         .iter()
         .any(|format| request.starts_with(&[b"GET /api/collaboration/room/", *format].concat()));
-    let _counted = is_room.then(|| Counted::new(Arc::clone(line)));
+    let _count = is_room.then(|| OpenRoomCount::new(Arc::clone(link)));
     if to_server.write_all(&request).await.is_err() {
         return;
     }
     tokio::select! {
         _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
-        () = back(line, is_room, from_server, to_client) => {}
+        () = hand_back(link, is_room, from_server, to_client) => {}
     }
 }
 
-struct Counted(Arc<Line>);
+struct OpenRoomCount(Arc<Link>);
 
-impl Counted {
-    fn new(line: Arc<Line>) -> Self {
-        line.rooms_opened.fetch_add(1, Ordering::SeqCst);
-        line.rooms_open.fetch_add(1, Ordering::SeqCst);
-        Self(line)
+impl OpenRoomCount {
+    fn new(link: Arc<Link>) -> Self {
+        link.rooms_opened.fetch_add(1, Ordering::SeqCst);
+        link.rooms_open.fetch_add(1, Ordering::SeqCst);
+        Self(link)
     }
 }
 
-impl Drop for Counted {
+impl Drop for OpenRoomCount {
     fn drop(&mut self) {
         self.0.rooms_open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// What comes from Jupyter; in a room it is handed on frame by frame.
-async fn back(line: &Line, is_room: bool, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+/// Hands on what comes from Jupyter, in a room frame by frame.
+async fn hand_back(link: &Link, is_room: bool, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     let (mut pending, mut chunk, mut in_frames) = (Vec::new(), vec![0; 65536], false);
     loop {
         let Ok(read @ 1..) = from.read(&mut chunk).await else {
             return;
         };
-        let passes = |held: &Held| *held == Held::Nothing || *held == Held::Rooms && !is_room;
-        let _ = line.held.subscribe().wait_for(passes).await;
+        let passes = |blocked: &Blocked| *blocked == Blocked::Nothing || *blocked == Blocked::Rooms && !is_room;
+        let _ = link.blocked.subscribe().wait_for(passes).await;
         pending.extend_from_slice(&chunk[..read]);
         while let Some(length) = part(&pending, is_room, in_frames) {
             let frame: Vec<u8> = pending.drain(..length).collect();
-            let limit = line
+            let limit = link
                 .cut_in_frame_over
                 .lock()
                 .expect("no panic")
@@ -191,7 +191,7 @@ async fn back(line: &Line, is_room: bool, mut from: OwnedReadHalf, mut to: Owned
                 let _ = to.write_all(&frame[..length / 2]).await;
                 return;
             }
-            let injected = line.inject.lock().expect("no panic").take_if(|_| in_frames);
+            let injected = link.inject.lock().expect("no panic").take_if(|_| in_frames);
             if to
                 .write_all(&[injected.unwrap_or_default(), frame].concat())
                 .await

@@ -64,7 +64,7 @@ impl Home {
         path
     }
 
-    /// As if somebody had emptied the cache.
+    /// Removes the environment, as if somebody had emptied the cache.
     pub fn remove_environment(&self) {
         std::fs::remove_file(&self.environment).expect("the link");
     }
@@ -74,7 +74,7 @@ impl Home {
         self.serve_on("127.0.0.1:0")
     }
 
-    /// The same at an address.
+    /// `serve` at an address, without a network for pip.
     pub fn serve_on(&self, address: &str) -> Command {
         let mut command = gateway_command();
         command
@@ -89,14 +89,14 @@ impl Home {
         command
     }
 
-    /// The same in front of one JupyterLab.
+    /// `serve` in front of one JupyterLab.
     pub fn serve_for(&self, url: &str, token: &str) -> Command {
         let mut command = self.serve();
         command.env("JUPYTERLAB_URL", url).env("JUPYTERLAB_TOKEN", token);
         command
     }
 
-    /// The same with a JupyterLab on the folder `notebooks`.
+    /// `serve` with a JupyterLab on the folder `notebooks`.
     pub fn serve_with_jupyter(&self) -> Command {
         let mut command = self.serve();
         command.arg("--with-jupyter").arg(self.dir.path().join("notebooks"));
@@ -153,7 +153,7 @@ impl Running {
         self.child.id().expect("it runs")
     }
 
-    /// What follows a label at the start of a line.
+    /// The text after a label at the start of a line.
     pub fn value(&self, label: &str) -> &str {
         let mut lines = self.said.lines().map(str::trim_start);
         lines

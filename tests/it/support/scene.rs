@@ -23,7 +23,7 @@ pub struct Scene {
     pub gateway: Gateway,
 }
 
-/// How a scene is set.
+/// Builder of a scene.
 pub struct SceneBuilder {
     name: String,
     content: String,
@@ -45,7 +45,7 @@ impl SceneBuilder {
         self.configured(&format!("{}{}", server("lab", url, lab().token()), everything()))
     }
 
-    /// Exactly this config.
+    /// Sets exactly this config.
     pub fn configured(mut self, config: &str) -> Self {
         config.clone_into(&mut self.config);
         self
@@ -87,7 +87,7 @@ impl SceneBuilder {
 }
 
 impl Scene {
-    /// In a notebook of code cells, in the modern era.
+    /// Sets the scene in a notebook of code cells, in the modern era.
     pub async fn new(cells: &[&str]) -> Self {
         Self::notebook(cells).set().await
     }
@@ -96,7 +96,7 @@ impl Scene {
         Self::of("run.ipynb", &notebook(cells))
     }
 
-    /// In a file on the shared JupyterLab.
+    /// Sets the scene in a file on the shared JupyterLab.
     pub fn of(name: &str, content: &str) -> SceneBuilder {
         SceneBuilder {
             name: name.to_owned(),
@@ -126,7 +126,7 @@ impl Scene {
         id(&self.call("execute_nb_cells", run).await.structured)
     }
 
-    /// What running code in the notebook's kernel prints or results in.
+    /// Output of running code in the notebook's kernel.
     pub async fn code(&self, code: &str) -> String {
         let ran = self.call("run_code", json!({ "code": code })).await.ok();
         texts(&ran).concat()

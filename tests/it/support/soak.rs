@@ -31,7 +31,7 @@ use super::{
 };
 pub use outcome::Outcome;
 
-/// What is done, and for how long.
+/// Plan of a soak test: what is done, and for how long.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub agents: usize,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub seed: u64,
     /// The minor version of the notebooks' format; before 5 files have no ids of cells.
     pub minor: u32,
-    /// Of a hundred cells so many are executed.
+    /// Percentage of cells that are executed.
     pub executed_percent: u64,
 }
 
@@ -96,7 +96,7 @@ struct Site {
     dir: TempDir,
     /// The most memory that a gateway took so far.
     peak: Mutex<usize>,
-    /// Held by agents while they call; whoever wants them to pause takes it whole.
+    /// Lock that agents have while they call; whoever wants them to pause takes it whole.
     pause: RwLock<()>,
     /// The marks that were acknowledged, by notebook.
     acknowledged: Mutex<Vec<HashSet<String>>>,
@@ -182,7 +182,7 @@ impl Site {
         Agent::connect_to(&format!("http://127.0.0.1:{}/mcp", self.port), TOKEN, Era::Modern).await
     }
 
-    /// How much memory the gateway takes now; the largest is remembered.
+    /// Memory that the gateway takes now; the largest is remembered.
     async fn weigh(&self) -> usize {
         let pid = self.gateway.lock().await.as_ref().and_then(Child::id);
         let bytes = pid.map_or(0, resident_bytes);
@@ -208,11 +208,11 @@ pub async fn run(plan: &Plan) -> Outcome {
     let until = Instant::now() + Duration::from_secs(plan.seconds);
     let faults = faults::strike(&site, plan.notebooks, Dice::new(plan.seed), until).await;
     stop.cancel();
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for worker in workers {
-        asked.extend(worker.await.expect("no panic"));
+        requests.extend(worker.await.expect("no panic"));
     }
-    let outcome = outcome::judge(&site, plan, asked).await;
+    let outcome = outcome::judge(&site, plan, requests).await;
     let after = site.weigh().await;
     println!(
         "{faults:?}; memory of the gateway: {} MB before, {} MB after, {} MB at most",

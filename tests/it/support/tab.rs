@@ -17,7 +17,7 @@ pub struct Tab {
     requests: HashMap<String, Progress>,
 }
 
-/// What the kernel has said about one request so far.
+/// Messages of the kernel about one request so far.
 #[derive(Debug, Default)]
 struct Progress {
     printed: String,
@@ -61,7 +61,7 @@ impl Tab {
             .await;
     }
 
-    /// What a request printed, once it was replied to and the kernel is idle again.
+    /// The text that a request printed, once it was replied to and the kernel is idle again.
     pub async fn printed(&mut self, id: &str) -> String {
         self.wait_for(id, "the kernel ends a request", |progress| {
             progress.replied && progress.idle

@@ -13,7 +13,7 @@ const LISTENING: i64 = 7000;
 
 /// Dropping it closes the stream from this side.
 pub struct Watcher {
-    /// What the server said it would tell of, where it does say so.
+    /// Notices that the server agreed to send, where it says so.
     pub accepted: Value,
     notices: mpsc::UnboundedReceiver<Value>,
     task: AbortOnDropHandle<()>,
@@ -97,7 +97,7 @@ impl Watcher {
             .unwrap_or_else(|_| panic!("no notice of {what}"));
     }
 
-    /// How many notices of a resource come until it is quiet.
+    /// Number of notices of a resource that come until it is quiet.
     pub async fn count(&mut self, uri: &str) -> usize {
         let mut count = 0;
         while let Some(notice) = self.next().await {

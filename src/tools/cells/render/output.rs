@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 use super::{drop_large, metadata_size, shares::shares};
 use crate::tools::images::is_image;
 
-/// Begins what stands in the place of an image that is not shown.
+/// Beginning of the text that stands in the place of an image that is not shown.
 pub(super) const IMAGE_LEFT_OUT: &str = "[image left out";
 
 /// Characters of what an error says and of where it happened, which are told however much was put out before it.
 const MIN_ERROR: usize = 200;
 const CUT_BEFORE: &str = "[TRUNCATED]...\n";
 
-/// How many characters it takes to show an error, and none for what is none.
+/// Number of characters it takes to show an error; 0 for other outputs.
 pub(super) fn error_size(output: &Value) -> usize {
     match output.get("output_type").and_then(Value::as_str) {
         Some("error") => {
@@ -25,7 +25,7 @@ pub(super) fn error_size(output: &Value) -> usize {
     }
 }
 
-/// How many characters of an output a model would read.
+/// Number of characters of an output a model would read.
 pub(super) fn text_size(output: &Value) -> usize {
     let plain = |value: &Value| without_ansi(&joined(value)).chars().count();
     let size = |member: &str, size: &dyn Fn(&Value) -> usize| output.get(member).map_or(0, size);
@@ -85,7 +85,7 @@ pub(super) fn show_output(output: Value, max: usize, hint: &str) -> (Value, bool
     (Value::Object(output), cut)
 }
 
-/// The same thing in several types shares one limit; what is shortest to read comes first.
+/// Cuts the same thing in several types to one limit; what is shortest to read comes first.
 fn show_bundle(data: &mut Map<String, Value>, max: usize, hint: &str) -> bool {
     let plain = data.get("text/plain").map_or(0, characters).min(max);
     let size = |(mime, value): (&String, &Value)| match mime.as_str() {

@@ -1,4 +1,4 @@
-//! What is cut, what is left out, and what always comes whole.
+//! Tests of what is cut, what is left out, and what always comes whole.
 
 use std::sync::Arc;
 

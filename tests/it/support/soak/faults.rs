@@ -12,11 +12,11 @@ use super::{
     Dice, Site, path,
 };
 
-/// What dies.
+/// Fault: what dies.
 enum Fault {
     Jupyter,
     Gateway,
-    Line,
+    Network,
 }
 
 impl Fault {
@@ -24,7 +24,7 @@ impl Fault {
         match dice.below(10) {
             0..=5 => Self::Jupyter,
             6..=7 => Self::Gateway,
-            _ => Self::Line,
+            _ => Self::Network,
         }
     }
 
@@ -33,15 +33,15 @@ impl Fault {
         match self {
             Self::Jupyter => Some(Process::Jupyter),
             Self::Gateway => Some(Process::Gateway),
-            Self::Line => None,
+            Self::Network => None,
         }
     }
 }
 
-/// How long a file may take to have what was acknowledged.
+/// Time that a file may take to have what was acknowledged.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often what happened.
+/// Counts of what happened.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     jupyter_killed: usize,
@@ -66,7 +66,7 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
     let mut faults = Faults::default();
     let mut last = None;
     // Everything happens in a short run too.
-    let mut first = [Fault::Jupyter, Fault::Gateway, Fault::Line].into_iter();
+    let mut first = [Fault::Jupyter, Fault::Gateway, Fault::Network].into_iter();
     loop {
         sleep(dice.millis(1500..6000)).await;
         if Instant::now() >= until {
@@ -95,7 +95,7 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
                 }
                 site.start_gateway().await;
             }
-            Fault::Line => {
+            Fault::Network => {
                 faults.lines_cut += 1;
                 site.proxy.cut();
             }
@@ -123,7 +123,7 @@ async fn saved(site: &Site, notebooks: usize) {
     }
 }
 
-/// What Jupyter calls the file of before while it writes another.
+/// Name that Jupyter gives the file of before while it writes another.
 fn before(number: usize) -> String {
     format!(".~{}", path(number))
 }

@@ -13,17 +13,17 @@ use super::{
         notebook::{CellView, sources_on_disk},
     },
     Plan, Site, path,
-    worker::{Answer, Asked},
+    worker::{Answer, CellRequest},
 };
 
-/// How long everybody may take to agree when nothing is disturbed any more.
+/// Time that everybody may take to agree when nothing is disturbed any more.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// An answer has room for so many.
 const CELLS_PER_READ: usize = 50;
 
 #[derive(Debug, Default)]
 pub struct Outcome {
-    pub asked: usize,
+    pub requests: usize,
     pub acknowledged: usize,
     /// Acknowledged, and not there.
     pub lost: Vec<String>,
@@ -50,20 +50,20 @@ impl Outcome {
     }
 }
 
-pub(super) async fn judge(site: &Site, plan: &Plan, asked: Vec<Asked>) -> Outcome {
+pub(super) async fn judge(site: &Site, plan: &Plan, requests: Vec<CellRequest>) -> Outcome {
     let mut outcome = Outcome {
-        asked: asked.len(),
+        requests: requests.len(),
         ..Outcome::default()
     };
     for number in 0..plan.notebooks {
         let cells = settled(site, number, &mut outcome).await;
-        let asked = asked.iter().filter(|asked| asked.notebook == number);
-        count(&mut outcome, number, asked, &cells);
+        let requests = requests.iter().filter(|request| request.notebook == number);
+        count(&mut outcome, number, requests, &cells);
     }
-    let refused: HashSet<&str> = asked.iter().filter_map(refusal).collect();
+    let refused: HashSet<&str> = requests.iter().filter_map(refusal).collect();
     println!(
         "{} asked, {} acknowledged, {} lost, {} doubled, {} under another id; refused because: {refused:?}",
-        outcome.asked,
+        outcome.requests,
         outcome.acknowledged,
         outcome.lost.len(),
         outcome.doubled.len(),
@@ -72,8 +72,8 @@ pub(super) async fn judge(site: &Site, plan: &Plan, asked: Vec<Asked>) -> Outcom
     outcome
 }
 
-fn refusal(asked: &Asked) -> Option<&str> {
-    match &asked.answer {
+fn refusal(request: &CellRequest) -> Option<&str> {
+    match &request.answer {
         Answer::Refused(why) => Some(why),
         _ => None,
     }
@@ -123,21 +123,26 @@ async fn known(agent: &Agent, path: &str, expected: usize) -> Vec<String> {
     known
 }
 
-fn count<'a>(outcome: &mut Outcome, number: usize, asked: impl Iterator<Item = &'a Asked>, cells: &[CellView]) {
+fn count<'a>(
+    outcome: &mut Outcome,
+    number: usize,
+    requests: impl Iterator<Item = &'a CellRequest>,
+    cells: &[CellView],
+) {
     let mut ids: HashMap<&str, Vec<&str>> = HashMap::new();
     for cell in cells {
         ids.entry(&cell.source).or_default().push(&cell.id);
     }
-    for asked in asked {
-        let there = ids.get(&*asked.mark).map_or(&[][..], Vec::as_slice);
+    for request in requests {
+        let there = ids.get(&*request.mark).map_or(&[][..], Vec::as_slice);
         let tell = || {
-            let (mark, at, answer) = (&asked.mark, asked.at, &asked.answer);
+            let (mark, at, answer) = (&request.mark, request.at, &request.answer);
             format!("{mark} in {} after {at:.1?}, {answer:?}: {there:?}", path(number))
         };
         if there.len() > 1 {
             outcome.doubled.push(tell());
         }
-        if let Answer::Acknowledged(id) = &asked.answer {
+        if let Answer::Acknowledged(id) = &request.answer {
             outcome.acknowledged += 1;
             if there.is_empty() {
                 outcome.lost.push(tell());

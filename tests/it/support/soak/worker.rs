@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Dice, Plan, Site, path};
 
-/// A cell that was asked for.
+/// Request for one cell, with its answer.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct CellRequest {
     pub(super) notebook: usize,
     pub(super) mark: String,
     pub(super) answer: Answer,
@@ -30,14 +30,14 @@ pub(super) enum Answer {
     None,
 }
 
-pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: CancellationToken) -> Vec<Asked> {
+pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: CancellationToken) -> Vec<CellRequest> {
     let began = Instant::now();
     let agent = site.agent().await;
     let mut dice = Dice::new(plan.seed ^ (number as u64 + 1) << 32);
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     while !stop.is_cancelled() {
         let notebook = usize::try_from(dice.below(plan.notebooks as u64)).expect("small");
-        let mark = format!("'agent {number} cell {}'", asked.len());
+        let mark = format!("'agent {number} cell {}'", requests.len());
         let kind = ["code", "markdown"][usize::from(dice.below(3) == 0)];
         let cells = json!([{ "type": kind, "content": mark }]);
         let executes = dice.below(100) < plan.executed_percent;
@@ -49,14 +49,14 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
         let answer = match agent.attempt("insert_nb_cells", arguments).await {
             None => Answer::None,
             // What cannot be executed is there all the same.
-            Some(answer) if answer.structured["cell_ids"].is_array() => told(&answer.structured),
+            Some(answer) if answer.structured["cell_ids"].is_array() => answer_of(&answer.structured),
             Some(answer) => Answer::Refused(answer.text().to_owned()),
         };
         if let Answer::Acknowledged(_) = &answer {
             site.acknowledged.lock().await[notebook].insert(mark.clone());
         }
         drop(at_work);
-        asked.push(Asked {
+        requests.push(CellRequest {
             notebook,
             mark,
             answer,
@@ -64,10 +64,10 @@ pub(super) async fn work(site: Arc<Site>, plan: Plan, number: usize, stop: Cance
         });
         tokio::time::sleep(dice.millis(5..120)).await;
     }
-    asked
+    requests
 }
 
-fn told(answer: &Value) -> Answer {
+fn answer_of(answer: &Value) -> Answer {
     let id = answer["cell_ids"][0].as_str();
     let id = id.unwrap_or_else(|| panic!("an id: {answer}")).to_owned();
     match answer["acknowledged"] == true {

@@ -10,27 +10,27 @@ use crate::{
     types::Permission,
 };
 
-/// An execution that a call tells of.
-pub(in crate::tools) enum Taken {
+/// Execution that a call names, live or from the records.
+pub(in crate::tools) enum FoundExecution {
     Live(Arc<Execution>),
     Ended(Box<Snapshot>),
 }
 
-impl Taken {
+impl FoundExecution {
     /// An execution of the caller's by its id, in a notebook that the caller may read.
     pub(super) async fn find(call: &Call, id: &str) -> Result<Self, ToolError> {
-        let taken = Self::find_anywhere(call, id).await?;
-        let path = match &taken {
+        let found = Self::find_anywhere(call, id).await?;
+        let path = match &found {
             Self::Live(execution) => execution.path().map(|path| path.to_string()),
             Self::Ended(snapshot) => snapshot.path.clone(),
         };
         match is_readable(call, path.as_deref()) {
-            true => Ok(taken),
+            true => Ok(found),
             false => Err(ToolError::MovedAway { id: id.to_owned() }),
         }
     }
 
-    /// The same wherever its notebook is now: its owner may always end it.
+    /// An execution of the caller's by its id, wherever its notebook is now: its owner may always end it.
     pub(super) async fn find_anywhere(call: &Call, id: &str) -> Result<Self, ToolError> {
         let (owner, engine) = (call.owner(), call.engine());
         if let Some(execution) = engine.live(&owner, id) {
@@ -60,29 +60,29 @@ pub(super) fn is_readable(call: &Call, path: Option<&str>) -> bool {
     path.is_none_or(|path| call.sees(path, false))
 }
 
-/// The execution that a call takes up instead of doing anything, if it is a repetition of an earlier one.
-pub(in crate::tools) async fn resumed(call: &Call) -> Result<Option<Taken>, ToolError> {
+/// The execution that a call resumes instead of doing anything, if it repeats an earlier call.
+pub(in crate::tools) async fn resumed_execution(call: &Call) -> Result<Option<FoundExecution>, ToolError> {
     let Some(resumption) = call.resumption() else {
         return Ok(None);
     };
-    let taken = Taken::find(call, &resumption.execution_id).await?;
+    let found = FoundExecution::find(call, &resumption.execution_id).await?;
     // One that ended while the person thought has its result as the answer.
-    if let Taken::Live(execution) = &taken {
+    if let FoundExecution::Live(execution) = &found {
         reply(call, execution, &resumption.input).await?;
     }
-    Ok(Some(taken))
+    Ok(Some(found))
 }
 
 /// An execution as it is now.
 pub async fn find_execution(call: &Call, id: &str) -> Result<Snapshot, ToolError> {
-    Ok(Taken::find(call, id).await?.snapshot(call))
+    Ok(FoundExecution::find(call, id).await?.snapshot(call))
 }
 
 /// Answers what an execution asks.
 pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(), ToolError> {
-    match Taken::find(call, id).await? {
-        Taken::Live(execution) => reply(call, &execution, &input).await,
-        Taken::Ended(ended) => {
+    match FoundExecution::find(call, id).await? {
+        FoundExecution::Live(execution) => reply(call, &execution, &input).await,
+        FoundExecution::Ended(ended) => {
             let why = format!("the execution is {} and asks for nothing", ended.status.as_str());
             Err(ToolError::argument("input", why))
         }
@@ -92,11 +92,11 @@ pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(),
 /// Asks for an execution to end. Returns its status, which may lag behind.
 pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, ToolError> {
     call.principal().require(Permission::Execute)?;
-    let taken = Taken::find_anywhere(call, id).await?;
-    if let Taken::Live(execution) = &taken {
+    let found = FoundExecution::find_anywhere(call, id).await?;
+    if let FoundExecution::Live(execution) = &found {
         call.engine().cancel(execution).await;
     }
-    Ok(taken.snapshot(call).status)
+    Ok(found.snapshot(call).status)
 }
 
 async fn reply(call: &Call, execution: &Arc<Execution>, input: &Input) -> Result<(), ToolError> {

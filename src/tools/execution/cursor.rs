@@ -1,4 +1,4 @@
-//! How far an answer about an execution told its outputs, so that the next one can go on from there. The cursor is all
+//! Cursor in the outputs of an execution: how far an answer told them, so that the next one goes on from there. It is all
 //! that is needed for that: nothing is remembered between calls, and whoever takes long or never comes back costs nothing.
 
 use std::{
@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use executor::CellSnapshot;
 
-/// Said where outputs that were told already are not there as they were.
-pub(super) const CHANGED: &str =
+/// Note for outputs that were told already and are not there as they were.
+pub(super) const CHANGED_NOTE: &str =
     "What an earlier answer showed was cleared or rewritten since; the outputs are shown from the start.";
 
-/// Up to where outputs were told: in the cell that put out something last, which of its outputs, and how many characters of
-/// it. Digests tell whether what comes before is still the same.
+/// End of the outputs that were told: in the cell that put out something last, which of its outputs, and how many characters
+/// of it. Digests tell whether what comes before is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cursor {
     cell: usize,
     outputs: usize,
-    /// Of the last output, if it is a stream.
+    /// Characters of the last output, if it is a stream.
     characters: usize,
-    /// Of its whole lines: the last line of a stream is often written again, by progress bars for one.
+    /// Characters of its whole lines: the last line of a stream is often written again, by progress bars for one.
     in_lines: usize,
     cells_before: u32,
     to_end: u32,
@@ -51,8 +51,8 @@ impl Cursor {
         cursor
     }
 
-    /// Takes away what was told already. False if that is not there any more as it was, and nothing was taken away.
-    pub(super) fn skip_told(&self, cells: &mut [CellSnapshot]) -> bool {
+    /// Removes what was told already. False if that is not there any more as it was, and nothing was removed.
+    pub(super) fn skip_shown(&self, cells: &mut [CellSnapshot]) -> bool {
         let Some((before, rest)) = cells.split_at_mut_checked(self.cell) else {
             return false;
         };
@@ -208,13 +208,13 @@ mod tests {
         json!({ "output_type": "execute_result", "data": { "text/plain": text } })
     }
 
-    /// What is told after an answer; nothing if that was not there any more.
-    fn told(earlier: &[&[Value]], now: &[&[Value]]) -> Option<Vec<Vec<Value>>> {
+    /// Outputs that are told after an answer; `None` if what it told is not there any more.
+    fn shown_after(earlier: &[&[Value]], now: &[&[Value]]) -> Option<Vec<Vec<Value>>> {
         let cells = |all: &[&[Value]]| all.iter().map(|outputs| cell(outputs)).collect::<Vec<_>>();
         let cursor: Cursor = Cursor::of(&cells(earlier)).to_string().parse().expect("a cursor");
         let mut now = cells(now);
         cursor
-            .skip_told(&mut now)
+            .skip_shown(&mut now)
             .then(|| now.into_iter().map(|cell| cell.outputs).collect())
     }
 
@@ -233,14 +233,14 @@ mod tests {
             (&[out("a"), value("1")], &[out("a"), value("1"), out("b")], &[out("b")]),
         ] {
             assert_eq!(
-                told(&[earlier], &[now]),
+                shown_after(&[earlier], &[now]),
                 Some(vec![new.to_vec()]),
                 "{earlier:?} {now:?}"
             );
         }
         let (first, second) = ([out("a")], [out("b\n")]);
         assert_eq!(
-            told(&[&first, &[]], &[&first, &second]),
+            shown_after(&[&first, &[]], &[&first, &second]),
             Some(vec![vec![], second.to_vec()])
         );
     }
@@ -253,11 +253,11 @@ mod tests {
             (&[value("1")], &[value("2")]),
             (&[out("a\n"), value("1")], &[out("a\n")]),
         ] {
-            assert_eq!(told(&[earlier], &[now]), None, "{earlier:?} {now:?}");
+            assert_eq!(shown_after(&[earlier], &[now]), None, "{earlier:?} {now:?}");
         }
         let (first, second) = ([value("1")], [out("b\n")]);
-        assert_eq!(told(&[&first, &second], &[&[value("2")], &second]), None);
-        assert_eq!(told(&[&first, &second], &[&first]), None);
+        assert_eq!(shown_after(&[&first, &second], &[&[value("2")], &second]), None);
+        assert_eq!(shown_after(&[&first, &second], &[&first]), None);
     }
 
     #[test]

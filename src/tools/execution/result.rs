@@ -1,4 +1,4 @@
-//! Executions as answers show them.
+//! Results of executions, as answers show them.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,9 +11,9 @@ use serde_json::Value;
 use store::ExecutionStatus;
 
 use super::{
-    Taken,
-    since::{CHANGED, Cursor},
-    wait::{Disconnect, patience, wait},
+    FoundExecution,
+    cursor::{CHANGED_NOTE, Cursor},
+    wait::{Disconnect, wait, wait_duration},
 };
 use crate::tools::{
     Block, Call, OpenExecution, ToolError,
@@ -25,13 +25,13 @@ pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
 /// Characters of the reason for an end in a message; the outputs have the whole of it.
 const MAX_REASON: usize = 500;
 
-/// How a call wants to run and see what it runs.
+/// Options of a call that runs something: how long it waits, and how much it shows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tools) struct RunOptions {
-    patience: Duration,
+    max_wait: Duration,
     disconnect: Disconnect,
     max_output: usize,
-    /// Of all cells together.
+    /// Characters of all cells together.
     max_total: usize,
 }
 
@@ -43,20 +43,20 @@ impl RunOptions {
         max_output: Option<usize>,
     ) -> Result<Self, ToolError> {
         Ok(Self {
-            patience: patience(call, "timeout", timeout)?,
+            max_wait: wait_duration(call, "timeout", timeout)?,
             disconnect,
             max_output: max_output.unwrap_or(DEFAULT_MAX_OUTPUT),
             max_total: usize::MAX,
         })
     }
 
-    /// The same with a limit for the outputs of all cells together.
+    /// Options with a limit for the outputs of all cells together.
     pub(in crate::tools) fn within(self, max_total: usize) -> Self {
         Self { max_total, ..self }
     }
 }
 
-/// What came of a run, in the members that every answer about it has.
+/// Result of a run, in the members that every answer about it has.
 pub(in crate::tools) struct RunResult {
     pub(in crate::tools) execution_id: String,
     pub(in crate::tools) status: ExecutionStatus,
@@ -97,16 +97,16 @@ impl CellResult {
     }
 }
 
-/// What an execution asks of the person.
+/// Request of an execution for the user's input.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(in crate::tools) struct Asked {
+pub(in crate::tools) struct InputRequest {
     prompt: String,
     password: bool,
-    /// What to do about it.
+    /// Advice on how to answer.
     hint: &'static str,
 }
 
-impl From<Question> for Asked {
+impl From<Question> for InputRequest {
     fn from(question: Question) -> Self {
         Self {
             prompt: question.prompt,
@@ -118,7 +118,7 @@ impl From<Question> for Asked {
 
 /// An execution by itself.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ShownExecution {
+pub(super) struct ExecutionDetails {
     execution_id: String,
     path: Option<String>,
     server: String,
@@ -131,15 +131,15 @@ pub(super) struct ShownExecution {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input_request: Option<Asked>,
+    input_request: Option<InputRequest>,
     /// For get_execution: only what comes after this answer
     since: String,
-    /// Why outputs are shown that an earlier answer had.
+    /// Reason why outputs are shown that an earlier answer had.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
 }
 
-impl ShownExecution {
+impl ExecutionDetails {
     /// An execution with its outputs, or those that came after an earlier answer.
     pub(super) async fn new(
         call: &Call,
@@ -150,7 +150,7 @@ impl ShownExecution {
         place(call, &mut snapshot);
         let mut cells = std::mem::take(&mut snapshot.cells);
         let end = Cursor::of(&cells);
-        let is_same = since.is_none_or(|since| since.skip_told(&mut cells));
+        let is_same = since.is_none_or(|since| since.skip_shown(&mut cells));
         let (cells, images) = results(call, cells, max_output, usize::MAX).await?;
         let shown = Self {
             execution_id: snapshot.execution_id,
@@ -162,9 +162,9 @@ impl ShownExecution {
             ended_at: snapshot.ended_at.map(timestamp),
             kernel_id: snapshot.kernel_id,
             reason: snapshot.reason.map(|reason| advise(call, &reason)),
-            input_request: snapshot.question.map(Asked::from),
+            input_request: snapshot.question.map(InputRequest::from),
             since: end.to_string(),
-            note: (!is_same).then_some(CHANGED),
+            note: (!is_same).then_some(CHANGED_NOTE),
         };
         Ok((shown, images))
     }
@@ -172,16 +172,20 @@ impl ShownExecution {
 
 impl RunResult {
     /// Waits for an execution as the call wants, and shows what there is of it then.
-    pub(in crate::tools) async fn of(call: &Call, taken: Taken, options: RunOptions) -> Result<Self, ToolError> {
-        let mut snapshot = match taken {
-            Taken::Live(execution) => {
-                if !call.is_only_looking() {
-                    wait(call, &execution, options.patience, options.disconnect).await;
+    pub(in crate::tools) async fn of(
+        call: &Call,
+        found: FoundExecution,
+        options: RunOptions,
+    ) -> Result<Self, ToolError> {
+        let mut snapshot = match found {
+            FoundExecution::Live(execution) => {
+                if !call.only_shows_execution() {
+                    wait(call, &execution, options.max_wait, options.disconnect).await;
                 }
-                call.tell_notices_of(&execution);
+                call.add_notices_of(&execution);
                 call.engine().snapshot(&call.owner(), &execution)
             }
-            Taken::Ended(snapshot) => *snapshot,
+            FoundExecution::Ended(snapshot) => *snapshot,
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
@@ -207,8 +211,8 @@ impl RunResult {
         over && self.results.iter().all(CellResult::has_begun)
     }
 
-    pub(in crate::tools) fn asked(&self) -> Option<Asked> {
-        self.question.clone().map(Asked::from)
+    pub(in crate::tools) fn input_request(&self) -> Option<InputRequest> {
+        self.question.clone().map(InputRequest::from)
     }
 
     pub(in crate::tools) fn open(&self) -> Option<OpenExecution> {
@@ -279,7 +283,7 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
     status.is_finished() && status != ExecutionStatus::Completed
 }
 
-/// Says where the cells are now, as far as that can be seen: people may have inserted others before them.
+/// Sets where the cells are now, as far as that can be seen: people may have inserted others before them.
 fn place(call: &Call, snapshot: &mut Snapshot) {
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
     let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {

@@ -8,23 +8,19 @@ use serde::{Deserialize, Serialize};
 use store::ExecutionStatus;
 
 use super::{
-    Taken, answer_execution,
-    listed::ListedExecution,
-    shown::{DEFAULT_MAX_OUTPUT, ShownExecution, is_failure},
-    since::Cursor,
-    take::is_readable,
-    wait::{Disconnect, patience, wait},
+    FoundExecution, answer_execution,
+    cursor::Cursor,
+    find::is_readable,
+    result::{DEFAULT_MAX_OUTPUT, ExecutionDetails, is_failure},
+    summary::ExecutionSummary,
+    wait::{Disconnect, wait, wait_duration},
 };
-use crate::tools::{
-    Block, Call, Input, ToolError,
-    advice::advise,
-    output::{Ran, WithBlocks},
-};
+use crate::tools::{Block, Call, Input, ToolError, advice::advise, output::ToolReply};
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 200;
-/// How long cancelling waits for the kernel to stop.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+/// Time that cancelling waits for the kernel to stop.
+const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +55,7 @@ pub(super) struct CancelArguments {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Executions {
-    executions: Vec<ListedExecution>,
+    executions: Vec<ExecutionSummary>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -69,8 +65,11 @@ pub(super) struct Cancelled {
     message: String,
 }
 
-pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result<Ran<ShownExecution>, ToolError> {
-    let waits = patience(&call, "wait", arguments.wait.or(Some(0.0)))?;
+pub(super) async fn get_execution(
+    call: Call,
+    arguments: GetArguments,
+) -> Result<ToolReply<ExecutionDetails>, ToolError> {
+    let waits = wait_duration(&call, "wait", arguments.wait.or(Some(0.0)))?;
     let since: Option<Cursor> = match &arguments.since {
         Some(since) => {
             let why = "it is not from an answer about this execution; leave it out to see all outputs";
@@ -86,15 +85,15 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
         };
         answer_execution(&call, id, answer).await?;
     }
-    let snapshot = match Taken::find(&call, id).await? {
-        Taken::Live(execution) => {
+    let snapshot = match FoundExecution::find(&call, id).await? {
+        FoundExecution::Live(execution) => {
             if !waits.is_zero() {
                 wait(&call, &execution, waits, Disconnect::Continue).await;
             }
-            call.tell_notices_of(&execution);
+            call.add_notices_of(&execution);
             call.engine().snapshot(&call.owner(), &execution)
         }
-        Taken::Ended(snapshot) => *snapshot,
+        FoundExecution::Ended(snapshot) => *snapshot,
     };
     // It may have been moved while it was waited for.
     if !is_readable(&call, snapshot.path.as_deref()) {
@@ -102,17 +101,16 @@ pub(super) async fn get_execution(call: Call, arguments: GetArguments) -> Result
     }
     let is_failure = is_failure(snapshot.status);
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
-    let (value, images) = ShownExecution::new(&call, snapshot, max_output, since).await?;
-    Ok(Ran {
-        value,
+    let (value, images) = ExecutionDetails::new(&call, snapshot, max_output, since).await?;
+    // No open execution is named: whoever asks for one by its id knows how to go on with it.
+    Ok(ToolReply {
         images,
         is_failure,
-        // Whoever asks for an execution by its id knows how to go on with it.
-        open: None,
+        ..ToolReply::json(value)
     })
 }
 
-pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<WithBlocks<Executions>, ToolError> {
+pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<ToolReply<Executions>, ToolError> {
     let status: Option<ExecutionStatus> = match &arguments.status {
         Some(name) => Some(
             name.parse()
@@ -137,25 +135,22 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
     let readable = found
         .into_iter()
         .filter(|snapshot| is_readable(&call, snapshot.path.as_deref()));
-    let executions: Vec<ListedExecution> = readable.map(ListedExecution::from).collect();
+    let executions: Vec<ExecutionSummary> = readable.map(ExecutionSummary::from).collect();
     let lines: Vec<String> = executions.iter().map(ToString::to_string).collect();
     let text = match lines.is_empty() {
         true => "No executions.".to_owned(),
         false => lines.join("\n"),
     };
-    Ok(WithBlocks {
-        value: Executions { executions },
-        blocks: vec![Block::Text(text)],
-    })
+    Ok(ToolReply::in_blocks(vec![Block::Text(text)], Executions { executions }))
 }
 
 pub(super) async fn cancel_execution(call: Call, arguments: CancelArguments) -> Result<Cancelled, ToolError> {
     let id = arguments.execution_id.as_str();
     super::cancel_execution(&call, id).await?;
-    if let Taken::Live(execution) = Taken::find_anywhere(&call, id).await? {
-        execution.ended(CANCEL_PATIENCE).await;
+    if let FoundExecution::Live(execution) = FoundExecution::find_anywhere(&call, id).await? {
+        execution.ended(CANCEL_WAIT).await;
     }
-    let ExecutionSnapshot { status, cells, .. } = Taken::find_anywhere(&call, id).await?.snapshot(&call);
+    let ExecutionSnapshot { status, cells, .. } = FoundExecution::find_anywhere(&call, id).await?.snapshot(&call);
     let has_begun = cells.iter().any(|cell| cell.execution_count.is_some());
     let message = match status {
         ExecutionStatus::Cancelled => "The execution was cancelled".to_owned(),

@@ -7,13 +7,13 @@ use jupyter_client::{counted, truncate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shown::timestamp;
+use super::result::timestamp;
 
 /// Characters of the reason for an end.
 const MAX_REASON: usize = 100;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ListedExecution {
+pub(super) struct ExecutionSummary {
     execution_id: String,
     path: Option<String>,
     server: String,
@@ -26,7 +26,7 @@ pub(super) struct ListedExecution {
     reason: Option<String>,
 }
 
-impl From<Snapshot> for ListedExecution {
+impl From<Snapshot> for ExecutionSummary {
     fn from(snapshot: Snapshot) -> Self {
         let line = |reason: String| truncate(reason.lines().next().unwrap_or_default(), MAX_REASON).text;
         Self {
@@ -42,7 +42,7 @@ impl From<Snapshot> for ListedExecution {
     }
 }
 
-impl fmt::Display for ListedExecution {
+impl fmt::Display for ExecutionSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             execution_id,
