@@ -147,7 +147,7 @@ impl State {
                 if changes > 0 {
                     self.mark_unsaved();
                 }
-                tracing::info!(path = %self.path, changes, "Jupyter was restarted; what it had lost was restored");
+                tracing::info!(path = %self.path, changes, "Jupyter restarted; restored what it had lost");
                 Ok(())
             }
             Recovery::ReplayUnsaved => {
@@ -184,14 +184,14 @@ impl State {
         self.incarnation += 1;
         if self.document.identify_cells(before, file).is_some() {
             self.mark_unsaved();
-            tracing::info!(path = %self.path, "Jupyter was restarted; cells that it made anew were recognised");
+            tracing::info!(path = %self.path, "Jupyter restarted; recognised the cells that it recreated");
         }
     }
 
     /// Repeats unsaved edits in a document that was merged; they go out with the answer to the server.
     fn repeat(&mut self, unsaved: EditJournal, restored: &HashSet<Subject>) {
         let (ReplayOutcome { repeated, conflicting }, _) = self.document.repeat(unsaved, restored);
-        tracing::info!(path = %self.path, repeated, conflicting, "Jupyter was restarted; unsaved edits were looked through");
+        tracing::info!(path = %self.path, repeated, conflicting, "Jupyter restarted; checked unsaved edits");
     }
 
     /// Replaces our document by the server's.
@@ -208,7 +208,7 @@ impl State {
         }
         let (outcome, applied) = self.document.repeat(std::mem::take(&mut old.journal), &HashSet::new());
         let ReplayOutcome { repeated, conflicting } = outcome;
-        tracing::warn!(path = %self.path, repeated, conflicting, "Jupyter rebuilt an open document; it was adopted");
+        tracing::warn!(path = %self.path, repeated, conflicting, "Jupyter rebuilt an open document; adopted it");
         for edit in applied {
             self.send_change(edit.update, Origin::Caller);
         }
