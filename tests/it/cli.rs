@@ -192,7 +192,11 @@ fn without_a_config_the_database_is_in_the_users_folder() {
 
 #[test]
 fn a_database_that_cannot_be_made_is_explained_and_exits_with_70() {
-    let config = file("servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nstore.url = 'sqlite:///no/such/x.db'");
+    // A free port, since a gateway may run on the usual one.
+    let config = file(
+        "servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nhttp.listen = '127.0.0.1:0'\n\
+         store.url = 'sqlite:///no/such/x.db'",
+    );
     for command in ["migrate", "serve"] {
         let ended = run(&[command, "--config", &config.path().display().to_string()]);
         assert_eq!(ended.code, Some(70), "{}", ended.stderr);
