@@ -88,6 +88,24 @@ impl ShortIds {
         Self(lengths.collect())
     }
 
+    /// The short forms of a few of all ids, each of which is compared with all.
+    pub fn of_some<'a>(all: impl IntoIterator<Item = &'a str>, some: &[&str]) -> Self {
+        let mut shared = vec![0; some.len()];
+        for other in all {
+            for (id, shared) in some.iter().zip(&mut shared) {
+                if *id != other {
+                    *shared = common_characters(id, other).max(*shared);
+                }
+            }
+        }
+        let lengths = some.iter().zip(shared).map(|(id, shared)| {
+            let length = (shared + 1).max(MIN_SHORT);
+            let end = id.char_indices().nth(length).map_or(id.len(), |(at, _)| at);
+            ((*id).to_owned(), end)
+        });
+        Self(lengths.collect())
+    }
+
     /// The short form of an id; the id itself if it is not among those.
     pub fn get<'i>(&self, id: &'i str) -> &'i str {
         self.0.get(id).and_then(|end| id.get(..*end)).unwrap_or(id)
@@ -131,19 +149,41 @@ mod tests {
         let ambiguous = cells.find("abcdef").expect_err("two").to_string();
         assert!(ambiguous.contains("abcdef01 at 1, abcdef02 at 2"), "{ambiguous}");
         for unknown in ["", "abc", "c", "abce", "abcdef011", "été"] {
-            assert!(matches!(cells.find(unknown), Err(CellNameError::Unknown { .. })), "{unknown}");
+            assert!(
+                matches!(cells.find(unknown), Err(CellNameError::Unknown { .. })),
+                "{unknown}"
+            );
         }
     }
 
     #[test]
     fn a_short_id_names_its_cell_and_no_other() {
-        let ids = ["0123456789", "0123456aaa", "0123456", "ab", "abcdefgh", "ééééééééa", "ééééééééb"];
+        let ids = [
+            "0123456789",
+            "0123456aaa",
+            "0123456",
+            "ab",
+            "abcdefgh",
+            "ééééééééa",
+            "ééééééééb",
+        ];
         let (cells, short) = (Ids(&ids), ShortIds::of(ids));
         for (position, id) in ids.iter().enumerate() {
             assert_eq!(cells.find(short.get(id)), Ok(position), "{id}");
         }
         let shortened = ids.map(|id| short.get(id));
-        assert_eq!(shortened, ["01234567", "0123456a", "0123456", "ab", "abcdef", "ééééééééa", "ééééééééb"]);
+        assert_eq!(
+            shortened,
+            [
+                "01234567",
+                "0123456a",
+                "0123456",
+                "ab",
+                "abcdef",
+                "ééééééééa",
+                "ééééééééb"
+            ]
+        );
         assert_eq!(short.get("not there"), "not there");
     }
 
