@@ -25,7 +25,6 @@ pub(super) struct Arguments {
     ranges: Option<Vec<Range>>,
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
-    #[serde(alias = "maxCellData")]
     max_cell_data: Option<usize>,
     server: Option<String>,
 }
