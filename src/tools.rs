@@ -21,6 +21,7 @@ mod output;
 mod people;
 mod schema;
 mod session;
+mod text;
 mod url;
 
 pub use advice::advice_for;
@@ -32,7 +33,7 @@ pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
-pub use output::{Block, OpenExecution, Output, Structured};
+pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
 pub fn catalogue() -> Vec<ToolDefinition> {

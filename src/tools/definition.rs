@@ -85,7 +85,8 @@ impl ToolDefinition {
             let function = Arc::clone(&function);
             Box::pin(async move {
                 let arguments = arguments.read()?;
-                function(call, arguments).await.map(IntoOutput::into_output)
+                let faces = call.faces();
+                function(call, arguments).await.map(|result| result.into_output(&faces))
             })
         });
         Self {

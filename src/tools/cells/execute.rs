@@ -326,7 +326,7 @@ pub(in crate::tools) fn run_reply<T>(
         images: result.images,
         is_failure,
         open,
-        ..ToolReply::json(value)
+        ..ToolReply::told(result.text, value)
     }
 }
 
