@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod arguments;
 mod audit;
 mod cli;
 mod clients;
