@@ -34,6 +34,8 @@ use store::{ExecutionFilter, ExecutionStatus, Store};
 pub struct EngineSettings {
     /// How long a call waits before it answers that the execution goes on.
     pub default_wait: Duration,
+    /// The same where the client can take up the execution as a task.
+    pub task_after: Duration,
     /// Kept per cell.
     pub max_output_bytes: usize,
     /// How long a question of running code may stay unanswered before it is interrupted.
@@ -227,7 +229,12 @@ impl Engine {
             limit,
         };
         let records = self.shared.store.executions(filter).await?;
-        Ok(records.into_iter().map(Snapshot::from).collect())
+        let told = |record| {
+            let mut snapshot = Snapshot::from(record);
+            self.add_wait(owner, &mut snapshot);
+            snapshot
+        };
+        Ok(records.into_iter().map(told).collect())
     }
 
     /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
