@@ -11,6 +11,7 @@ mod run_log;
 use std::{sync::Arc, time::Duration};
 
 use dashmap::DashMap;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -306,9 +307,29 @@ impl Engine {
         let why = Reason::by(actor, did);
         // Who ran something there is told also if nobody works there now.
         self.shared.history.on_left(server.name(), path, &why);
-        self.tell_notebook(server, path, Command::Leave { why, done }).await;
+        let kernel_id = None;
+        self.tell_notebook(server, path, Command::Leave { kernel_id, why, done })
+            .await;
         // A driver that is gone has left.
         let _ = left.await;
+    }
+
+    /// Leaves a kernel wherever it is used, in a notebook or in none. The same otherwise.
+    pub async fn leave_kernel_by_id(&self, server: &JupyterServer, kernel_id: &str, actor: Actor, did: &str) {
+        let why = Reason::by(actor, did);
+        self.shared.history.on_ended(kernel_id, &why);
+        let of_server = self.drivers.iter().filter(|driver| *driver.key().server == *server.name());
+        let inboxes: Vec<_> = of_server.map(|driver| driver.value().clone()).collect();
+        let leaving = inboxes.into_iter().map(|inbox| {
+            let (why, kernel_id) = (why.clone(), Some(kernel_id.to_owned()));
+            async move {
+                let (done, left) = oneshot::channel();
+                // A driver that is gone has left.
+                let _ = inbox.send(Command::Leave { kernel_id, why, done }).await;
+                let _ = left.await;
+            }
+        });
+        join_all(leaving).await;
     }
 
     /// Stops the drivers. What runs goes on in its kernel, and is taken up by the next process.
