@@ -27,6 +27,7 @@ mod executions_files;
 mod executions_kernels;
 mod executions_outputs;
 mod executions_people;
+mod executions_renames;
 mod executions_restarts;
 mod executions_sharing;
 mod executions_waiting;
