@@ -32,6 +32,7 @@ mod executions_waiting;
 mod files_tools;
 mod identity;
 mod images;
+mod inspect_variables;
 mod inspector;
 mod inspector_watch;
 mod jupyter_down;

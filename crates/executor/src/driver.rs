@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, RunningKernel, kernel::KernelEvent};
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, RunningKernel,
+    kernel::{KernelEvent, KernelLink},
+};
 use live_document::pool::Lease;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -48,6 +51,11 @@ pub(crate) enum Command {
     Leave {
         why: Reason,
         done: oneshot::Sender<()>,
+    },
+    /// Asks for the connection to a kernel, if there is one.
+    Link {
+        kernel_id: String,
+        reply: oneshot::Sender<KernelLink>,
     },
     Renamed(DocPath),
     /// Another driver of the same notebook takes over what waits.
@@ -252,6 +260,16 @@ impl Driver {
             Command::Leave { why, done } => {
                 self.feed(Input::LeaveKernel(why)).await;
                 let _ = done.send(());
+                return;
+            }
+            Command::Link { kernel_id, reply } => {
+                let connection = self.connection.as_ref();
+                let links = connection.map(|connection| &connection.link);
+                let usable = links.filter(|link| link.kernel_id() == kernel_id && link.is_connected());
+                if let Some(link) = usable {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(link.clone());
+                }
                 return;
             }
             Command::Renamed(path) => {
