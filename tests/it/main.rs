@@ -35,6 +35,7 @@ mod faces;
 mod files_tools;
 mod identity;
 mod images;
+mod inspect_variables;
 mod inspector;
 mod inspector_watch;
 mod jupyter_down;

@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, RunningKernel, kernel::KernelEvent};
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, RunningKernel,
+    kernel::{KernelEvent, KernelLink},
+};
 use live_document::pool::Lease;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -50,6 +53,11 @@ pub(crate) enum Command {
         kernel_id: Option<String>,
         why: Reason,
         done: oneshot::Sender<()>,
+    },
+    /// Asks for the connection to a kernel, if there is one.
+    Link {
+        kernel_id: String,
+        reply: oneshot::Sender<KernelLink>,
     },
 }
 
@@ -247,6 +255,16 @@ impl Driver {
                     self.feed(Input::LeaveKernel(why)).await;
                 }
                 let _ = done.send(());
+                return;
+            }
+            Command::Link { kernel_id, reply } => {
+                let connection = self.connection.as_ref();
+                let links = connection.map(|connection| &connection.link);
+                let usable = links.filter(|link| link.kernel_id() == kernel_id && link.is_connected());
+                if let Some(link) = usable {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(link.clone());
+                }
                 return;
             }
         };

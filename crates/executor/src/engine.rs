@@ -26,7 +26,7 @@ use crate::{
     driver::{Command, Driver},
     policy::{MAX_COMMANDS, SETTLES_WITHIN},
 };
-use jupyter_client::{DocPath, JupyterServer};
+use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
 use store::{ExecutionFilter, ExecutionStatus, Store};
 
@@ -298,6 +298,16 @@ impl Engine {
             .iter()
             .filter(|live| *live.execution.server == *server && live.execution.path().as_ref() == Some(path))
             .count()
+    }
+
+    /// The connection to a notebook's kernel, if one is open to this kernel.
+    pub async fn link_to(&self, server: &JupyterServer, path: &DocPath, kernel_id: &str) -> Option<KernelLink> {
+        let notebook = self.shared.notebooks.at(server.name(), path)?;
+        let (reply, link) = oneshot::channel();
+        let kernel_id = kernel_id.to_owned();
+        self.tell_queue(&QueueKey::Notebook(notebook), Command::Link { kernel_id, reply })
+            .await;
+        link.await.ok()
     }
 
     /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
