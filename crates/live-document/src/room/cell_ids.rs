@@ -131,19 +131,41 @@ mod tests {
         let ambiguous = cells.find("abcdef").expect_err("two").to_string();
         assert!(ambiguous.contains("abcdef01 at 1, abcdef02 at 2"), "{ambiguous}");
         for unknown in ["", "abc", "c", "abce", "abcdef011", "été"] {
-            assert!(matches!(cells.find(unknown), Err(CellNameError::Unknown { .. })), "{unknown}");
+            assert!(
+                matches!(cells.find(unknown), Err(CellNameError::Unknown { .. })),
+                "{unknown}"
+            );
         }
     }
 
     #[test]
     fn a_short_id_names_its_cell_and_no_other() {
-        let ids = ["0123456789", "0123456aaa", "0123456", "ab", "abcdefgh", "ééééééééa", "ééééééééb"];
+        let ids = [
+            "0123456789",
+            "0123456aaa",
+            "0123456",
+            "ab",
+            "abcdefgh",
+            "ééééééééa",
+            "ééééééééb",
+        ];
         let (cells, short) = (Ids(&ids), ShortIds::of(ids));
         for (position, id) in ids.iter().enumerate() {
             assert_eq!(cells.find(short.get(id)), Ok(position), "{id}");
         }
         let shortened = ids.map(|id| short.get(id));
-        assert_eq!(shortened, ["01234567", "0123456a", "0123456", "ab", "abcdef", "ééééééééa", "ééééééééb"]);
+        assert_eq!(
+            shortened,
+            [
+                "01234567",
+                "0123456a",
+                "0123456",
+                "ab",
+                "abcdef",
+                "ééééééééa",
+                "ééééééééb"
+            ]
+        );
         assert_eq!(short.get("not there"), "not there");
     }
 
