@@ -19,6 +19,7 @@ mod notebook;
 mod output;
 mod people;
 mod session;
+mod text;
 mod url;
 
 pub use advice::advice_for;
@@ -29,7 +30,7 @@ pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
-pub use output::{Block, OpenExecution, Output, Structured};
+pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
 pub fn catalogue() -> Vec<ToolDefinition> {

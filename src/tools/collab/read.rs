@@ -10,6 +10,7 @@ use super::{
     DEFAULT_MAX_CONTENT_LENGTH,
     session::{CollaborationState, file_type},
 };
+use crate::tools::text::{Describe, Page};
 use crate::tools::{
     Call, ToolError,
     cells::{Limit, ShownCell, notebook, show_all, text_length},
@@ -135,6 +136,13 @@ pub(super) struct Document {
     content: DocumentContent,
     #[serde(skip_serializing_if = "Option::is_none")]
     collaboration_state: Option<CollaborationState>,
+}
+
+impl Describe for Document {
+    fn describe(&self, page: &mut Page) {
+        page.line(&self.description);
+        self.content.describe(page);
+    }
 }
 
 pub(super) async fn get_document(call: Call, arguments: Arguments) -> Result<Document, ToolError> {

@@ -15,6 +15,7 @@ use super::{
     summary::ExecutionSummary,
     wait::{Disconnect, wait, wait_duration},
 };
+use crate::tools::text::described_by;
 use crate::tools::{Block, Call, Input, ToolError, advice::advise, output::ToolReply};
 
 const DEFAULT_LIMIT: usize = 20;
@@ -64,6 +65,8 @@ pub(super) struct Cancelled {
     status: &'static str,
     message: String,
 }
+
+described_by!(message: Cancelled);
 
 pub(super) async fn get_execution(
     call: Call,
