@@ -138,6 +138,19 @@ impl<T> ToolReply<T> {
         Self::in_blocks(vec![Block::Text(text.into())], value)
     }
 
+    /// The reply with a text before all others.
+    pub(super) fn after(mut self, text: Option<String>) -> Self
+    where
+        T: Serialize,
+    {
+        if let Some(text) = text {
+            let told = self.blocks.take();
+            let told = told.unwrap_or_else(|| vec![Block::Text(json_text(&self.value))]);
+            self.blocks = Some(std::iter::once(Block::Text(text)).chain(told).collect());
+        }
+        self
+    }
+
     /// A reply in blocks of its own.
     pub(super) fn in_blocks(blocks: Vec<Block>, value: T) -> Self {
         Self {

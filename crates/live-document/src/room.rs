@@ -18,7 +18,7 @@ pub use self::{
 };
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
-    RoomKind, RoomStatus, SourceChange,
+    RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
@@ -203,6 +203,11 @@ impl Room {
 
     pub fn position_of(&self, cell: &str) -> Option<usize> {
         self.0.read().document.position_of(cell)
+    }
+
+    /// The sources of some cells with their places, and nothing else that cells have.
+    pub fn sources(&self, positions: impl IntoIterator<Item = usize>) -> Vec<Source> {
+        self.0.read().document.sources(positions)
     }
 
     /// The source of a cell as it stands now.
