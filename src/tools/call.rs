@@ -211,10 +211,11 @@ impl Call {
         &self.services.pool
     }
 
-    /// The way that images become part of the answer.
-    pub(super) fn illustrator(&self) -> Illustrator {
+    /// The way that images become part of the answer, if they are wanted.
+    pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
+            wanted,
             places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use jupyter_client::{counted, truncate};
-use live_document::{Edited, Room, ShortIds, SourceChange};
+use live_document::{Edited, Room, ShortIds, Source, SourceChange};
 
 use super::{cells, diff::unified};
 
@@ -22,11 +22,9 @@ const MAX_ROWS: usize = 30;
 
 /// Text about an edit of a notebook, in which `moved` cells are in new places.
 pub(super) fn of_cells(room: &Room, edited: &Edited, moved: &[String]) -> String {
-    let ids = room
-        .ids(|order| Ok::<_, std::convert::Infallible>((0..order.count()).collect()))
-        .unwrap_or_default();
-    let gone = edited.changes.iter().filter_map(|change| change.cell.as_deref());
-    let short = ShortIds::of(ids.iter().map(String::as_str).chain(gone));
+    let rows = rows(room, edited, moved);
+    let around = room.sources(rows.keys().copied().take(MAX_ROWS));
+    let short = short_ids(room, &edited.changes, &around);
     let mut text = format!("{}; {}", summary(&edited.changes, moved), revision(&edited.into()));
     let mut left = MAX_LINES_IN_ALL;
     for change in &edited.changes {
@@ -52,7 +50,7 @@ pub(super) fn of_cells(room: &Room, edited: &Edited, moved: &[String]) -> String
         };
         push_lines(&mut text, &shown, &mut left);
     }
-    push_rows(&mut text, room, &rows(edited, moved, &ids), &short);
+    push_rows(&mut text, &rows, &around, &short);
     text
 }
 
@@ -72,6 +70,15 @@ pub(super) fn of_text(path: &str, edited: &Edited) -> String {
 pub(super) fn difference(change: &SourceChange) -> Option<String> {
     let (before, after) = (change.before.as_deref()?, change.after.as_deref()?);
     Some(unified(before, after, DIFF_CONTEXT))
+}
+
+/// The short ids of all cells that are named, those that are gone included.
+fn short_ids(room: &Room, changes: &[SourceChange], around: &[Source]) -> ShortIds {
+    let changed = changes.iter().filter_map(|change| change.cell.as_deref());
+    let named: Vec<&str> = changed
+        .chain(around.iter().filter_map(|source| source.cell.as_deref()))
+        .collect();
+    room.short_ids_of(&named)
 }
 
 fn summary(changes: &[SourceChange], moved: &[String]) -> String {
@@ -105,7 +112,7 @@ pub(super) fn revision(edited: &cells::Edited) -> String {
 }
 
 /// Positions to list: those of cells in new places, marked, and of those around a place where something happened.
-fn rows(edited: &Edited, moved: &[String], ids: &[String]) -> BTreeMap<usize, char> {
+fn rows(room: &Room, edited: &Edited, moved: &[String]) -> BTreeMap<usize, char> {
     let (mut new, mut places) = (Vec::new(), Vec::new());
     let mut gone = 0;
     // Those that are gone come last, in the order in which they stood.
@@ -119,19 +126,20 @@ fn rows(edited: &Edited, moved: &[String], ids: &[String]) -> BTreeMap<usize, ch
             _ => {}
         }
     }
-    new.extend(moved.iter().filter_map(|id| ids.iter().position(|other| other == id)));
+    new.extend(moved.iter().filter_map(|id| room.position_of(id)));
     places.extend(new.iter().flat_map(|position| [*position, position + 1]));
+    let count = room.cell_count();
     let around = places
         .iter()
-        .flat_map(|place| place.saturating_sub(AROUND)..place.saturating_add(AROUND).min(ids.len()));
+        .flat_map(|place| place.saturating_sub(AROUND)..place.saturating_add(AROUND).min(count));
     let mut rows: BTreeMap<usize, char> = around.map(|position| (position, ' ')).collect();
     rows.extend(new.into_iter().map(|position| (position, '+')));
     rows
 }
 
-fn push_rows(text: &mut String, room: &Room, rows: &BTreeMap<usize, char>, short: &ShortIds) {
+fn push_rows(text: &mut String, rows: &BTreeMap<usize, char>, around: &[Source], short: &ShortIds) {
     let mut next = None;
-    for source in room.sources(rows.keys().copied().take(MAX_ROWS)) {
+    for source in around {
         if next.is_some_and(|next| next != source.position) {
             text.push_str("\n ...");
         }

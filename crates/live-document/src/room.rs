@@ -32,6 +32,9 @@ use crate::{
     driver::{global_awareness, shared::Shared, task},
 };
 
+/// Number of cells up to which comparing each id with all others is cheaper than sorting all.
+const MAX_COMPARED: usize = 8;
+
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
@@ -181,7 +184,16 @@ impl Room {
             .collect())
     }
 
-    /// The short forms of the ids of all cells.
+    /// The short forms of the ids of some cells.
+    pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
+        match cells.len() > MAX_COMPARED {
+            // Some of them may be gone from the document.
+            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
+            false => ShortIds::of_some(self.0.read().document.ids(), cells),
+        }
+    }
+
+    /// The short forms of all cell ids.
     pub fn short_ids(&self) -> ShortIds {
         ShortIds::of(self.0.read().document.ids())
     }

@@ -269,10 +269,7 @@ pub(in crate::tools) async fn change_and_run<T>(
     done: &str,
     changes: impl Future<Output = Result<(Arc<JupyterServer>, Lease, Change), ToolError>>,
     answered: impl FnOnce((String, Option<Change>, Option<Run>)) -> T,
-) -> Result<ToolReply<T>, ToolError>
-where
-    T: Serialize,
-{
+) -> Result<ToolReply<T>, ToolError> {
     let (found, change) = match resumed_execution(call).await? {
         Some(found) => (found, None),
         None => {
@@ -358,7 +355,7 @@ pub(in crate::tools) fn run_reply<T>(
         images: result.images,
         is_failure,
         open,
-        ..ToolReply::json(value)
+        ..ToolReply::told(result.text, value)
     }
 }
 
