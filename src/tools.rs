@@ -19,6 +19,8 @@ mod notebook;
 mod output;
 mod people;
 mod session;
+mod shares;
+mod text;
 mod url;
 
 pub use advice::advice_for;

@@ -1,0 +1,3 @@
+//! Answers as text for models.
+
+pub(in crate::tools) mod output;
