@@ -29,6 +29,7 @@ mod executions_people;
 mod executions_restarts;
 mod executions_sharing;
 mod executions_waiting;
+mod faces;
 mod files_tools;
 mod identity;
 mod images;

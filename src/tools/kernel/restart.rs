@@ -69,7 +69,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     };
     let done = "Successfully restarted notebook kernel";
     let Some(found) = found else {
-        return Ok(ToolReply::json(answered(done.to_owned(), None)));
+        return Ok(ToolReply::told(done, answered(done.to_owned(), None)));
     };
     let result = RunResult::of(&call, found, options).await?;
     Ok(run_reply(result, |run, message| {

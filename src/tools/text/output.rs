@@ -25,6 +25,8 @@ use crate::tools::shares::shares;
 
 /// Outputs that share a limit have about this many bytes each, or some are left out.
 const MIN_SHARE: usize = 120;
+/// Bytes of the line that tells what is left out of an output.
+const MIN_LINE: usize = 80;
 /// Bytes for errors, however much was put out before them.
 const MIN_ERRORS: usize = 1000;
 
@@ -34,54 +36,46 @@ pub(in crate::tools) struct OutputText {
     pub(in crate::tools) text: String,
     /// Whether the limit left something out. A traceback is always shortened, and says so itself.
     pub(in crate::tools) is_cut: bool,
-    /// Size of the text without a limit.
-    pub(in crate::tools) full_bytes: usize,
 }
 
-/// One output within `max` bytes. `image` is the line in the place of its image, which is attached elsewhere or left out.
-pub(in crate::tools) fn output_text(output: &Value, max: usize, image: Option<&str>) -> OutputText {
-    Rendered::of(output, image).within(max)
+/// Outputs of a cell within `max` bytes. What a stream wrote in several pieces is one text; an error is told in any case. An image is told by
+/// the words in its place (`[image 1 attached]`), or by its size.
+pub(in crate::tools) fn outputs_text(outputs: &[Value], max: usize) -> OutputText {
+    let rendered = told(stream_runs(outputs).map(Rendered::of_run).collect());
+    let is_cut = joined_size(&rendered) > max;
+    let text = match is_cut {
+        true => joined_within(rendered, max),
+        false => join(rendered.into_iter().map(|rendered| rendered.text)),
+    };
+    OutputText { text, is_cut }
 }
 
-/// One output in a short line: `text 3 lines: loss 0.21`, `table 120 x 4`, `image/png 640x480`, `KeyError: 'x'`.
-pub(in crate::tools) fn output_line(output: &Value, max: usize) -> String {
-    one_line(&Rendered::of(output, None).in_short(), max)
+/// Lines of at most `max` bytes about the last `count` outputs of a cell: `text 3 lines: loss 0.21`, `table 120 x 4`, `image/png 640x480`,
+/// `KeyError: 'x'`. Before them is how many more there are.
+pub(in crate::tools) fn output_lines(outputs: &[Value], count: usize, max: usize) -> Vec<String> {
+    let runs: Vec<&[Value]> = stream_runs(outputs).collect();
+    let left_out = runs.len().saturating_sub(count);
+    let last = told(runs[left_out..].iter().map(|run| Rendered::of_run(run)).collect());
+    let more = (left_out > 0).then(|| format!("{left_out} more"));
+    let lines = last.iter().map(|rendered| one_line(&rendered.in_short(), max));
+    more.into_iter().chain(lines).collect()
 }
 
-/// Outputs of a cell within `max` bytes. What a stream wrote in several pieces is one text; an error is told in any case. `images` has the lines
-/// in the place of images, by output.
-pub(in crate::tools) fn outputs_text(outputs: &[Value], max: usize, images: &[Option<String>]) -> OutputText {
-    let image = |at: usize| images.get(at).and_then(Option::as_deref);
-    let rendered: Vec<Rendered> = stream_runs(outputs)
-        .map(|(at, run)| match run {
-            [output] => Rendered::of(output, image(at)),
-            run => Rendered::of_stream(
-                &run.iter()
-                    .filter_map(|output| output.get("text"))
-                    .map(joined)
-                    .collect::<String>(),
-            ),
-        })
-        .filter(|rendered| !rendered.text.is_empty())
-        .collect();
-    let full_bytes = joined_size(&rendered);
-    if full_bytes <= max {
-        let texts: Vec<&str> = rendered.iter().map(|rendered| rendered.text.as_str()).collect();
-        return OutputText {
-            text: texts.join("\n"),
-            is_cut: false,
-            full_bytes,
-        };
+/// Those that say something, or all if none does.
+fn told(mut rendered: Vec<Rendered>) -> Vec<Rendered> {
+    rendered.retain(|rendered| !rendered.text.is_empty());
+    if rendered.iter().any(|rendered| rendered.kind != Kind::Blank) {
+        rendered.retain(|rendered| rendered.kind != Kind::Blank);
     }
-    OutputText {
-        text: joined_within(rendered, max),
-        is_cut: true,
-        full_bytes,
-    }
+    rendered
 }
 
-/// Outputs in their order, consecutive ones of one stream together, each with the index of its first.
-fn stream_runs(outputs: &[Value]) -> impl Iterator<Item = (usize, &[Value])> {
+fn join(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Outputs in their order, consecutive ones of one stream together.
+fn stream_runs(outputs: &[Value]) -> impl Iterator<Item = &[Value]> {
     let name = |output: &Value| {
         output
             .get("name")
@@ -89,12 +83,7 @@ fn stream_runs(outputs: &[Value]) -> impl Iterator<Item = (usize, &[Value])> {
             .unwrap_or("stdout")
             .to_owned()
     };
-    let runs = outputs.chunk_by(move |a, b| is_stream(a) && is_stream(b) && name(a) == name(b));
-    runs.scan(0, |next, run| {
-        let at = *next;
-        *next += run.len();
-        Some((at, run))
-    })
+    outputs.chunk_by(move |a, b| is_stream(a) && is_stream(b) && name(a) == name(b))
 }
 
 fn is_stream(output: &Value) -> bool {
@@ -115,38 +104,33 @@ fn joined_within(mut rendered: Vec<Rendered>, max: usize) -> String {
     let places = (max / MIN_SHARE).max(3);
     if let Some(left_out) = rendered.len().checked_sub(places).filter(|count| *count > 0) {
         let first = places / 3;
-        // An error is the last output but for those that came while it was told.
+        // Few outputs come after an error, but it must not be among those that are left out.
         let gap = format!("[{} left out]", counted(left_out + 1, "output"));
-        let between: Vec<Rendered> = rendered
-            .splice(first..=first + left_out, [Rendered::line(gap)])
-            .collect();
-        rendered.extend(
-            between
-                .into_iter()
-                .filter(|rendered| rendered.kind == Kind::Error)
-                .take(1),
-        );
+        let between = rendered.splice(first..=first + left_out, [Rendered::line(gap)]);
+        let error = between.filter(|rendered| rendered.kind == Kind::Error).last();
+        rendered.extend(error);
     }
     let max = max.saturating_sub(rendered.len());
     let sizes = |is_error: bool| -> Vec<usize> {
-        let size = |rendered: &Rendered| {
-            if (rendered.kind == Kind::Error) == is_error {
-                rendered.text.len()
-            } else {
-                0
-            }
+        let size = |rendered: &Rendered| match (rendered.kind == Kind::Error) == is_error {
+            true => rendered.text.len(),
+            false => 0,
         };
         rendered.iter().map(size).collect()
     };
-    let for_errors = max.min(MIN_ERRORS.max(max / 2));
+    let others = sizes(false);
+    // The others have at least a line each.
+    let for_others: usize = others.iter().map(|size| MIN_LINE.min(*size)).sum();
+    let for_errors = MIN_ERRORS.max(max / 2).min(max - for_others.min(max / 2));
     let errors = shares(&sizes(true), for_errors);
-    let others = shares(&sizes(false), max - errors.iter().sum::<usize>());
+    let others = shares(&others, max - errors.iter().sum::<usize>());
     let shares = errors.into_iter().zip(others).map(|(error, other)| error + other);
-    let texts = rendered
-        .into_iter()
-        .zip(shares)
-        .map(|(rendered, share)| rendered.within(share).text);
-    texts.collect::<Vec<_>>().join("\n")
+    join(
+        rendered
+            .into_iter()
+            .zip(shares)
+            .map(|(rendered, share)| rendered.within(share)),
+    )
 }
 
 /// Output in full, and how it may be shortened.
@@ -166,10 +150,24 @@ enum Kind {
     Error,
     /// Line about something that is no text.
     Line,
+    /// Word about something that shows nothing.
+    Blank,
 }
 
 impl Rendered {
-    fn of(output: &Value, image: Option<&str>) -> Self {
+    fn of_run(run: &[Value]) -> Self {
+        match run {
+            [output] => Self::of(output),
+            run => Self::of_stream(
+                &run.iter()
+                    .filter_map(|output| output.get("text"))
+                    .map(joined)
+                    .collect::<String>(),
+            ),
+        }
+    }
+
+    fn of(output: &Value) -> Self {
         let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
         match (kind, output.get("data"), output.get("text")) {
             ("error", ..) => Self {
@@ -178,7 +176,7 @@ impl Rendered {
             },
             ("stream", _, Some(text)) => Self::of_stream(&joined(text)),
             ("stream", _, None) => Self::line(String::new()),
-            (_, Some(Value::Object(data)), _) => bundle::rendered(data, image),
+            (_, Some(Value::Object(data)), _) => bundle::rendered(data),
             _ => Self::line(format!("[unknown output: {}]", one_line(&output.to_string(), 200))),
         }
     }
@@ -186,10 +184,19 @@ impl Rendered {
     fn of_stream(text: &str) -> Self {
         let shown = as_shown(text);
         let shown = shown.trim_end();
-        let is_blank = shown.is_empty() && !text.is_empty();
+        if shown.is_empty() && !text.is_empty() {
+            return Self::blank("[blank]".to_owned());
+        }
         Self {
-            text: if is_blank { "[blank]" } else { shown }.to_owned(),
+            text: shown.to_owned(),
             kind: Kind::Stream,
+        }
+    }
+
+    fn blank(text: String) -> Self {
+        Self {
+            text,
+            kind: Kind::Blank,
         }
     }
 
@@ -211,24 +218,19 @@ impl Rendered {
         Self { text, kind: Kind::Line }
     }
 
-    fn within(self, max: usize) -> OutputText {
-        let full_bytes = self.text.len();
-        let is_cut = full_bytes > max;
-        let text = match (is_cut, self.kind) {
-            (false, _) => self.text,
-            (true, Kind::Table(shape, false)) => {
+    fn within(self, max: usize) -> String {
+        if self.text.len() <= max {
+            return self.text;
+        }
+        match self.kind {
+            Kind::Table(shape, false) => {
                 let shape = format!("\n[{} rows x {} columns]", shape.rows, shape.columns);
                 shortened(&self.text, max.saturating_sub(shape.len()), 50, "row") + &shape
             }
-            (true, Kind::Table(_, true)) => shortened(&self.text, max, 50, "row"),
-            (true, Kind::Stream) => shortened(&self.text, max, 33, "line"),
-            (true, Kind::Text(_) | Kind::Error) => shortened(&self.text, max, 67, "line"),
-            (true, Kind::Line) => shortened(&self.text, max, 100, "line"),
-        };
-        OutputText {
-            text,
-            is_cut,
-            full_bytes,
+            Kind::Table(_, true) => shortened(&self.text, max, 50, "row"),
+            Kind::Stream => shortened(&self.text, max, 33, "line"),
+            Kind::Text(_) | Kind::Error => shortened(&self.text, max, 67, "line"),
+            Kind::Line | Kind::Blank => shortened(&self.text, max, 100, "line"),
         }
     }
 
@@ -238,7 +240,7 @@ impl Rendered {
         let name = match self.kind {
             Kind::Table(shape, _) => return format!("table {} x {}", shape.rows, shape.columns),
             Kind::Error => return first.to_owned(),
-            Kind::Line => return text.to_owned(),
+            Kind::Line | Kind::Blank => return text.to_owned(),
             Kind::Stream => "text",
             Kind::Text(name) => name,
         };

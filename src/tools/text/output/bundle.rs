@@ -6,7 +6,7 @@ use jupyter_client::{as_shown, counted};
 use serde_json::{Map, Value};
 
 use super::{
-    Kind, Rendered, bokeh,
+    Rendered, bokeh,
     html::{self, Shape},
     joined, media, phrase, plotly, vega,
 };
@@ -21,9 +21,12 @@ const SCRIPTS: [&str; 2] = ["application/javascript", "text/javascript"];
 
 type Bundle = Map<String, Value>;
 
-/// What a model reads of a bundle. `image` stands for its image.
-pub(super) fn rendered(data: &Bundle, image: Option<&str>) -> Rendered {
-    let image = image_line(data, image);
+/// What a model reads of a bundle.
+pub(super) fn rendered(data: &Bundle) -> Rendered {
+    if data.contains_key(BOKEH_LOAD) {
+        return Rendered::blank("[BokehJS is loaded]".to_owned());
+    }
+    let image = image_line(data);
     let figure = figure_line(data).or_else(|| match image {
         None => Some(media::svg_line(&text(data, "image/svg+xml")?)),
         Some(_) => None,
@@ -39,11 +42,13 @@ pub(super) fn rendered(data: &Bundle, image: Option<&str>) -> Rendered {
     Rendered::line(lines.join("\n"))
 }
 
-fn image_line<'a>(data: &Bundle, image: Option<&'a str>) -> Option<Cow<'a, str>> {
+/// The words in the place of an image, or its type and size.
+fn image_line(data: &Bundle) -> Option<Cow<'_, str>> {
     let (mime, value) = data.iter().find(|(mime, _)| is_image(mime))?;
-    match image {
-        Some(line) => Some(line.into()),
-        None => Some(media::bytes_line(mime, &joined(value)).into()),
+    let image = joined(value);
+    match image.starts_with('[') {
+        true => Some(as_shown(&image).into_owned().into()),
+        false => Some(media::bytes_line(mime, &image).into()),
     }
 }
 
@@ -55,7 +60,6 @@ fn figure_line(data: &Bundle) -> Option<String> {
             mime if mime.starts_with("application/vnd.vega") => return Some(vega::line(&parsed(value))),
             "application/geo+json" | "application/vnd.geo+json" => return Some(media::geojson_line(&parsed(value))),
             WIDGET => return Some(widget_line(data)),
-            BOKEH_LOAD => return Some("[BokehJS is loaded]".to_owned()),
             BOKEH_EXEC => {
                 let scripts = SCRIPTS.iter().chain(&[HTML]).filter_map(|mime| data.get(*mime));
                 let line = scripts.map(joined).find_map(|script| bokeh::line(&script));
@@ -124,7 +128,7 @@ fn text_of(data: &Bundle) -> Option<Rendered> {
         .find(|(mime, value)| mime.ends_with("json") && !value.is_null())
     {
         let compact = parsed(value).to_string();
-        return Some(Rendered::text("json", &compact));
+        return Some(Rendered::text("json", &as_shown(&compact)));
     }
     if data.keys().any(|mime| is_media(mime)) {
         return None;
@@ -134,9 +138,11 @@ fn text_of(data: &Bundle) -> Option<Rendered> {
     }
     let other = data
         .keys()
-        .find(|mime| mime.starts_with("text/") && !SCRIPTS.contains(&mime.as_str()));
+        .find(|mime| mime.starts_with("text/") && *mime != PLAIN && !SCRIPTS.contains(&mime.as_str()));
     let other = other.and_then(|mime| text(data, mime));
-    plain.or(other).map(|text| Rendered::text("text", &text))
+    let has_more = data.keys().any(|mime| mime != PLAIN);
+    let text = other.or_else(|| plain.filter(|_| !has_more));
+    text.map(|text| Rendered::text("text", &text))
 }
 
 fn plain_text(plain: &str, html: Option<&str>) -> Rendered {
@@ -168,14 +174,15 @@ fn html_text(html: &str) -> Rendered {
     let text = html::to_text(html);
     let text = as_shown(&text);
     if text.trim().is_empty() {
-        return Rendered::line(format!("[HTML without text, {}]", counted(html.len(), "byte")));
+        return Rendered::blank(format!("[HTML without text, {}]", counted(html.len(), "byte")));
     }
-    match html::table_shape(html) {
+    // With more than a table, its shape does not say it all.
+    let before = html.split_once("<table").map(|(before, _)| html::to_text(before));
+    let is_table = before.is_some_and(|before| before.is_empty());
+    match html::table_shape(html).filter(|_| is_table) {
         Some(shape) => Rendered::table(&text, shape, false),
-        None => Rendered {
-            kind: Kind::Text("html"),
-            text: text.into_owned(),
-        },
+        None if text.starts_with('[') && !text.contains('\n') => Rendered::line(text.into_owned()),
+        None => Rendered::text("html", &text),
     }
 }
 

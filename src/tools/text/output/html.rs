@@ -84,6 +84,8 @@ struct Writer {
     /// Number of tables around the current text.
     depth: usize,
     is_preformatted: bool,
+    /// Element whose content is for browsers that cannot show it.
+    fallback: Option<String>,
 }
 
 impl Writer {
@@ -108,9 +110,12 @@ impl Writer {
                 self.is_preformatted = true;
             }
             ("audio" | "video" | "source" | "img" | "iframe" | "embed", _) => {
+                let around = self.fallback.take();
                 if let Some(line) = embedded(name, attributes) {
                     self.write(&line);
                 }
+                let has_content = matches!(name, "audio" | "video" | "iframe");
+                self.fallback = around.or_else(|| has_content.then(|| name.to_owned()));
             }
             (name, _) if BLOCKS.contains(&name) => self.end_line(),
             _ => {}
@@ -118,6 +123,7 @@ impl Writer {
     }
 
     fn close(&mut self, name: &str) {
+        self.fallback = self.fallback.take().filter(|element| element != name);
         match name {
             "table" if self.depth == 1 => self.end_table(),
             "table" => self.depth = self.depth.saturating_sub(1),
@@ -133,6 +139,7 @@ impl Writer {
 
     fn write(&mut self, text: &str) {
         match &mut self.table {
+            _ if self.fallback.is_some() => {}
             Some(table) => table.write(text),
             None if self.is_preformatted => self.text.push_str(text),
             None => push_words(&mut self.text, text),

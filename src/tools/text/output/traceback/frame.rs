@@ -36,7 +36,15 @@ impl Frame<'_> {
 
     /// Whether it is a call of the same line, as in a recursion.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.head == other.head && self.place == other.place && self.place == Place::Own
+        let arrow = |frame: &Self| {
+            frame
+                .body
+                .iter()
+                .find(|line| is_arrow(line))
+                .copied()
+                .map(str::to_owned)
+        };
+        self.place == Place::Own && self.place == other.place && self.head == other.head && arrow(self) == arrow(other)
     }
 
     /// The head and the code that ran, with a line before and after it in the user's own code.
@@ -45,14 +53,14 @@ impl Frame<'_> {
             let code = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
             !code.trim().is_empty() && !line.contains(NO_SOURCE)
         };
-        let body: Vec<&str> = self.body.iter().filter(is_code).copied().collect();
+        let body = &self.body;
         let around = usize::from(self.place == Place::Own);
         let shown = match body.iter().position(|line| is_arrow(line)) {
             Some(at) => &body[at.saturating_sub(around)..(at + 1 + around).min(body.len())],
             // A syntax error has its line and a caret below it.
             None => &body[..body.len().min(2 + around)],
         };
-        let code = shown.iter().map(|line| one_line_indented(line));
+        let code = shown.iter().filter(is_code).map(|line| one_line_indented(line));
         [self.head.clone()].into_iter().chain(code).collect()
     }
 }
@@ -63,7 +71,7 @@ fn is_arrow(line: &str) -> bool {
 }
 
 fn cell_head(line: &str) -> Option<(Place, String)> {
-    if line.starts_with("[... skipping") {
+    if line.starts_with("[... skipping") || (line.starts_with("... last ") && line.contains(" frames repeated")) {
         return Some((Place::Note, line.to_owned()));
     }
     let starts = ["Cell In[", "Cell In [", "Input In [", "In [", "Input "];
@@ -91,8 +99,10 @@ fn file_head(line: &str) -> Option<(Place, String)> {
         .unwrap_or(line)
         .replace('"', "")
         .replace('\\', "/");
+    // A cell has a file of its own there, which is named by a hash.
     if path.contains("/ipykernel_") {
-        return Some((Place::Own, path));
+        let place = path.split_once(".py").map_or("", |(_, place)| place);
+        return Some((Place::Own, format!("Cell{place}")));
     }
     Some(match library(&path) {
         Some((name, head)) => (Place::Library(name), head),
