@@ -25,6 +25,7 @@ mod people;
 mod position;
 mod schema;
 mod session;
+mod shares;
 mod text;
 mod url;
 
