@@ -68,6 +68,7 @@ mod seed_rtc;
 mod serve;
 mod sessions;
 mod soak;
+mod tokens;
 mod untrusted_content;
 mod untrusted_documents;
 mod untrusted_sizes;
