@@ -8,6 +8,7 @@ mod support;
 
 mod answers;
 mod audit;
+mod changing;
 mod cli;
 mod clients;
 mod conformance;
@@ -41,6 +42,7 @@ mod lab_process;
 mod layers;
 mod merging;
 mod merging_faces;
+mod moving;
 mod prompts;
 mod python_sdk;
 mod resources_access;
