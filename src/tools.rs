@@ -15,6 +15,7 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod lines;
 mod notebook;
 mod output;
 mod people;
