@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
     Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
@@ -211,10 +211,11 @@ impl Call {
         &self.services.pool
     }
 
-    /// The way that images become part of the answer.
-    pub(super) fn illustrator(&self) -> Illustrator {
+    /// The way that images become part of the answer, if they are wanted.
+    pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
+            wanted,
             places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
@@ -249,6 +250,14 @@ impl Call {
     /// The actor of what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
         self.principal.owner().actor()
+    }
+
+    /// The one for whom this call starts a kernel.
+    pub(super) fn starter(&self) -> Starter {
+        Starter {
+            id: Arc::clone(&self.principal.id),
+            name: self.principal.name.clone(),
+        }
     }
 
     pub(super) fn claim(&self) -> Claim {

@@ -1,5 +1,9 @@
 //! The text of answers, which models read: short, plain, and within a budget.
 
+pub(in crate::tools) mod cell;
+pub(in crate::tools) mod output;
+pub(in crate::tools) mod run;
+
 use std::fmt::{Display, Write};
 
 /// Bytes that are kept for the line that tells what was left out.

@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod arguments;
 mod audit;
 mod cli;
 mod clients;
@@ -26,9 +27,11 @@ mod executions_files;
 mod executions_kernels;
 mod executions_outputs;
 mod executions_people;
+mod executions_renames;
 mod executions_restarts;
 mod executions_sharing;
 mod executions_waiting;
+mod faces;
 mod files_tools;
 mod identity;
 mod images;
@@ -66,6 +69,7 @@ mod seed_rtc;
 mod serve;
 mod sessions;
 mod soak;
+mod tokens;
 mod untrusted_content;
 mod untrusted_documents;
 mod untrusted_sizes;

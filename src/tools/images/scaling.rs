@@ -102,6 +102,8 @@ impl ImagePlaces {
 /// Maker of the images in an answer to one caller.
 pub(in crate::tools) struct Illustrator {
     pub(in crate::tools) limits: ImageLimits,
+    /// Whether the caller wants images at all.
+    pub(in crate::tools) wanted: bool,
     /// Number of images that the answer may still get.
     pub(in crate::tools) places: ImagePlaces,
     pub(in crate::tools) scaling: Arc<Scaling>,
@@ -112,6 +114,9 @@ pub(in crate::tools) struct Illustrator {
 impl Illustrator {
     /// An image as the limits want it. Nothing is begun for a caller who has gone.
     pub(in crate::tools) async fn fit(&self, base64: String) -> Result<Result<Fitted, LeftOut>, ToolError> {
+        if !self.wanted {
+            return Ok(Err(LeftOut::Unwanted));
+        }
         if let Err(left_out) = self.places.take() {
             return Ok(Err(left_out));
         }

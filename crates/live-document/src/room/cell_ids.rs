@@ -88,6 +88,24 @@ impl ShortIds {
         Self(lengths.collect())
     }
 
+    /// The short forms of a few of all ids, each of which is compared with all.
+    pub fn of_some<'a>(all: impl IntoIterator<Item = &'a str>, some: &[&str]) -> Self {
+        let mut shared = vec![0; some.len()];
+        for other in all {
+            for (id, shared) in some.iter().zip(&mut shared) {
+                if *id != other {
+                    *shared = common_characters(id, other).max(*shared);
+                }
+            }
+        }
+        let lengths = some.iter().zip(shared).map(|(id, shared)| {
+            let length = (shared + 1).max(MIN_SHORT);
+            let end = id.char_indices().nth(length).map_or(id.len(), |(at, _)| at);
+            ((*id).to_owned(), end)
+        });
+        Self(lengths.collect())
+    }
+
     /// The short form of an id; the id itself if it is not among those.
     pub fn get<'i>(&self, id: &'i str) -> &'i str {
         self.0.get(id).and_then(|end| id.get(..*end)).unwrap_or(id)

@@ -240,7 +240,7 @@ fn the_next_process_takes_up_what_runs_and_sends_nothing_again() {
             record: execution.record_with_outputs(),
             noted_at: Some(scene.now.time),
         };
-        let resumed = Arc::new(Execution::resumed(left, 1000));
+        let resumed = Arc::new(Execution::resumed(left, None, 1000));
         let mut next = Scene::new();
         next.feed(Input::Resume(Arc::clone(&resumed)));
         if end_is_seen {
@@ -260,7 +260,7 @@ fn what_an_earlier_process_had_only_queued_is_cancelled() {
     let mut scene = Scene::new();
     let execution = cells("ana", 1);
     let record = execution.record();
-    let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, 1000));
+    let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, None, 1000));
     scene.feed(Input::Resume(Arc::clone(&resumed)));
     assert_ended(&scene, &resumed, ExecutionStatus::Cancelled, "before this ran");
     assert!(scene.core.is_idle());
@@ -274,8 +274,8 @@ fn two_runs_of_earlier_processes_in_one_notebook_both_end() {
         noted_at: Some(scene.now.time),
     };
     let (first, second) = (
-        Arc::new(Execution::resumed(left(), 1000)),
-        Arc::new(Execution::resumed(left(), 1000)),
+        Arc::new(Execution::resumed(left(), None, 1000)),
+        Arc::new(Execution::resumed(left(), None, 1000)),
     );
     let mut next = Scene::new();
     next.feed(Input::Resume(Arc::clone(&first)));
