@@ -63,6 +63,7 @@ mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
 mod schemas;
+mod searching;
 mod seed_classic;
 mod seed_collab;
 mod seed_resources;
