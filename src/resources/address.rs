@@ -8,6 +8,7 @@ pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
 const SCHEME: &str = "notebook://";
 const FILES: &str = "file:///notebooks/";
+const SKILLS: &str = "skill://";
 /// Characters to encode in one part of an address: all but RFC 3986 `unreserved`.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -16,6 +17,7 @@ pub(super) enum Address {
     List,
     Current,
     Template(String),
+    Skill(String),
     Notebook {
         session: String,
         /// A file's address names only the session.
@@ -39,6 +41,10 @@ impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
+        if let Some(skill) = uri.strip_prefix(SKILLS) {
+            let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
+            return Ok(Self::Skill(name.to_owned()));
+        }
         let (is_file, rest) = match (uri.strip_prefix(SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
