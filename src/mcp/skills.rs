@@ -3,7 +3,7 @@
 
 use rmcp::{
     ErrorData,
-    model::{CacheScope, CustomRequest, CustomResult, ErrorCode, ReadResourceRequestParams},
+    model::{CacheScope, CustomRequest, CustomResult, ReadResourceRequestParams},
 };
 use serde_json::{Map, Value, json};
 
@@ -63,6 +63,8 @@ fn entry(skill: &Skill) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use rmcp::model::ErrorCode;
 
     use super::*;
     use crate::{skills::skills, tools::catalogue};
