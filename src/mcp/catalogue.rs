@@ -7,7 +7,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use rmcp::model::{CacheScope, JsonObject, ListToolsResult, ServerResult, Tool, ToolAnnotations};
+use rmcp::model::{CacheScope, JsonObject, ListToolsResult, MetaObject, ServerResult, Tool, ToolAnnotations};
 use serde_json::Value;
 
 use super::{Caller, identity::names};
@@ -18,6 +18,10 @@ use crate::{
 
 /// Lists change only with the gateway's version and the caller's token.
 pub(super) const LIST_TTL_MS: u64 = 60_000;
+/// Tools that everyone needs, which Claude Code shows to a model at once: of the others it shows the names until the model
+/// asks for more. Other clients know nothing of the mark, and models are not shown it.
+const ALWAYS_LOADED: &[&str] = &["list_nbs", "read_nb_cells", "edit_nb_cell", "execute_nb_cells"];
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// Lists that are kept as they were written. Most callers select one of a few.
 const MAX_LISTED: usize = 64;
 
@@ -278,13 +282,20 @@ fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {
             }
         }
     }
-    Tool::new(
+    let tool = Tool::new(
         definition.name,
         Cow::Borrowed(definition.description),
         Arc::new(input_schema),
     )
     .with_raw_output_schema(Arc::new(definition.output_schema.clone()))
-    .with_annotations(annotations(definition.effect))
+    .with_annotations(annotations(definition.effect));
+    match ALWAYS_LOADED.contains(&definition.name) {
+        true => tool.with_meta(MetaObject(JsonObject::from_iter([(
+            ALWAYS_LOAD.to_owned(),
+            true.into(),
+        )]))),
+        false => tool,
+    }
 }
 
 /// What a person decides by is said even where it is the protocol's default; the rest only where it is not, since every
