@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, RunningKernel, kernel::KernelEvent};
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, RunningKernel,
+    kernel::{KernelEvent, KernelLink},
+};
 use live_document::pool::Lease;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -45,10 +48,16 @@ pub(crate) enum Command {
     Resume(Arc<Execution>),
     /// Something for the core.
     Tell(Input),
-    /// The notebook's kernel is to be replaced or restarted.
+    /// The kernel is to be replaced, restarted or shut down; only if it is this one, where one is named.
     Leave {
+        kernel_id: Option<String>,
         why: Reason,
         done: oneshot::Sender<()>,
+    },
+    /// Asks for the connection to a kernel, if there is one.
+    Link {
+        kernel_id: String,
+        reply: oneshot::Sender<KernelLink>,
     },
 }
 
@@ -241,9 +250,21 @@ impl Driver {
             }
             Command::Resume(execution) => Input::Resume(execution),
             Command::Tell(input) => input,
-            Command::Leave { why, done } => {
-                self.feed(Input::LeaveKernel(why)).await;
+            Command::Leave { kernel_id, why, done } => {
+                if kernel_id.is_none_or(|id| self.is_connected_to(&id)) {
+                    self.feed(Input::LeaveKernel(why)).await;
+                }
                 let _ = done.send(());
+                return;
+            }
+            Command::Link { kernel_id, reply } => {
+                let connection = self.connection.as_ref();
+                let links = connection.map(|connection| &connection.link);
+                let usable = links.filter(|link| link.kernel_id() == kernel_id && link.is_connected());
+                if let Some(link) = usable {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(link.clone());
+                }
                 return;
             }
         };
@@ -289,6 +310,11 @@ impl Driver {
             }
         }
         self.feed(Input::Drained).await;
+    }
+
+    fn is_connected_to(&self, kernel_id: &str) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.link.kernel_id() == kernel_id)
     }
 
     /// The notebook that it works for.

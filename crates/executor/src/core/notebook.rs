@@ -17,7 +17,7 @@ use tokio::time::Instant;
 /// One notebook. Another one is not equal to it, whatever its path.
 #[derive(Debug)]
 pub(crate) struct Notebook {
-    server: Arc<str>,
+    pub(crate) server: Arc<str>,
     state: Mutex<State>,
 }
 

@@ -35,6 +35,15 @@ impl QueueKey {
         }
     }
 
+    /// Whether the queue may be one of a server.
+    pub(super) fn may_be_on(&self, server: &str) -> bool {
+        match self {
+            Self::Notebook(notebook) => *notebook.server == *server,
+            Self::Scratch { server: own, .. } => **own == *server,
+            Self::Earlier { .. } => true,
+        }
+    }
+
     /// Place that the driver of the queue works for.
     pub(super) fn place(&self) -> Place {
         match self {

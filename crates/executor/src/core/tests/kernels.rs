@@ -162,6 +162,20 @@ fn a_silent_kernel_is_asked_about_probed_and_connected_to_anew() {
 }
 
 #[test]
+fn a_kernel_that_answered_a_question_meanwhile_is_not_connected_to_anew() {
+    let (mut scene, execution) = Scene::begun(1);
+    scene.says([status("ask-1", "busy"), status("ask-1", "idle")]);
+    for _ in 0..3 {
+        scene.pass(Duration::from_secs(6));
+        scene.feed(server_says("idle"));
+    }
+    assert_eq!((scene.probes.len(), scene.renewals), (1, 0), "the server does not know");
+    let run = scene.run();
+    scene.says([reply(&run, "ok"), status(&run, "idle")]);
+    assert_ended(&scene, &execution, ExecutionStatus::Completed, "");
+}
+
+#[test]
 fn a_kernel_that_does_not_exist_any_more_loses_what_ran_there() {
     let (mut scene, first) = Scene::begun(1);
     let second = scene.execute(cells("bo", 1));
