@@ -15,6 +15,7 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod named;
 mod notebook;
 mod output;
 mod people;
@@ -23,12 +24,12 @@ mod url;
 
 pub use advice::advice_for;
 pub use call::{Call, Scope, Services};
-pub use classic::Connections;
 pub use client::{Client, ClientReply, Input, Resumption};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
+pub use named::Connections;
 pub use output::{Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.

@@ -116,13 +116,13 @@ impl GatewayHandler {
     }
 
     /// What the call that became a task would have answered.
-    async fn task_result(&self, call: &Call, id: &str, request_id: &str) -> CallToolResult {
+    async fn task_result(&self, call: &Call, caller: &Caller, id: &str, request_id: &str) -> CallToolResult {
         let by_id = || TaskCall {
             tool: "get_execution",
             arguments: JsonObject::from_iter([("execution_id".to_owned(), id.into())]),
         };
         let TaskCall { tool, arguments } = self.tasks.of(call, id).unwrap_or_else(by_id);
-        let Some(definition) = self.catalogue.definition(tool) else {
+        let Some(definition) = self.catalogue.definition(tool, caller) else {
             return Answer::failure("the tool behind this task does not exist").into_result();
         };
         let looking = call.clone().resuming(Resumption {
@@ -190,14 +190,14 @@ impl ServerHandler for GatewayHandler {
         let context = Arc::new(context);
         let known = self.catalogue.known_name(&request.name);
         let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &*context, async {
-            let only_reads = self.catalogue.only_reads(&request.name);
-            let client = match only_reads {
+            let caller = caller(&context.extensions)?;
+            let client = match self.catalogue.only_reads(&request.name, caller) {
                 true => McpClient::passive(&context),
                 false => McpClient::new(&context, &self.calls),
             };
             self.answer(ToolCall {
                 params: request,
-                caller: caller(&context.extensions)?,
+                caller,
                 request_id: request_id(&context),
                 client: Arc::new(client),
                 repeats_with_input: is_modern(&context) && can_elicit(&context),
@@ -222,7 +222,7 @@ impl ServerHandler for GatewayHandler {
         observe(&self.metrics, "tasks/get", Target::Nothing, &*context, async {
             let call = self.task_call(&context)?;
             let id = &request.task_id;
-            let result = self.task_result(&call, id, request_id(&context));
+            let result = self.task_result(&call, caller(&context.extensions)?, id, request_id(&context));
             let detailed = tasks::detailed(&call, id, result).await;
             Ok(GetTaskResult::new(
                 detailed.map_err(|error| self.advised(error, &context))?,
@@ -265,7 +265,7 @@ impl ServerHandler for GatewayHandler {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let caller = self.caller.as_ref();
         let is_callable = caller.is_none_or(|caller| self.catalogue.is_visible(name, caller));
-        self.catalogue.tool(name).filter(|_| is_callable)
+        self.catalogue.tool(name, caller).filter(|_| is_callable)
     }
 
     async fn list_resources(

@@ -28,6 +28,8 @@ pub struct Caller {
     toolsets: Arc<[Toolset]>,
     readonly: bool,
     origin: Origin,
+    /// The MCP session that the request names, up to 2025-11-25.
+    session: Option<Arc<str>>,
 }
 
 tokio::task_local! {
@@ -62,6 +64,7 @@ impl Caller {
             toolsets: toolsets.into(),
             readonly: selection.readonly,
             origin: Origin::default(),
+            session: None,
         }
     }
 
@@ -69,6 +72,17 @@ impl Caller {
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// The same, whose request names this MCP session.
+    pub fn in_session(mut self, session: Option<&str>) -> Self {
+        self.session = session.map(Arc::from);
+        self
+    }
+
+    /// The toolsets that are selected, in the client's order.
+    pub(super) fn toolsets(&self) -> &[Toolset] {
+        &self.toolsets
     }
 
     pub(super) fn has_toolset(&self, toolset: Toolset) -> bool {
@@ -119,6 +133,7 @@ impl Caller {
         Call::new(principal, self.scope.clone(), services.clone(), client)
             .offering(Arc::clone(&self.toolsets))
             .coming_from(self.origin.clone())
+            .in_session(self.session.clone())
     }
 }
 

@@ -7,14 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
-use super::{
-    blocks,
-    table::CellTable,
-    target::{CellIndex, Notebook},
-};
 use crate::tools::{
     Call, ToolError,
     cells::{Edited, check_positions},
+    named::{CellIndex, Notebook, blocks, table::CellTable},
     output::ToolReply,
 };
 
