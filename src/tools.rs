@@ -20,6 +20,7 @@ mod notebook;
 mod output;
 mod people;
 mod session;
+mod text;
 mod url;
 
 pub use advice::advice_for;
@@ -30,7 +31,7 @@ pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
 pub use named::Connections;
-pub use output::{Block, OpenExecution, Output, Structured};
+pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
 pub fn catalogue() -> Vec<ToolDefinition> {

@@ -82,7 +82,8 @@ impl ToolDefinition {
             let (function, schema) = (Arc::clone(&function), Arc::clone(&schema));
             Box::pin(async move {
                 let arguments = parse_arguments(&schema, arguments)?;
-                function(call, arguments).await.map(IntoOutput::into_output)
+                let faces = call.faces();
+                function(call, arguments).await.map(|result| result.into_output(&faces))
             })
         });
         Self {

@@ -16,6 +16,8 @@ use super::{
     output::JsonObject,
     people::{PersonHere, people},
 };
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::Toolset;
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -75,6 +77,13 @@ pub(super) struct DocumentContent {
     pub(super) content_unit: Option<&'static str>,
     #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
+}
+
+impl Describe for DocumentContent {
+    fn describe(&self, page: &mut Page) {
+        page.line(format_args!("revision {}", self.revision))
+            .block(&self.content);
+    }
 }
 
 async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
@@ -189,6 +198,8 @@ struct Spliced {
     revision: String,
     acknowledged: bool,
 }
+
+described_by!(message: Spliced);
 
 async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<Spliced, ToolError> {
     let InsertArguments {

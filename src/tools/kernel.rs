@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -68,6 +70,15 @@ struct KernelEntry {
     default: bool,
 }
 
+impl Describe for Kernels {
+    fn describe(&self, page: &mut Page) {
+        page.items(self.kernels.iter().map(|kernel| {
+            let default = if kernel.default { " (default)" } else { "" };
+            format!("{}{default}: {}, {}", kernel.name, kernel.display_name, kernel.language)
+        }));
+    }
+}
+
 impl From<Kernelspec> for KernelEntry {
     fn from(spec: Kernelspec) -> Self {
         Self {
@@ -99,6 +110,8 @@ struct Interrupted {
     message: String,
     kernel_interrupted: bool,
 }
+
+described_by!(message: Interrupted);
 
 async fn interrupt_nb_kernel(call: Call, arguments: InterruptArguments) -> Result<Interrupted, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

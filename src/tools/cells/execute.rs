@@ -327,7 +327,7 @@ pub(in crate::tools) fn run_reply<T>(
         images: result.images,
         is_failure,
         open,
-        ..ToolReply::json(value)
+        ..ToolReply::told(result.text, value)
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     summary::ExecutionSummary,
     wait::{Disconnect, wait, wait_duration},
 };
+use crate::tools::text::described_by;
 use crate::tools::{Block, Call, Input, ToolError, advice::advise, output::ToolReply};
 
 const DEFAULT_LIMIT: usize = 20;
@@ -65,6 +66,8 @@ pub(super) struct Cancelled {
     message: String,
 }
 
+described_by!(message: Cancelled);
+
 pub(super) async fn get_execution(
     call: Call,
     arguments: GetArguments,
@@ -101,12 +104,12 @@ pub(super) async fn get_execution(
     }
     let is_failure = is_failure(snapshot.status);
     let max_output = arguments.max_cell_output_size.unwrap_or(DEFAULT_MAX_OUTPUT);
-    let (value, images) = ExecutionDetails::new(&call, snapshot, max_output, since).await?;
+    let (value, text, images) = ExecutionDetails::new(&call, snapshot, max_output, since).await?;
     // No open execution is named: whoever asks for one by its id knows how to go on with it.
     Ok(ToolReply {
         images,
         is_failure,
-        ..ToolReply::json(value)
+        ..ToolReply::told(text, value)
     })
 }
 

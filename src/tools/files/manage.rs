@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{create::parse_notebook, untrusted::Disarmed};
+use crate::tools::text::described_by;
 use crate::tools::{Call, ToolError, cells::Edited};
 
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
@@ -126,6 +127,8 @@ pub(super) struct Overwritten {
     #[serde(flatten)]
     edited: Option<Edited>,
 }
+
+described_by!(message: Renamed, Copied, Overwritten);
 
 pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments) -> Result<Overwritten, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
