@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
     Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
@@ -263,6 +263,14 @@ impl Call {
     /// The actor of what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
         self.principal.owner().actor()
+    }
+
+    /// The one for whom this call starts a kernel.
+    pub(super) fn starter(&self) -> Starter {
+        Starter {
+            id: Arc::clone(&self.principal.id),
+            name: self.principal.name.clone(),
+        }
     }
 
     pub(super) fn claim(&self) -> Claim {

@@ -2,6 +2,7 @@
 
 mod assign;
 mod restart;
+mod running;
 
 pub(super) use restart::{restart_kernel, start_kernel};
 
@@ -46,6 +47,20 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Interrupts what a notebook's kernel is running, whoever started it.",
             Effect::Execute,
             interrupt_nb_kernel,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "list_kernels",
+            "Lists the kernels that run, with their state and notebook.",
+            Effect::Read,
+            running::list_kernels,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "shutdown_kernel",
+            "Ends a kernel; its variables are gone, and what runs there is cancelled.",
+            Effect::Execute,
+            running::shutdown_kernel,
         ),
     ]
 }

@@ -44,8 +44,9 @@ pub(crate) enum Command {
     Resume(Arc<Execution>),
     /// Something for the core.
     Tell(Input),
-    /// The notebook's kernel is to be replaced or restarted.
+    /// The kernel is to be replaced, restarted or shut down; only if it is this one, where one is named.
     Leave {
+        kernel_id: Option<String>,
         why: Reason,
         done: oneshot::Sender<()>,
     },
@@ -249,8 +250,10 @@ impl Driver {
             }
             Command::Resume(execution) => Input::Resume(execution),
             Command::Tell(input) => input,
-            Command::Leave { why, done } => {
-                self.feed(Input::LeaveKernel(why)).await;
+            Command::Leave { kernel_id, why, done } => {
+                if kernel_id.is_none_or(|id| self.is_connected_to(&id)) {
+                    self.feed(Input::LeaveKernel(why)).await;
+                }
                 let _ = done.send(());
                 return;
             }
@@ -326,6 +329,11 @@ impl Driver {
             }
         }
         self.feed(Input::Drained).await;
+    }
+
+    fn is_connected_to(&self, kernel_id: &str) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.link.kernel_id() == kernel_id)
     }
 
     fn path(&self) -> Option<DocPath> {

@@ -11,6 +11,7 @@ mod run_log;
 use std::{sync::Arc, time::Duration};
 
 use dashmap::DashMap;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -34,6 +35,8 @@ use store::{ExecutionFilter, ExecutionStatus, Store};
 pub struct EngineSettings {
     /// How long a call waits before it answers that the execution goes on.
     pub default_wait: Duration,
+    /// The same where the client can take up the execution as a task.
+    pub task_after: Duration,
     /// Kept per cell.
     pub max_output_bytes: usize,
     /// How long a question of running code may stay unanswered before it is interrupted.
@@ -227,7 +230,12 @@ impl Engine {
             limit,
         };
         let records = self.shared.store.executions(filter).await?;
-        Ok(records.into_iter().map(Snapshot::from).collect())
+        let told = |record| {
+            let mut snapshot = Snapshot::from(record);
+            self.add_wait(owner, &mut snapshot);
+            snapshot
+        };
+        Ok(records.into_iter().map(told).collect())
     }
 
     /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
@@ -299,9 +307,29 @@ impl Engine {
         let why = Reason::by(actor, did);
         // Who ran something there is told also if nobody works there now.
         self.shared.history.on_left(server.name(), path, &why);
-        self.tell_notebook(server, path, Command::Leave { why, done }).await;
+        let kernel_id = None;
+        self.tell_notebook(server, path, Command::Leave { kernel_id, why, done })
+            .await;
         // A driver that is gone has left.
         let _ = left.await;
+    }
+
+    /// Leaves a kernel wherever it is used, in a notebook or in none. The same otherwise.
+    pub async fn leave_kernel_by_id(&self, server: &JupyterServer, kernel_id: &str, actor: Actor, did: &str) {
+        let why = Reason::by(actor, did);
+        self.shared.history.on_ended(kernel_id, &why);
+        let of_server = self.drivers.iter().filter(|driver| *driver.key().server == *server.name());
+        let inboxes: Vec<_> = of_server.map(|driver| driver.value().clone()).collect();
+        let leaving = inboxes.into_iter().map(|inbox| {
+            let (why, kernel_id) = (why.clone(), Some(kernel_id.to_owned()));
+            async move {
+                let (done, left) = oneshot::channel();
+                // A driver that is gone has left.
+                let _ = inbox.send(Command::Leave { kernel_id, why, done }).await;
+                let _ = left.await;
+            }
+        });
+        join_all(leaving).await;
     }
 
     /// Stops the drivers. What runs goes on in its kernel, and is taken up by the next process.

@@ -153,7 +153,7 @@ impl Layers {
         let (kernel, kernel_error) = match server.kernel_of(path).await? {
             Some(kernel) => (Some(kernel), None),
             None if call.principal().require(Permission::Execute).is_err() => (None, None),
-            None => match start_kernel(server, path, room).await {
+            None => match start_kernel(call, server, path, room).await {
                 Ok(kernel) => (Some(kernel), None),
                 Err(error) => (None, Some(error.to_string())),
             },

@@ -244,6 +244,11 @@ impl Execution {
             .map(|cell| cell.index)
     }
 
+    /// Whether a cell is among its own.
+    pub(crate) fn has_cell(&self, id: &str) -> bool {
+        self.lock().cells.iter().any(|cell| cell.cell_id == id)
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

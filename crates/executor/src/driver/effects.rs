@@ -95,12 +95,12 @@ impl Driver {
             },
             Place::Scratch { kernel_name } => Wanted::Scratch {
                 kernel_name: kernel_name.clone(),
-                owner: self.core.next_owner(),
             },
         };
+        let starter = self.core.next_owner();
         let connection = self.connection.as_ref();
         let connected = connection.map(|connection| connection.link.kernel_id().to_owned());
-        self.finding = Some(find(Arc::clone(&self.server), wanted, connected).boxed());
+        self.finding = Some(find(Arc::clone(&self.server), wanted, starter, connected).boxed());
     }
 
     fn return_to_kernel(&mut self, execution: &Arc<Execution>, kernel_id: String, session: String) {

@@ -4,7 +4,7 @@
 use std::{fmt::Display, sync::Arc};
 
 use jupyter_client::{
-    Content, DocPath, JupyterServer, NotebookSession,
+    Content, DocPath, JupyterServer, NotebookSession, Starter,
     kernel::{KernelEvent, KernelLink},
 };
 use live_document::{
@@ -40,17 +40,14 @@ pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
     /// One of its own, in no notebook's name.
-    Scratch {
-        kernel_name: Option<String>,
-        /// Under whose name people see it.
-        owner: String,
-    },
+    Scratch { kernel_name: Option<String> },
 }
 
 /// Finds or starts the kernel that is wanted, and connects to it.
 pub(super) async fn find(
     server: Arc<JupyterServer>,
     wanted: Wanted,
+    starter: Starter,
     connected: Option<String>,
 ) -> Result<Found, ExecutionError> {
     let same = || Found {
@@ -67,11 +64,17 @@ pub(super) async fn find(
             }
         },
         Wanted::Scratch { .. } if connected.is_some() => return Ok(same()),
-        Wanted::Scratch { kernel_name, owner } => {
-            let session = server.start_private_session(&owner, kernel_name.as_deref()).await?;
+        // People see it under the name of its owner.
+        Wanted::Scratch { kernel_name } => {
+            let session = server
+                .start_private_session(&starter.name, &DocPath::root(), kernel_name.as_deref())
+                .await?;
             (session.kernel, true)
         }
     };
+    if started {
+        server.record_starter(&kernel.id, &starter);
+    }
     if connected.as_ref() == Some(&kernel.id) {
         return Ok(same());
     }
