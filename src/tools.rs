@@ -7,7 +7,9 @@ mod cells;
 mod classic;
 mod client;
 mod collab;
+mod datalayer;
 mod definition;
+mod diff;
 mod document;
 mod error;
 mod execution;
@@ -26,6 +28,7 @@ mod url;
 pub use advice::advice_for;
 pub use call::{Call, Scope, Services};
 pub use client::{Client, ClientReply, Input, Resumption};
+pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
@@ -47,6 +50,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         session::tools(),
         collab::tools(),
         classic::tools(),
+        datalayer::tools(),
     ]
     .into_iter()
     .flatten()

@@ -5,6 +5,7 @@ mod restart;
 mod running;
 
 pub(super) use restart::{restart_kernel, start_kernel};
+pub(super) use running::{UsedKernel, visible_kernel};
 
 use jupyter_client::Kernelspec;
 use schemars::JsonSchema;
