@@ -2,6 +2,7 @@
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod advice;
+mod arguments;
 mod call;
 mod cells;
 mod classic;
@@ -21,11 +22,13 @@ mod named;
 mod notebook;
 mod output;
 mod people;
+mod schema;
 mod session;
 mod text;
 mod url;
 
 pub use advice::advice_for;
+pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
 pub use client::{Client, ClientReply, Input, Resumption};
 pub use datalayer::{cite, open_named};

@@ -13,6 +13,8 @@ use crate::{
 pub enum ToolError {
     #[error("argument `{argument}`: {why}")]
     Argument { argument: String, why: String },
+    #[error("unknown argument `{argument}`; {advice}")]
+    UnknownArgument { argument: String, advice: String },
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
@@ -78,7 +80,9 @@ impl From<EditError> for ToolError {
 impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
+            Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
+                ErrorKind::InvalidArgument
+            }
             Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),

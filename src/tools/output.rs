@@ -166,14 +166,18 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for ToolReply<T> {
     }
 }
 
+/// Bytes of the line that says that a text was cut.
+const CUT_LINE: usize = 60;
+
 /// Cuts what is more text than an answer may have. Tools leave out what they can name before it comes to this.
 fn keep_within(blocks: &mut [Block], max: usize) {
     let mut left = max;
     for block in blocks {
         if let Block::Text(text) = block {
             if text.len() > left {
-                let cut = text.len() - left;
-                text.truncate(text.floor_char_boundary(left));
+                let end = text.floor_char_boundary(left.saturating_sub(CUT_LINE));
+                let cut = text.len() - end;
+                text.truncate(end);
                 text.push_str(&format!("\n[{cut} bytes left out: the answer is too long]"));
             }
             left = left.saturating_sub(text.len());

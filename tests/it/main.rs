@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod arguments;
 mod audit;
 mod cli;
 mod clients;
@@ -29,6 +30,7 @@ mod executions_people;
 mod executions_restarts;
 mod executions_sharing;
 mod executions_waiting;
+mod faces;
 mod files_tools;
 mod identity;
 mod images;

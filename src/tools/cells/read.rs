@@ -15,7 +15,7 @@ use crate::tools::{
     people::{PersonHere, people, people_line},
     text::{
         Page,
-        cell::{View, facts, write_cells},
+        cell::{CellNames, View, facts, write_cells},
     },
 };
 
@@ -29,7 +29,6 @@ pub(super) struct Arguments {
     ranges: Option<Vec<Range>>,
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
-    #[serde(alias = "maxCellData")]
     max_cell_data: Option<usize>,
     /// full, brief (a line per output) or outline (a line per cell)
     #[schemars(extend("default" = "full"))]
@@ -117,11 +116,8 @@ fn shown(cells: Vec<(usize, Cell)>, view: View, max: usize) -> Vec<ShownCell> {
 
 /// Writes cells, and how to read those for which there is no room.
 fn write(page: &mut Page, room: &Room, cells: &[(usize, Cell)], view: View, max: usize) -> usize {
-    let short = match cells {
-        [(_, only)] => room.short_ids_of(&[&only.id]),
-        _ => room.short_ids(),
-    };
-    let written = write_cells(page, cells, &short, view, max);
+    let ids: Vec<&str> = cells.iter().map(|(_, cell)| cell.id.as_str()).collect();
+    let written = write_cells(page, cells, &CellNames::of(room, &ids), view, max);
     if let [(first, _), ..] = &cells[written..] {
         let (more, end) = (cells.len() - written, cells.last().map_or(0, |(last, _)| last + 1));
         page.line(format_args!(

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::tools::text::{
     Describe, Page,
-    cell::{View, write_cells},
+    cell::{CellNames, View, write_cells},
 };
 use crate::tools::{
     Call, ToolError,
@@ -81,7 +81,8 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Too
     let outputs = cells.iter_mut().map(|(_, cell)| &mut cell.outputs).collect();
     let images = attach_all(outputs, &call.illustrator(true)).await?;
     let mut page = call.page();
-    write_cells(&mut page, &cells, &room.short_ids(), View::Full, max);
+    let ids: Vec<&str> = cells.iter().map(|(_, cell)| cell.id.as_str()).collect();
+    write_cells(&mut page, &cells, &CellNames::of(&room, &ids), View::Full, max);
     let cells = show_all(cells, Limit::All(max), hint);
     match cells.len() == cell_count {
         true => call.record_all_shown(&room, &revision, &cells),

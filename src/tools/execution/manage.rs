@@ -33,7 +33,6 @@ pub(super) struct GetArguments {
     input: Option<String>,
     /// `since` of an earlier answer: only what came after it
     since: Option<String>,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use executor::{CellSnapshot, Question, Snapshot};
 use jupyter_client::{DocPath, counted, truncate};
-use live_document::{RoomKind, ShortIds};
+use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,7 +19,10 @@ use crate::tools::{
     Block, Call, OpenExecution, ToolError,
     advice::advise,
     cells::{ShownOutputs, attach_all, outputs_schema, show_outputs},
-    text::run::{is_long, write_run},
+    text::{
+        cell::CellNames,
+        run::{is_long, write_run},
+    },
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -313,20 +316,20 @@ async fn told(
             attach_all(outputs, &call.illustrator(true)).await?
         }
     };
-    let short = short_ids(call, snapshot);
+    let names = cell_names(call, snapshot);
     let mut page = call.page();
-    write_run(&mut page, snapshot, since, &short, max_output);
+    write_run(&mut page, snapshot, since, &names, max_output);
     Ok((advise(call, &page.into_text()), images))
 }
 
-/// The short forms of the ids of a run's cells in their notebook.
-fn short_ids(call: &Call, snapshot: &Snapshot) -> ShortIds {
+/// The names of a run's cells in their notebook.
+fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
     let ids: Vec<&str> = snapshot.cells.iter().map(|cell| cell.cell_id.as_str()).collect();
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
     let open = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook));
     match open {
-        Some(open) => open.room.short_ids_of(&ids),
-        None => ShortIds::of(ids),
+        Some(open) => CellNames::of(&open.room, &ids),
+        None => CellNames::of_closed(&ids),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use jupyter_client::{counted, truncate};
-use live_document::{Cell, ShortIds};
+use live_document::{Cell, Room, ShortIds};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use super::{
     Page,
     output::{output_line, outputs_text},
 };
+use crate::types::{joined_text, notebook_uri, output_uri};
 
 /// Characters of a first line in an outline.
 const MAX_FIRST_LINE: usize = 48;
@@ -35,21 +36,78 @@ pub(in crate::tools) enum View {
     Outline,
 }
 
+/// Names of a notebook's cells in texts: short ids, and where whole outputs are read.
+pub(in crate::tools) struct CellNames {
+    short: ShortIds,
+    /// The address of the notebook, if it is open.
+    uri: Option<String>,
+}
+
+impl CellNames {
+    /// Names of some cells of an open notebook.
+    pub(in crate::tools) fn of(room: &Room, cells: &[&str]) -> Self {
+        let info = room.info();
+        Self {
+            short: room.short_ids_of(cells),
+            uri: Some(notebook_uri(&info.session_id, &info.file_id)),
+        }
+    }
+
+    /// Names of cells of a notebook that is not open.
+    pub(in crate::tools) fn of_closed(cells: &[&str]) -> Self {
+        Self {
+            short: ShortIds::of(cells.iter().copied()),
+            uri: None,
+        }
+    }
+
+    /// The short form of a cell's id.
+    pub(in crate::tools) fn short<'i>(&self, id: &'i str) -> &'i str {
+        self.short.get(id)
+    }
+
+    /// The line that tells where all of outputs is that were cut.
+    fn whole(&self, id: &str, outputs: &[Value]) -> Option<String> {
+        let size = |output: &Value| {
+            joined_text(&output["text"])
+                .len()
+                .max(joined_text(&output["data"]).len())
+        };
+        let (largest, _) = outputs.iter().enumerate().max_by_key(|(_, output)| size(output))?;
+        let uri = output_uri(self.uri.as_deref()?, self.short(id), largest);
+        Some(format!("[whole output: resource {uri}]"))
+    }
+
+    /// The outputs of a cell as text, of which what is cut is named.
+    pub(in crate::tools) fn outputs(&self, id: &str, outputs: &[Value], max: usize) -> String {
+        let shown = outputs_text(outputs, max);
+        let mut text = shown.text;
+        text.truncate(text.trim_end_matches('\n').len());
+        if shown.is_cut
+            && let Some(line) = self.whole(id, outputs)
+        {
+            text.push('\n');
+            text.push_str(&line);
+        }
+        text
+    }
+}
+
 /// Writes cells as long as there is room. Returns how many it wrote.
 pub(in crate::tools) fn write_cells(
     page: &mut Page,
     cells: &[(usize, Cell)],
-    short: &ShortIds,
+    names: &CellNames,
     view: View,
     max_each: usize,
 ) -> usize {
     let mut written = 0;
     for (index, cell) in cells {
-        let heading = heading(*index, cell, short);
+        let heading = heading(*index, cell, names);
         let text = match view {
             View::Outline => outlined(&heading, cell),
             View::Brief => with_lines(&heading, cell),
-            View::Full => in_full(&heading, cell, max_each.min(page.room() / 2)),
+            View::Full => in_full(&heading, cell, names, max_each.min(page.room() / 2)),
         };
         // What does not fit is left for another call, but an answer without any cell would lead nowhere.
         if text.len() > page.room() && written > 0 {
@@ -62,8 +120,8 @@ pub(in crate::tools) fn write_cells(
 }
 
 /// The line that names a cell: its position, its id, its type and how often its kernel had run code then.
-pub(in crate::tools) fn heading(index: usize, cell: &Cell, short: &ShortIds) -> String {
-    let id = short.get(&cell.id);
+pub(in crate::tools) fn heading(index: usize, cell: &Cell, names: &CellNames) -> String {
+    let id = names.short(&cell.id);
     let kind = &cell.cell_type;
     match kind.as_str() {
         "code" => format!("[{index}] {id} code {}", count(cell)),
@@ -108,7 +166,7 @@ fn with_lines(heading: &str, cell: &Cell) -> String {
     text
 }
 
-fn in_full(heading: &str, cell: &Cell, max: usize) -> String {
+fn in_full(heading: &str, cell: &Cell, names: &CellNames, max: usize) -> String {
     let source = truncate(cell.source.as_str(), max);
     let mut text = delimited(heading, &source.text);
     if source.truncated {
@@ -116,9 +174,8 @@ fn in_full(heading: &str, cell: &Cell, max: usize) -> String {
         text.push_str(&format!("\n[cut: max_cell_data={all} shows all of the source]"));
     }
     if !cell.outputs.is_empty() {
-        let outputs = outputs_text(&cell.outputs, max);
         text.push_str("\n--- out\n");
-        text.push_str(outputs.text.trim_end_matches('\n'));
+        text.push_str(&names.outputs(&cell.id, &cell.outputs, max));
     }
     text
 }

@@ -2,12 +2,11 @@
 
 use executor::{CellSnapshot, Snapshot};
 use jupyter_client::counted;
-use live_document::ShortIds;
 use store::ExecutionStatus;
 
 use super::{
     Page,
-    cell::cut,
+    cell::{CellNames, cut},
     output::{output_line, outputs_text},
 };
 
@@ -28,11 +27,11 @@ pub(in crate::tools) fn is_long(cells: usize) -> bool {
 }
 
 /// Writes what an execution gave: its cells, how it stands, and how to go on with it.
-pub(in crate::tools) fn write_run(page: &mut Page, run: &Snapshot, since: &str, short: &ShortIds, max_output: usize) {
+pub(in crate::tools) fn write_run(page: &mut Page, run: &Snapshot, since: &str, names: &CellNames, max_output: usize) {
     match run.cells.as_slice() {
         [only] if run.path.is_none() || only.cell_id.is_empty() => write_code(page, only, max_output),
-        cells if is_long(cells.len()) => write_batch(page, cells, short, max_output.min(MAX_FAILURE)),
-        cells => cells.iter().for_each(|cell| write_cell(page, cell, short, max_output)),
+        cells if is_long(cells.len()) => write_batch(page, cells, names, max_output.min(MAX_FAILURE)),
+        cells => cells.iter().for_each(|cell| write_cell(page, cell, names, max_output)),
     }
     if let Some(line) = standing(run, since) {
         page.line(line);
@@ -47,9 +46,9 @@ fn write_code(page: &mut Page, cell: &CellSnapshot, max: usize) {
     };
 }
 
-fn write_cell(page: &mut Page, cell: &CellSnapshot, short: &ShortIds, max: usize) {
-    let heading = heading(cell, short);
-    let text = outputs_text(&cell.outputs, max.min(page.room())).text;
+fn write_cell(page: &mut Page, cell: &CellSnapshot, names: &CellNames, max: usize) {
+    let heading = heading(cell, names);
+    let text = names.outputs(&cell.cell_id, &cell.outputs, max.min(page.room()));
     let state = match cell.status {
         ExecutionStatus::Completed if text.is_empty() => ": no output",
         ExecutionStatus::Completed => "",
@@ -58,7 +57,7 @@ fn write_cell(page: &mut Page, cell: &CellSnapshot, short: &ShortIds, max: usize
     page.line(format_args!("{heading}{state}")).block(&text);
 }
 
-fn write_batch(page: &mut Page, cells: &[CellSnapshot], short: &ShortIds, max: usize) {
+fn write_batch(page: &mut Page, cells: &[CellSnapshot], names: &CellNames, max: usize) {
     let ran = cells.iter().filter(|cell| cell.execution_count.is_some()).count();
     let with_output = cells.iter().filter(|cell| !cell.outputs.is_empty()).count();
     page.line(format_args!(
@@ -79,11 +78,11 @@ fn write_batch(page: &mut Page, cells: &[CellSnapshot], short: &ShortIds, max: u
                     .map(|output| output_line(output, MAX_LINE))
                     .collect();
                 let told: Vec<&str> = told.iter().rev().map(String::as_str).collect();
-                page.line(format_args!("{}: {}", heading(cell, short), told.join("; ")));
+                page.line(format_args!("{}: {}", heading(cell, names), told.join("; ")));
             }
             ExecutionStatus::Completed => lines += 1,
             ExecutionStatus::Cancelled if cell.execution_count.is_none() => {}
-            _ => write_cell(page, cell, short, max),
+            _ => write_cell(page, cell, names, max),
         }
     }
     if lines > MAX_LINES {
@@ -94,13 +93,13 @@ fn write_batch(page: &mut Page, cells: &[CellSnapshot], short: &ShortIds, max: u
     }
 }
 
-fn heading(cell: &CellSnapshot, short: &ShortIds) -> String {
+fn heading(cell: &CellSnapshot, names: &CellNames) -> String {
     let count = match cell.execution_count {
         Some(count) => format!("[{count}]"),
         None if cell.status.is_finished() => "[ ]".to_owned(),
         None => "[*]".to_owned(),
     };
-    format!("[{}] {} {count}", cell.index, short.get(&cell.cell_id))
+    format!("[{}] {} {count}", cell.index, names.short(&cell.cell_id))
 }
 
 /// How an execution stands that did not just end well, and the call that goes on with it.
