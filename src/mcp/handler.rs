@@ -35,9 +35,10 @@ use super::{
     tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
-    resources::View,
+    resources::{View, notebook_name},
     telemetry::Metrics,
-    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution},
+    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution, open_named},
+    types::Toolset,
 };
 
 const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
@@ -109,8 +110,24 @@ impl GatewayHandler {
         error
     }
 
-    /// What a request about a task works with.
-    fn task_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
+    /// Opens the notebook that an address names as the caller does, and keeps it so while it is read.
+    async fn open_named(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext<RoleServer>>,
+    ) -> Result<Option<impl Sized>, ErrorData> {
+        let has_names = caller(&context.extensions)?.has_toolset(Toolset::Datalayer);
+        let Some(name) = notebook_name(uri).filter(|_| has_names) else {
+            return Ok(None);
+        };
+        match open_named(&self.passive_call(context)?, &name).await {
+            Some(Err(error)) => Err(self.advised(ErrorData::invalid_params(error.to_string(), None), context)),
+            opened => Ok(opened.transpose().ok().flatten()),
+        }
+    }
+
+    /// What a request works with that calls no tool.
+    fn passive_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
         let client = McpClient::passive(context);
         Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
@@ -221,7 +238,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<GetTaskResult, ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/get", Target::Nothing, &*context, async {
-            let call = self.task_call(&context)?;
+            let call = self.passive_call(&context)?;
             let id = &request.task_id;
             let result = self.task_result(&call, caller(&context.extensions)?, id, request_id(&context));
             let detailed = tasks::detailed(&call, id, result).await;
@@ -239,7 +256,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/update", Target::Nothing, &*context, async {
-            let call = self.task_call(&context)?;
+            let call = self.passive_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
             answered.map_err(|error| self.advised(tasks::not_found(&error), &context))
@@ -254,7 +271,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
-            let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
+            let cancelled = cancel_execution(&self.passive_call(&context)?, &request.task_id).await;
             cancelled
                 .map(drop)
                 .map_err(|error| self.advised(tasks::not_found(&error), &context))
@@ -297,7 +314,8 @@ impl ServerHandler for GatewayHandler {
             Target::Nothing,
             &context,
             async {
-                Ok(resources::templates()
+                let with_names = caller(&context.extensions)?.has_toolset(Toolset::Datalayer);
+                Ok(resources::templates(with_names)
                     .with_ttl_ms(LIST_TTL_MS)
                     .with_cache_scope(CacheScope::Private))
             },
@@ -310,12 +328,14 @@ impl ServerHandler for GatewayHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let context = Arc::new(context);
         observe(
             &self.metrics,
             "resources/read",
             Target::Resource(&request.uri),
-            &context,
+            &*context,
             async {
+                let _open = self.open_named(&request.uri, &context).await?;
                 let read = self.view(&context)?.read(&request.uri).await;
                 let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
                 let read = read.map_err(failure)?;
@@ -420,10 +440,10 @@ impl ServerHandler for GatewayHandler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let name = request.name.clone();
-        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
-            let caller = caller(&context.extensions)?;
-            Ok(prompts::get(request, &self.catalogue, caller)?.into())
+        let (name, context) = (request.name.clone(), Arc::new(context));
+        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &*context, async {
+            let (caller, call) = (caller(&context.extensions)?, self.passive_call(&context)?);
+            Ok(prompts::get(request, &self.catalogue, caller, &call).await?.into())
         })
         .await
     }

@@ -132,13 +132,17 @@ impl Caller {
             false => services.connections.own_servers(&self.principal.id),
         };
         own.retain(|server| server.is_allowed_by(&self.principal.tenant.connect_urls));
-        View::new(
+        let view = View::new(
             Arc::clone(&self.principal),
             self.scope.servers(),
             &own,
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
-        )
+        );
+        match self.has_toolset(Toolset::Datalayer) {
+            true => view.with_names(services.connections.rooms(&self.principal.id)),
+            false => view,
+        }
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {

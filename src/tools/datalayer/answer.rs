@@ -77,7 +77,9 @@ pub(super) fn table(
 ) -> ToolReply<TableAnswer> {
     let item = |row: &Vec<String>| {
         let members = columns.iter().zip(row);
-        members.map(|(name, value)| ((*name).to_owned(), value.clone().into())).collect()
+        members
+            .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
+            .collect()
     };
     let items: Vec<Map<String, Value>> = rows.iter().map(item).collect();
     let result = match items.is_empty() {

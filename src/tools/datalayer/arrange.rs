@@ -44,7 +44,12 @@ pub(super) async fn move_cell(call: Call, arguments: MoveArguments) -> Result<To
         (from, to) = (source.position(order)?, target.position(order)?);
         // What the cell will stand before: the target's cell, or the one after that if the cell comes from above.
         let next = to + usize::from(from < to);
-        Ok::<_, ToolError>([from, to].into_iter().chain((next < order.count()).then_some(next)).collect())
+        Ok::<_, ToolError>(
+            [from, to]
+                .into_iter()
+                .chain((next < order.count()).then_some(next))
+                .collect(),
+        )
     })?;
     let (cell, addressed, before) = (ids[0].clone(), ids[..2].to_vec(), ids.get(2).cloned());
     let by_position = source.is_by_position() || target.is_by_position();
@@ -104,8 +109,12 @@ pub(super) struct DeleteArguments {
 pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Result<ToolReply<TextAnswer>, ToolError> {
     let targets = targets(&arguments)?;
     let Notebook { room, .. } = find(&call, arguments.notebook_name.as_deref()).await?;
-    let Looked { cells, .. } =
-        room.cells(|order| targets.iter().map(|target| target.position(order)).collect::<Result<Vec<_>, ToolError>>())?;
+    let Looked { cells, .. } = room.cells(|order| {
+        targets
+            .iter()
+            .map(|target| target.position(order))
+            .collect::<Result<Vec<_>, ToolError>>()
+    })?;
     let ids: Vec<String> = cells.iter().map(|(_, cell)| cell.id.clone()).collect();
     let by_position = targets.iter().any(Target::is_by_position);
     refuse_repeated(&ids, |place| match by_position {

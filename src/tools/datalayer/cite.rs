@@ -46,10 +46,13 @@ fn positions(list: &str, count: usize) -> Result<BTreeSet<usize>, ToolError> {
     let invalid = |why: String| ToolError::argument("cell_indices", why);
     let index = |text: &str| {
         let index = text.trim().parse::<usize>();
-        let index = index.map_err(|_| invalid(format!("{text:?} is no index; write them as in 0,1,2 or 0-2,4 or 3-")))?;
+        let index =
+            index.map_err(|_| invalid(format!("{text:?} is no index; write them as in 0,1,2 or 0-2,4 or 3-")))?;
         match index < count {
             true => Ok(index),
-            false => Err(invalid(format!("{index} is out of range; the notebook has {count} cells"))),
+            false => Err(invalid(format!(
+                "{index} is out of range; the notebook has {count} cells"
+            ))),
         }
     };
     let mut found = BTreeSet::new();

@@ -204,7 +204,12 @@ impl Change<'_> {
         edit: Edit,
         options: EditOptions<'_>,
     ) -> Result<ToolReply<TextAnswer>, ToolError> {
-        let Self { kind, done, target, cell } = self;
+        let Self {
+            kind,
+            done,
+            target,
+            cell,
+        } = self;
         let (cells, revision) = (vec![cell.clone()], options.if_revision);
         check_positions(room, target.is_by_position(), &cells, revision, call.principal())?;
         let edited = call.edit(room, &[edit], options).await?;

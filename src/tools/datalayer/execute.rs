@@ -30,7 +30,7 @@ const CODE_TIMEOUT: f64 = 30.0;
 pub(super) struct CellArguments {
     cell_index: Option<usize>,
     /// Seconds; 0 means the gateway's default
-    #[serde(default, alias = "timeout_seconds")]
+    #[serde(default)]
     timeout: f64,
     #[serde(rename = "stream")]
     #[schemars(extend("default" = true))]
@@ -67,7 +67,7 @@ pub(super) struct InsertArguments {
     cell_index: i64,
     cell_source: String,
     /// Seconds; 0 means the gateway's default
-    #[serde(default, alias = "timeout_seconds")]
+    #[serde(default)]
     timeout: f64,
     #[serde(rename = "stream")]
     #[schemars(extend("default" = true))]

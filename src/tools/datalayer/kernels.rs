@@ -71,7 +71,10 @@ pub(super) async fn list_kernels(call: Call, _: NoArguments) -> Result<ToolReply
 
 /// A time of Jupyter's, to the second.
 pub(super) fn plain_time(time: &str) -> String {
-    time.chars().take("2026-01-01T00:00:00".len()).collect::<String>().replace('T', " ")
+    time.chars()
+        .take("2026-01-01T00:00:00".len())
+        .collect::<String>()
+        .replace('T', " ")
 }
 
 /// Kernel that a call wants for a notebook.

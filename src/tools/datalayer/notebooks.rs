@@ -75,8 +75,7 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let notebook = Notebook::open(&call, name, server, path.as_str()).await?;
     let before = place(&call).active().map(str::to_owned);
     let kernel = choose_kernel(&call, &notebook, &choice).await?;
-    call.connections()
-        .activate(&call.principal().id, call.session(), name);
+    call.connections().activate(&call.principal().id, call.session(), name);
     let is_active = is_known && before.as_deref() == Some(name);
     let mut told_text = match (before, is_active) {
         (_, true) => format!("Notebook '{name}' is already connected and active. {kernel}"),
@@ -169,10 +168,7 @@ pub(super) async fn unuse_notebook(call: Call, arguments: NameArguments) -> Resu
     ))
 }
 
-pub(super) async fn restart_notebook(
-    call: Call,
-    arguments: NameArguments,
-) -> Result<ToolReply<TextAnswer>, ToolError> {
+pub(super) async fn restart_notebook(call: Call, arguments: NameArguments) -> Result<ToolReply<TextAnswer>, ToolError> {
     let name = arguments.notebook_name;
     let Notebook { server, path, room } = Notebook::find(&call, &name).await?;
     restart_kernel(&call, &server, &path, &room, None).await?;
@@ -194,15 +190,15 @@ pub(super) async fn list_notebooks(call: Call, _: NoArguments) -> Result<ToolRep
     let used = |(name, connection): (String, Connection)| {
         let server = connection.server.find(&call).ok()?;
         let path = current_path(&call, &connection);
-        call.principal()
-            .may_touch(&path)
-            .then_some(Used { name, server, path })
+        call.principal().may_touch(&path).then_some(Used { name, server, path })
     };
     let used: Vec<Used> = connections.filter_map(used).collect();
     // One request for each server, however many notebooks it has.
     let servers: BTreeMap<&str, &Arc<JupyterServer>> =
         used.iter().map(|used| (used.server.name(), &used.server)).collect();
-    let asked = servers.values().map(async |server| (server.name(), server.sessions().await));
+    let asked = servers
+        .values()
+        .map(async |server| (server.name(), server.sessions().await));
     let sessions: BTreeMap<&str, _> = join_all(asked).await.into_iter().collect();
     let place = place(&call);
     let rows = used.iter().map(|used| {
@@ -215,7 +211,13 @@ pub(super) async fn list_notebooks(call: Call, _: NoArguments) -> Result<ToolRep
             None => ("-".to_owned(), "unknown".to_owned()),
         };
         let active = if place.active() == Some(&used.name) { "✓" } else { "" };
-        vec![used.name.clone(), used.path.to_string(), kernel, state, active.to_owned()]
+        vec![
+            used.name.clone(),
+            used.path.to_string(),
+            kernel,
+            state,
+            active.to_owned(),
+        ]
     });
     Ok(table(
         "notebooks.list",

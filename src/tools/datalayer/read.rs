@@ -76,10 +76,7 @@ pub(super) async fn read_notebook(
             }
         }
     }
-    let facts = Facts {
-        cell_ids,
-        edited: None,
-    };
+    let facts = Facts { cell_ids, edited: None };
     Ok(told("notebook.read", text, facts))
 }
 

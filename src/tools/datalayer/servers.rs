@@ -90,7 +90,11 @@ pub(super) async fn list_files(call: Call, arguments: FilesArguments) -> Result<
     let pattern = glob(&arguments.pattern)?;
     let server = current_server(&call)?;
     let directory = call.directory(Some(&arguments.path))?;
-    let shown = if directory.is_root() { "root".to_owned() } else { directory.to_string() };
+    let shown = if directory.is_root() {
+        "root".to_owned()
+    } else {
+        directory.to_string()
+    };
     let mut walk = Walk::below(directory);
     (walk.max_depth, walk.max_found) = (max_depth, MAX_FOUND);
     let picks = |document: &Document| pattern.as_ref().is_none_or(|glob| glob.is_match(&document.path));

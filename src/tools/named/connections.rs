@@ -122,7 +122,10 @@ impl Connections {
     /// The notebooks of a principal, by name.
     pub(in crate::tools) fn of(&self, principal: &str) -> Vec<(String, Connection)> {
         let principals = self.0.lock();
-        let names = principals.peek(principal).into_iter().flat_map(|known| known.names.iter());
+        let names = principals
+            .peek(principal)
+            .into_iter()
+            .flat_map(|known| known.names.iter());
         let mut found: Vec<_> = names
             .map(|(name, connection)| (name.clone(), connection.clone()))
             .collect();
