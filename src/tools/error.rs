@@ -4,6 +4,7 @@ use executor::ExecutionError;
 use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError, counted};
 use live_document::{EditError, RoomError, pool::PoolError};
 
+use super::kernel::InspectError;
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
@@ -33,6 +34,8 @@ pub enum ToolError {
     Pool(#[from] PoolError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
     #[error(
         "{} running or waiting in {path:?}; wait with get_execution, or use cancel_execution first",
         counted(*.count, "execution")
@@ -89,6 +92,7 @@ impl ClientError for ToolError {
             Self::Renamed { .. } => ErrorKind::NotFound,
             Self::Pool(error) | Self::Full { why: error, .. } => error.kind(),
             Self::Execution(error) => error.kind(),
+            Self::Inspect(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,

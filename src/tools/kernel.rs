@@ -1,9 +1,11 @@
 //! Tools about kernels.
 
 mod assign;
+mod inspect;
 mod restart;
 mod running;
 
+pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
 pub(super) use running::{UsedKernel, visible_kernel};
 
@@ -63,6 +65,15 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             running::shutdown_kernel,
         ),
+        ToolDefinition::new(
+            kernel,
+            "inspect_variables",
+            "Lists a kernel's variables with type, shape and preview, or one in detail (`name`), also while a cell runs.",
+            Effect::Read,
+            inspect::inspect_variables,
+        )
+        // A kernel holds more than its notebook shows.
+        .also_needs(Permission::Execute),
     ]
 }
 

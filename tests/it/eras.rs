@@ -1,7 +1,7 @@
 //! Two eras of the protocol on one endpoint.
 
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{
     Agent, Era, Gateway, TOKEN,

@@ -50,7 +50,7 @@ pub(crate) mod wire;
 
 pub use change_log::Author;
 pub use changes::{ChangeKind, DocumentChange};
-pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, SourceChange, StreamTail};
+pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, Source, SourceChange, StreamTail};
 pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
 pub(crate) use jupyter_client::RoomKind;

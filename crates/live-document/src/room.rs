@@ -18,7 +18,7 @@ pub use self::{
 };
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
-    RoomKind, RoomStatus, SourceChange,
+    RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
@@ -187,7 +187,8 @@ impl Room {
     /// The short forms of the ids of some cells.
     pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
         match cells.len() > MAX_COMPARED {
-            true => self.short_ids(),
+            // Some of them may be gone from the document.
+            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
             false => ShortIds::of_some(self.0.read().document.ids(), cells),
         }
     }
@@ -214,6 +215,11 @@ impl Room {
 
     pub fn position_of(&self, cell: &str) -> Option<usize> {
         self.0.read().document.position_of(cell)
+    }
+
+    /// The sources of some cells with their places, and nothing else that cells have.
+    pub fn sources(&self, positions: impl IntoIterator<Item = usize>) -> Vec<Source> {
+        self.0.read().document.sources(positions)
     }
 
     /// The source of a cell as it stands now.

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Document, Edit};
+use yrs::Transact;
+
+use super::{Document, Edit, text_of};
 
 /// A source, or the text of a document, that an edit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +13,10 @@ pub struct SourceChange {
     pub cell: Option<String>,
     /// Where the cell is, or was if it is deleted.
     pub position: usize,
+    /// Code, markdown or raw.
+    pub kind: String,
+    /// What it was before, if that was another kind.
+    pub old_kind: Option<String>,
     /// Nothing for a new cell.
     pub before: Option<String>,
     /// Nothing for a cell that is deleted.
@@ -29,10 +35,14 @@ enum Subjects {
     AllCells,
 }
 
-struct Source {
-    cell: Option<String>,
-    position: usize,
-    text: String,
+/// A source with its place, or the text of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Nothing for a text document.
+    pub cell: Option<String>,
+    pub position: usize,
+    pub kind: String,
+    pub text: String,
 }
 
 impl Document {
@@ -51,11 +61,19 @@ impl Document {
             .collect();
         let mut changes = Vec::new();
         for now in self.sources_of(&touched.subjects) {
-            let was = before.remove(&now.cell).map(|source| source.text);
-            if was.as_ref() != Some(&now.text) {
+            let was = before.remove(&now.cell);
+            let old_kind = was
+                .as_ref()
+                .map(|was| &was.kind)
+                .filter(|kind| **kind != now.kind)
+                .cloned();
+            let was = was.map(|was| was.text);
+            if old_kind.is_some() || was.as_ref() != Some(&now.text) {
                 changes.push(SourceChange {
                     cell: now.cell,
                     position: now.position,
+                    kind: now.kind,
+                    old_kind,
                     before: was,
                     after: Some(now.text),
                 });
@@ -66,6 +84,8 @@ impl Document {
         changes.extend(gone.into_iter().map(|source| SourceChange {
             cell: source.cell,
             position: source.position,
+            kind: source.kind,
+            old_kind: None,
             before: Some(source.text),
             after: None,
         }));
@@ -100,33 +120,33 @@ impl Document {
     }
 
     fn sources_of(&self, subjects: &Subjects) -> Vec<Source> {
-        let at = |position: usize| {
-            let cell = self.id_at(position)?.to_owned();
-            let text = self.source(&cell)?;
-            Some(Source {
-                cell: Some(cell),
-                position,
-                text,
-            })
-        };
         let mut sources: Vec<Source> = match subjects {
             Subjects::Text => vec![Source {
                 cell: None,
                 position: 0,
+                kind: String::new(),
                 text: self.text(),
             }],
-            Subjects::Cells(ids) => ids.iter().filter_map(|id| at(self.position_of(id)?)).collect(),
-            Subjects::AllCells => {
-                let cells = self.cells(0..self.cell_count()).into_iter();
-                let source = |(position, cell): (usize, crate::Cell)| Source {
-                    cell: Some(cell.id),
-                    position,
-                    text: cell.source,
-                };
-                cells.map(source).collect()
-            }
+            Subjects::Cells(ids) => self.sources(ids.iter().filter_map(|id| self.position_of(id))),
+            Subjects::AllCells => self.sources(0..self.cell_count()),
         };
         sources.sort_by_key(|source| source.position);
         sources
+    }
+
+    /// The sources of cells, without anything else that cells have.
+    pub(crate) fn sources(&self, positions: impl IntoIterator<Item = usize>) -> Vec<Source> {
+        let txn = self.doc.transact();
+        let at = |position: usize| {
+            let entry = self.order.get(position)?;
+            let map = entry.hook.as_ref()?.get(&txn)?;
+            Some(Source {
+                cell: Some(entry.id.to_string()),
+                position,
+                kind: text_of(&map, &txn, "cell_type"),
+                text: text_of(&map, &txn, "source"),
+            })
+        };
+        positions.into_iter().filter_map(at).collect()
     }
 }
