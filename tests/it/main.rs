@@ -63,6 +63,7 @@ mod rooms_text;
 mod schemas;
 mod seed_classic;
 mod seed_collab;
+mod seed_datalayer;
 mod seed_resources;
 mod seed_rtc;
 mod serve;

@@ -1,6 +1,7 @@
 //! Answers: a text, a table or outputs, and the same as data in the members that the original names.
 
-use jupyter_client::without_ansi;
+use std::slice;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,12 +10,11 @@ use crate::tools::{
     Block,
     cells::Edited,
     images::is_image,
-    named::{blocks, table::tsv},
+    named::{MAX_SHOWN, blocks, table::tsv},
     output::ToolReply,
+    text::output::outputs_text,
 };
 
-/// Media types of which an output's text is taken, the best first.
-const TEXTS: [&str; 4] = ["text/markdown", "text/latex", "application/json", "text/plain"];
 const NOTHING: &str = "[No output generated]";
 
 /// An answer that is a text.
@@ -160,7 +160,7 @@ fn as_data(block: &Block) -> Value {
 pub(super) fn output_blocks(outputs: &[Value], images: &[Block]) -> Vec<Block> {
     let shown = outputs.iter().filter_map(|output| match image_of(output, images) {
         Some(image) => Some(image.clone()),
-        None => blocks([output_text(output)]).pop(),
+        None => blocks([outputs_text(slice::from_ref(output), MAX_SHOWN).text]).pop(),
     });
     shown.collect()
 }
@@ -174,38 +174,6 @@ fn image_of<'a>(output: &Value, images: &'a [Block]) -> Option<&'a Block> {
         number.parse::<usize>().ok()
     })?;
     images.get(number.checked_sub(1)?)
-}
-
-/// The text that a model reads of an output.
-fn output_text(output: &Value) -> String {
-    let text = |value: &Value| match value {
-        Value::String(text) => without_ansi(text),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
-    };
-    match output.get("output_type").and_then(Value::as_str) {
-        Some("stream") => output.get("text").map(text).unwrap_or_default(),
-        Some("error") => {
-            let lines = output.get("traceback").and_then(Value::as_array);
-            let lines: Vec<String> = lines.into_iter().flatten().map(text).collect();
-            match lines.iter().all(|line| line.trim().is_empty()) {
-                true => format!("{}: {}", text(&output["ename"]), text(&output["evalue"])),
-                false => lines.join("\n"),
-            }
-        }
-        _ => {
-            let data = output.get("data").and_then(Value::as_object);
-            let readable = data.and_then(|data| TEXTS.iter().find_map(|mime| data.get(*mime)));
-            let image = || data?.iter().find(|(mime, _)| is_image(mime)).map(|(_, value)| value);
-            match readable.or_else(image) {
-                Some(value) => text(value),
-                None if data.is_some_and(|data| data.contains_key("text/html")) => "[HTML Output]".to_owned(),
-                None => {
-                    let kinds: Vec<&String> = data.into_iter().flat_map(|data| data.keys()).collect();
-                    format!("[Data: keys={kinds:?}]")
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -222,26 +190,14 @@ mod tests {
         let outputs = [
             json!({ "output_type": "stream", "text": "\u{1b}[31mred\u{1b}[0m\n" }),
             display(json!({ "image/png": "[image 1 attached]", "text/plain": "<Figure>" })),
-            display(json!({ "text/markdown": "**b**", "text/plain": "<Markdown object>" })),
-            display(json!({ "application/json": { "a": 1 }, "text/plain": "<JSON>" })),
-            display(json!({ "text/html": "<b>" })),
-            display(json!({ "application/x": {} })),
+            json!({ "output_type": "execute_result", "data": { "text/plain": "2" } }),
             display(json!({ "image/png": "[image left out: it is too large]" })),
-            json!({ "output_type": "error", "ename": "E", "evalue": "v", "traceback": [] }),
             json!({ "output_type": "stream", "text": "" }),
         ];
         let shown: Vec<Value> = output_blocks(&outputs, &[image]).iter().map(as_data).collect();
         assert_eq!(shown[1]["mimeType"], "image/png");
-        let texts: Vec<&str> = shown.iter().filter_map(Value::as_str).collect();
-        let expected = [
-            "red\n",
-            "**b**",
-            "{\n  \"a\": 1\n}",
-            "[HTML Output]",
-            "[Data: keys=[\"application/x\"]]",
-            "[image left out: it is too large]",
-            "E: v",
-        ];
+        let texts: Vec<&str> = shown.iter().filter_map(Value::as_str).map(str::trim).collect();
+        let expected = ["red", "2", "[image left out: it is too large]"];
         assert_eq!(texts, expected);
     }
 }

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::tools::{
     Call, ToolError,
-    cells::check_positions,
+    cells::{check_positions, explain_replacement},
     diff::unified,
+    matches::Replacement,
     named::{Notebook, table::CellTable},
     output::ToolReply,
 };
@@ -146,6 +147,9 @@ pub(super) struct EditArguments {
     notebook_name: Option<String>,
     cell_id: Option<String>,
     if_revision: Option<String>,
+    /// Even over what people typed since
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) async fn edit_cell_source(call: Call, arguments: EditArguments) -> Result<ToolReply<TextAnswer>, ToolError> {
@@ -155,36 +159,30 @@ pub(super) async fn edit_cell_source(call: Call, arguments: EditArguments) -> Re
     }
     let Notebook { room, .. } = find(&call, arguments.notebook_name.as_deref()).await?;
     let cell = target.id(&room)?;
-    let edit = Edit::ReplaceText {
-        cell: Some(cell.clone()),
-        old: arguments.old_string,
-        new: arguments.new_string,
+    let replacement = Replacement {
+        old: &arguments.old_string,
+        new: &arguments.new_string,
         all: arguments.replace_all,
     };
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
+        force: arguments.force,
         ..EditOptions::default()
     };
     let change = Change {
         kind: "cell.edit",
         done: "edited",
         target: &target,
-        cell,
+        cell: cell.clone(),
     };
-    let changed = change.apply(&call, &room, edit, options).await;
-    changed.map_err(|error| match error {
-        ToolError::Room(RoomError::Edit(EditError::Matches { found: 0 })) => {
-            ToolError::argument("old_string", "not found in the cell's source; read_cell shows it")
-        }
-        ToolError::Room(RoomError::Edit(EditError::Matches { found })) => {
-            let why = format!(
-                "it is not unique: the cell's source has it {found} times; give more of the text around it, or \
-                 replace_all=true"
-            );
-            ToolError::argument("old_string", why)
-        }
-        error => error,
-    })
+    let edit = replacement.edit(Some(cell.clone()));
+    match change.apply(&call, &room, edit, options).await {
+        Err(ToolError::Room(RoomError::Edit(EditError::Matches { .. }))) => Err(ToolError::argument(
+            "old_string",
+            explain_replacement(&room, &cell, &replacement),
+        )),
+        changed => changed,
+    }
 }
 
 /// A change of one cell's source.
