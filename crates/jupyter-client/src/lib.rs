@@ -43,6 +43,7 @@ pub use contents::{Content, Document, DocumentKind, NewDocument};
 pub use doc_path::{DocPath, PathError};
 pub use error::JupyterError;
 pub use feed::{Feed, ServerEvent};
+pub use kernel_starts::Starter;
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;
 pub use links::Links;

@@ -128,7 +128,7 @@ pub(super) async fn append_execute_code_cell(
         let cell_id = cell.id.clone();
         let edit = Edit::AppendCells { cells: vec![cell] };
         let edited = call.edit(&room, &[edit], EditOptions::default()).await?;
-        let change = Change::new(&room, vec![cell_id], edited);
+        let change = Change::new(&room, vec![cell_id], &[], edited);
         Ok((server, room, change))
     };
     let answered = |(done, change, run): (String, Option<Change>, Option<Run>)| {
