@@ -18,6 +18,7 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod lines;
 mod matches;
 mod notebook;
 mod output;
