@@ -128,7 +128,7 @@ impl State {
 
     /// What is to be said now; agents that have left say so once.
     fn due(&mut self) -> Vec<AwarenessEntry> {
-        self.awareness.due_with(&[], GLOBAL_PRESENCE_INTERVAL)
+        self.awareness.due_at_most_every(GLOBAL_PRESENCE_INTERVAL)
     }
 
     /// Whether somebody is to be shown in the room when it is joined again, and whoever that is says so then.
