@@ -1,21 +1,21 @@
 //! The addresses of resources, taken apart and put together.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::ResourceError;
+use crate::types::{NOTEBOOK_SCHEME, encoded};
 
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
-const SCHEME: &str = "notebook://";
 const FILES: &str = "file:///notebooks/";
-/// Characters to encode in one part of an address: all but RFC 3986 `unreserved`.
-const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const SKILLS: &str = "skill://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     List,
     Current,
     Template(String),
+    Skill(String),
     Notebook {
         session: String,
         /// A file's address names only the session.
@@ -30,16 +30,53 @@ pub(super) enum Part {
     Json,
     Cells,
     Cell(String),
+    /// An output of a cell, by its position among them.
+    Output {
+        cell: String,
+        number: usize,
+    },
     /// A cell by the name of its file.
     CellFile(String),
     Execution(String),
+    /// A notebook as its file is.
+    Ipynb,
+    /// A cell with the addresses of its outputs.
+    CellDocument(String),
+}
+
+/// The name by which an address may mean a notebook, if nothing else is meant by it.
+pub fn notebook_name(uri: &str) -> Option<String> {
+    named(uri).map(|(name, _)| name)
+}
+
+/// A notebook by the name that somebody gave it, and what of it.
+pub(super) fn named(uri: &str) -> Option<(String, Part)> {
+    let parts = uri.strip_prefix(NOTEBOOK_SCHEME)?.split('/');
+    let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
+    let parts: Vec<String> = parts.map(decoded).collect::<Option<_>>()?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (name, part) = match parts.as_slice() {
+        ["" | "list" | "current" | "templates", ..] => return None,
+        [name] => (name, Part::Ipynb),
+        [name, "cells", cell] if !cell.is_empty() => (name, Part::CellDocument((*cell).to_owned())),
+        [name, "cells", cell, "outputs", number] if !cell.is_empty() => {
+            let (cell, number) = ((*cell).to_owned(), number.parse().ok()?);
+            (name, Part::Output { cell, number })
+        }
+        _ => return None,
+    };
+    Some(((*name).to_owned(), part))
 }
 
 impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
-        let (is_file, rest) = match (uri.strip_prefix(SCHEME), uri.strip_prefix(FILES)) {
+        if let Some(skill) = uri.strip_prefix(SKILLS) {
+            let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
+            return Ok(Self::Skill(name.to_owned()));
+        }
+        let (is_file, rest) = match (uri.strip_prefix(NOTEBOOK_SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
             (None, None) => return Err(ResourceError::Foreign { uri: shown() }),
@@ -74,6 +111,10 @@ fn part(format: &[&str]) -> Result<Part, ResourceError> {
         ["json"] => Ok(Part::Json),
         ["cells"] => Ok(Part::Cells),
         ["cells", cell] if !cell.is_empty() => Ok(Part::Cell((*cell).to_owned())),
+        ["cells", cell, "outputs", number] if !cell.is_empty() && number.parse::<usize>().is_ok() => Ok(Part::Output {
+            cell: (*cell).to_owned(),
+            number: number.parse().unwrap_or_default(),
+        }),
         ["executions", execution] if !execution.is_empty() => Ok(Part::Execution((*execution).to_owned())),
         other => Err(ResourceError::Format {
             format: other.join("/").chars().take(200).collect(),
@@ -90,13 +131,8 @@ fn file_part(file: &[&str]) -> Option<Part> {
     }
 }
 
-/// The address of a notebook.
-pub(super) fn notebook_uri(session: &str, notebook: &str) -> String {
-    format!("{SCHEME}{}/{}", encoded(session), encoded(notebook))
-}
-
 pub(super) fn template_uri(name: &str) -> String {
-    format!("{SCHEME}templates/{}", encoded(name))
+    format!("{NOTEBOOK_SCHEME}templates/{}", encoded(name))
 }
 
 /// The address of a notebook, or of one of its cells, as a file.
@@ -105,10 +141,6 @@ pub(super) fn file_uri(session: &str, cell: Option<&str>) -> String {
         None => format!("{FILES}{}/notebook.src.md", encoded(session)),
         Some(name) => format!("{FILES}{}/cells/{}", encoded(session), encoded(name)),
     }
-}
-
-pub(super) fn encoded(part: &str) -> String {
-    utf8_percent_encode(part, PART).to_string()
 }
 
 #[cfg(test)]
@@ -144,6 +176,11 @@ mod tests {
             parsed("notebook://s/n/executions/e"),
             notebook(Part::Execution("e".to_owned()))
         );
+        let output = Part::Output {
+            cell: "a /".to_owned(),
+            number: 2,
+        };
+        assert_eq!(parsed("notebook://s/n/cells/a%20%2F/outputs/2"), notebook(output));
         assert_eq!(encoded("a /ü"), "a%20%2F%C3%BC");
     }
 

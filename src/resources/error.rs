@@ -11,17 +11,19 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error(
-        "Unknown resource: {uri}; addresses start with notebook:// or file:///notebooks/, see resources/templates/list"
+        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/ or skill://, see resources/templates/list"
     )]
     Foreign { uri: String },
     #[error(
         "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
-         notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}} or \
-         /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
+         notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
+         /cells/{{cell_id}}/outputs/{{number}} or /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
          cells/{{filename}}"
     )]
     Unknown { uri: String },
-    #[error("Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, executions/{{execution_id}}")]
+    #[error(
+        "Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, cells/{{cell_id}}/outputs/{{number}}, executions/{{execution_id}}"
+    )]
     Format { format: String },
     #[error("{what} not found; {hint}")]
     NotFound { what: &'static str, hint: &'static str },
@@ -46,6 +48,10 @@ impl ResourceError {
         what: "Cell",
         hint: "the notebook's /cells shows their ids",
     };
+    pub(super) const OUTPUT: Self = Self::NotFound {
+        what: "Output",
+        hint: "the first output of a cell is 0; the notebook's /cells shows them",
+    };
     pub(super) const EXECUTION: Self = Self::NotFound {
         what: "Execution",
         hint: "list_executions shows yours",
@@ -53,6 +59,10 @@ impl ResourceError {
     pub(super) const WATCHED_EXECUTION: Self = Self::NotFound {
         what: "Execution to watch",
         hint: "watch its notebook, which changes while cells run",
+    };
+    pub(super) const SKILL: Self = Self::NotFound {
+        what: "Skill",
+        hint: "resources/list shows the skills",
     };
     pub(super) const TEMPLATE: Self = Self::NotFound {
         what: "Template",

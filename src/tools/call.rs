@@ -1,9 +1,9 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
     Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
@@ -16,7 +16,10 @@ use url::Url;
 use crate::{
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
-    tools::{Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator},
+    tools::{
+        AnswerLimits, Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator,
+        output::Faces, text::Page,
+    },
     types::Toolset,
 };
 
@@ -94,6 +97,7 @@ pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
+    pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
     pub audit: Arc<dyn AuditSink>,
@@ -111,7 +115,10 @@ pub struct Call {
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
     origin: Origin,
+    session: Option<Arc<str>>,
     resumption: Option<Resumption>,
+    /// Whether the answer has structured content beside its text.
+    wants_structured: bool,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
     /// Other notices that the answer is to tell.
@@ -127,7 +134,9 @@ impl Call {
             client,
             toolsets: Arc::default(),
             origin: Origin::default(),
+            session: None,
             resumption: None,
+            wants_structured: true,
             discarding: Arc::default(),
             notices: Arc::default(),
         }
@@ -139,14 +148,44 @@ impl Call {
         self
     }
 
+    /// Sets whether the answer has structured content.
+    pub fn answering_structured(mut self, wanted: bool) -> Self {
+        self.wants_structured = wanted;
+        self
+    }
+
+    /// The faces that the answer is to have.
+    pub(super) fn faces(&self) -> Faces {
+        Faces {
+            structured: self.wants_structured,
+            max_text_bytes: self.services.answers.max_text_bytes,
+        }
+    }
+
+    /// An empty text with the budget of an answer.
+    pub(super) fn page(&self) -> Page {
+        Page::new(self.services.answers.max_text_bytes)
+    }
+
     /// Sets the origin of the call's request.
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
     }
 
+    /// Sets the MCP session of the call's request.
+    pub fn in_session(mut self, session: Option<Arc<str>>) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// The MCP session of the call, which there is up to 2025-11-25.
+    pub(super) fn session(&self) -> Option<&Arc<str>> {
+        self.session.as_ref()
+    }
+
     /// Begins the record of the call, if anybody wants one.
-    pub(super) fn audited(&self, tool: &'static str, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+    pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let target = (text("server"), text("path"));
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
@@ -185,10 +224,12 @@ impl Call {
         &self.services.pool
     }
 
-    /// The way that images become part of the answer.
-    pub(super) fn illustrator(&self) -> Illustrator {
+    /// The way that images become part of the answer, if they are wanted.
+    pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
+            wanted,
+            places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
             client: Arc::clone(&self.client),
@@ -222,6 +263,14 @@ impl Call {
     /// The actor of what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
         self.principal.owner().actor()
+    }
+
+    /// The one for whom this call starts a kernel.
+    pub(super) fn starter(&self) -> Starter {
+        Starter {
+            id: Arc::clone(&self.principal.id),
+            name: self.principal.name.clone(),
+        }
     }
 
     pub(super) fn claim(&self) -> Claim {
@@ -277,6 +326,7 @@ impl Call {
                 format!("read_nb_cells(ranges=[{{\"cell_id\": {cell:?}}}], max_cell_data={length})")
             }
             Some(_) if self.offers(Toolset::Classic) => "read_notebook".to_owned(),
+            Some(_) if self.offers(Toolset::Datalayer) => "read_cell".to_owned(),
             Some(_) => format!("get_notebook(max_content_length={})", length.saturating_mul(10)),
             None if self.offers(Toolset::Document) => format!("get_document_content(max_content={length})"),
             None => format!("get_document(max_content_length={length})"),

@@ -1,10 +1,13 @@
 //! Tools about the cells of a notebook, in the same room as the people who have it open.
 
 mod blank;
+mod clear;
 mod delete;
+mod edit;
 mod execute;
 mod insert;
 mod modify;
+mod move_cells;
 mod read;
 mod render;
 mod select;
@@ -14,10 +17,13 @@ use std::sync::Arc;
 
 pub(super) use blank::replacing_blank;
 pub(super) use delete::{delete_cells, execute_and_delete};
+pub(super) use edit::explain_replacement;
 pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, run_cells, run_reply};
 pub(super) use insert::cell_kind;
-pub(super) use modify::refuse_repeated;
-pub(super) use render::{Limit, ShownCell, ShownOutputs, outputs_schema, show_all, show_outputs, text_length};
+pub(super) use modify::{Wanted, refuse_repeated};
+pub(super) use render::{
+    Limit, ShownCell, ShownOutputs, attach_all, drop_beyond, outputs_schema, show_all, show_outputs, text_length,
+};
 pub(super) use select::{Range, check_positions, positions};
 pub(super) use stat::Kernel;
 
@@ -28,7 +34,7 @@ use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_
 use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    use Effect::{Change, ChangeAndExecute, Execute, Read};
+    use Effect::{Change, ChangeAndExecute, Execute, Read, Set};
     let notebook = Toolset::Notebook;
     vec![
         ToolDefinition::new(
@@ -48,14 +54,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "modify_nb_cells",
-            "Sets the source of cells, all in one change that merges with what people type, and executes them (`exec`).",
+            "Sets the source or type of cells, all in one change that merges with what people type, and executes them (`exec`).",
             ChangeAndExecute,
             modify::modify_nb_cells,
         ),
         ToolDefinition::new(
             notebook,
+            "edit_nb_cell",
+            "Replaces text that a cell has exactly once (`replace_all`: every occurrence) and answers the diff. Cheapest way to change a cell.",
+            ChangeAndExecute,
+            edit::edit_nb_cell,
+        ),
+        ToolDefinition::new(
+            notebook,
             "insert_nb_cells",
-            "Inserts cells before a position and executes them (`exec`).",
+            "Inserts cells at a position or after a cell, and executes them (`exec`).",
             ChangeAndExecute,
             insert::insert_nb_cells,
         ),
@@ -68,8 +81,22 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ),
         ToolDefinition::new(
             notebook,
+            "move_nb_cells",
+            "Moves cells, in the order given, with outputs and all.",
+            Change,
+            move_cells::move_nb_cells,
+        ),
+        ToolDefinition::new(
+            notebook,
+            "clear_nb_outputs",
+            "Clears outputs and execution counts, except of running cells.",
+            Set,
+            clear::clear_nb_outputs,
+        ),
+        ToolDefinition::new(
+            notebook,
             "execute_nb_cells",
-            "Executes cells by range or id; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
+            "Executes cells by range or id, or all; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
             Execute,
             execute::execute_nb_cells,
         ),

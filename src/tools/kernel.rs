@@ -1,15 +1,21 @@
 //! Tools about kernels.
 
 mod assign;
+mod inspect;
 mod restart;
+mod running;
 
+pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
+pub(super) use running::{UsedKernel, visible_kernel};
 
 use jupyter_client::Kernelspec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -45,6 +51,29 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             interrupt_nb_kernel,
         ),
+        ToolDefinition::new(
+            kernel,
+            "list_kernels",
+            "Lists the kernels that run, with their state and notebook.",
+            Effect::Read,
+            running::list_kernels,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "shutdown_kernel",
+            "Ends a kernel; its variables are gone, and what runs there is cancelled.",
+            Effect::Execute,
+            running::shutdown_kernel,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "inspect_variables",
+            "Lists a kernel's variables with type, shape and preview, or one in detail (`name`), also while a cell runs.",
+            Effect::Read,
+            inspect::inspect_variables,
+        )
+        // A kernel holds more than its notebook shows.
+        .also_needs(Permission::Execute),
     ]
 }
 
@@ -66,6 +95,15 @@ struct KernelEntry {
     language: String,
     path: String,
     default: bool,
+}
+
+impl Describe for Kernels {
+    fn describe(&self, page: &mut Page) {
+        page.items(self.kernels.iter().map(|kernel| {
+            let default = if kernel.default { " (default)" } else { "" };
+            format!("{}{default}: {}, {}", kernel.name, kernel.display_name, kernel.language)
+        }));
+    }
 }
 
 impl From<Kernelspec> for KernelEntry {
@@ -99,6 +137,8 @@ struct Interrupted {
     message: String,
     kernel_interrupted: bool,
 }
+
+described_by!(message: Interrupted);
 
 async fn interrupt_nb_kernel(call: Call, arguments: InterruptArguments) -> Result<Interrupted, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

@@ -1,5 +1,6 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
+mod cell_ids;
 mod shown;
 
 use std::{
@@ -11,10 +12,13 @@ use jupyter_client::{DocPath, JupyterServer, NewDocument};
 use serde_json::Value;
 use tokio::{sync::watch, time::timeout};
 
-pub use self::shown::Shown;
+pub use self::{
+    cell_ids::{CellNameError, CellOrder, ShortIds},
+    shown::Shown,
+};
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
-    RoomKind, RoomStatus,
+    RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
@@ -28,6 +32,9 @@ use crate::{
     driver::{global_awareness, shared::Shared, task},
 };
 
+/// Number of cells up to which comparing each id with all others is cheaper than sorting all.
+const MAX_COMPARED: usize = 8;
+
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
@@ -36,6 +43,8 @@ pub struct Edited {
     pub acknowledged: bool,
     /// What of it was merged with the work of others.
     pub merged: Vec<Merged>,
+    /// What it made of sources, or of the text.
+    pub changes: Vec<SourceChange>,
 }
 
 /// What became of something that a run wrote.
@@ -73,14 +82,6 @@ pub struct Looked {
     pub cell_count: usize,
 }
 
-/// The cells of one moment, in order.
-pub trait CellOrder {
-    fn count(&self) -> usize;
-    fn position_of(&self, cell: &str) -> Option<usize>;
-    /// Of the first cells, for those who asked for one that is not there.
-    fn some_ids(&self) -> String;
-}
-
 impl CellOrder for Document {
     fn count(&self) -> usize {
         self.cell_count()
@@ -88,6 +89,10 @@ impl CellOrder for Document {
 
     fn position_of(&self, cell: &str) -> Option<usize> {
         Self::position_of(self, cell)
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        Self::ids(self)
     }
 
     fn some_ids(&self) -> String {
@@ -179,6 +184,20 @@ impl Room {
             .collect())
     }
 
+    /// The short forms of the ids of some cells.
+    pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
+        match cells.len() > MAX_COMPARED {
+            // Some of them may be gone from the document.
+            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
+            false => ShortIds::of_some(self.0.read().document.ids(), cells),
+        }
+    }
+
+    /// The short forms of all cell ids.
+    pub fn short_ids(&self) -> ShortIds {
+        ShortIds::of(self.0.read().document.ids())
+    }
+
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
     pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
         let document = &self.0.read().document;
@@ -196,6 +215,11 @@ impl Room {
 
     pub fn position_of(&self, cell: &str) -> Option<usize> {
         self.0.read().document.position_of(cell)
+    }
+
+    /// The sources of some cells with their places, and nothing else that cells have.
+    pub fn sources(&self, positions: impl IntoIterator<Item = usize>) -> Vec<Source> {
+        self.0.read().document.sources(positions)
     }
 
     /// The source of a cell as it stands now.
@@ -272,7 +296,7 @@ impl Room {
     ) -> Result<Edited, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let (ticket, revision, merged) = {
+        let (ticket, mut edited) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
@@ -280,6 +304,7 @@ impl Room {
             let plan = self
                 .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
+            let touched = state.document.touched_by(&plan.edits);
             state.document.tool = options.tool.map(Into::into);
             let applied = state.document.apply_local(author, &plan.edits);
             state.document.tool = None;
@@ -287,20 +312,21 @@ impl Room {
             self.record_known(&state, author, plan.known);
             self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
             let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
-            (ticket, revision, plan.merged)
-        };
-        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
-            Ok(Ok(Ok(()))) => Ok(Edited {
-                revision,
-                acknowledged: true,
-                merged,
-            }),
-            Ok(Ok(Err(Lost))) => Err(self.lost()),
-            Ok(Err(_)) | Err(_) => Ok(Edited {
+            let edited = Edited {
                 revision,
                 acknowledged: false,
-                merged,
-            }),
+                merged: plan.merged,
+                changes: state.document.changes_since(touched),
+            };
+            (ticket, edited)
+        };
+        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
+            Ok(Ok(Ok(()))) => {
+                edited.acknowledged = true;
+                Ok(edited)
+            }
+            Ok(Ok(Err(Lost))) => Err(self.lost()),
+            Ok(Err(_)) | Err(_) => Ok(edited),
         }
     }
 
@@ -344,6 +370,11 @@ impl Room {
     /// The code cells among some that look neither queued nor running, with their counts.
     pub fn idle_cells(&self, cells: &[String]) -> Vec<QueuedCell> {
         self.0.read().document.idle_cells(cells)
+    }
+
+    /// The cells that look queued or running, whoever runs them.
+    pub fn running_cells(&self) -> Vec<String> {
+        self.0.read().document.running_cells()
     }
 
     /// Shows code cells as queued.

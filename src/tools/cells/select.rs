@@ -1,6 +1,5 @@
 //! Selection of the cells that a call means: ranges of positions, or ids.
 
-use jupyter_client::counted;
 use live_document::{CellOrder, EditError, Room};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,6 +33,53 @@ pub(in crate::tools) fn positions(
         found.extend(range.resolve(cells).map_err(named)?);
     }
     Ok(found)
+}
+
+// The cells that a call means beside those it names. Not a doc comment, which would be in the schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::tools) enum CellScope {
+    #[default]
+    Only,
+    Above,
+    Below,
+}
+
+impl CellScope {
+    /// The positions that are meant; without ranges those of all cells.
+    pub(in crate::tools) fn positions(
+        self,
+        cells: &(impl CellOrder + ?Sized),
+        ranges: Option<&[Range]>,
+    ) -> Result<Vec<usize>, ToolError> {
+        let Some(ranges) = ranges else {
+            return match self {
+                Self::Only => Ok((0..cells.count()).collect()),
+                Self::Above | Self::Below => {
+                    let why = "needs `ranges` to name the cell; leave both out for all cells";
+                    Err(ToolError::argument("scope", why))
+                }
+            };
+        };
+        let named = positions(cells, ranges, "ranges")?;
+        let first = named.iter().copied().min().unwrap_or_default();
+        match self {
+            Self::Only => Ok(named),
+            Self::Above if first == 0 => {
+                let why = "there is no cell above cell 0; \"below\" runs it and all after it";
+                Err(ToolError::argument("scope", why))
+            }
+            Self::Above => Ok((0..first).collect()),
+            Self::Below => Ok((first..cells.count()).collect()),
+        }
+    }
+}
+
+/// The whole id of a cell that an argument names.
+pub(in crate::tools) fn cell_named(room: &Room, argument: &str, named: &str) -> Result<String, ToolError> {
+    let found = room.ids(|order| order.find(named).map(|position| vec![position]));
+    let found = found.map_err(|why| ToolError::argument(argument, why.to_string()))?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// Refuses cells that a caller named by their positions at a revision after which others moved them.
@@ -96,14 +142,10 @@ impl Range {
     ) -> Result<std::ops::Range<usize>, String> {
         let count = cells.count();
         match (self.start, self.end, &self.cell_id) {
-            (None, None, Some(id)) => match cells.position_of(id) {
-                Some(position) => Ok(position..position + 1),
-                None => Err(format!(
-                    "no cell {id:?}; the notebook has {} ({}), read it again for their ids",
-                    counted(count, "cell"),
-                    cells.some_ids()
-                )),
-            },
+            (None, None, Some(id)) => {
+                let position = cells.find(id).map_err(|why| why.to_string())?;
+                Ok(position..position + 1)
+            }
             (Some(start), end, None) => {
                 let end = end.unwrap_or(start.saturating_add(1));
                 if end <= start {

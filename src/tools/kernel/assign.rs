@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
+use crate::tools::text::described_by;
 use crate::{
     tools::{Call, ToolError, notebook::require_notebook_name},
     types::Permission,
@@ -31,6 +32,8 @@ pub(super) struct Assigned {
     kernel_assigned: bool,
     kernel_name: String,
 }
+
+described_by!(message: Assigned);
 
 pub(super) async fn assign_nb_kernel(call: Call, arguments: Arguments) -> Result<Assigned, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
@@ -67,6 +70,7 @@ pub(super) async fn give_kernel(
         Some(session) => server.change_kernel(&session.id, name).await?,
         None => server.start_session(path, Some(name)).await?,
     };
+    server.record_starter(&session.kernel.id, &call.starter());
     let described = json!({ "name": spec.name, "display_name": spec.display_name, "language": spec.language });
     room.set_kernelspec(&call.principal().id, &described)?;
     Ok(session)

@@ -34,6 +34,12 @@ pub(crate) enum JournaledEdit {
         cell: String,
         source: String,
     },
+    /// Cells put behind one and before another.
+    Moved {
+        after: Option<String>,
+        before: Option<String>,
+        cells: Vec<String>,
+    },
     TextChanged {
         old: String,
         new: String,
@@ -122,6 +128,14 @@ impl EditJournal {
         });
     }
 
+    pub(crate) fn moved(&mut self, after: Option<String>, before: Option<String>, cells: &[String]) {
+        self.push(JournaledEdit::Moved {
+            after,
+            before,
+            cells: cells.to_vec(),
+        });
+    }
+
     pub(crate) fn text_changed(&mut self, old: &str, new: &str) {
         self.push(JournaledEdit::TextChanged {
             old: old.to_owned(),
@@ -167,6 +181,7 @@ impl EditJournal {
                     !cells.is_empty() || !entry.removed.is_empty()
                 }
                 JournaledEdit::Changed { cell, .. } | JournaledEdit::Deleted { cell, .. } => !is_gone(cell),
+                JournaledEdit::Moved { .. } => true,
                 JournaledEdit::TextChanged { .. } => !gone.contains(&Subject::Text),
                 JournaledEdit::MetadataChanged { .. } => !gone.contains(&Subject::Metadata),
             }
@@ -215,6 +230,7 @@ impl EditJournal {
                 }
                 JournaledEdit::Changed { cell, .. } => cell == removed,
                 JournaledEdit::Deleted { .. }
+                | JournaledEdit::Moved { .. }
                 | JournaledEdit::TextChanged { .. }
                 | JournaledEdit::MetadataChanged { .. } => false,
             };
@@ -253,7 +269,7 @@ impl JournaledEdit {
     pub(crate) fn texts(&self) -> Option<(&str, &str)> {
         match self {
             Self::Changed { old, new, .. } | Self::TextChanged { old, new } => Some((old, new)),
-            Self::Inserted { .. } | Self::Deleted { .. } | Self::MetadataChanged { .. } => None,
+            Self::Inserted { .. } | Self::Deleted { .. } | Self::Moved { .. } | Self::MetadataChanged { .. } => None,
         }
     }
 
@@ -274,7 +290,7 @@ impl JournaledEdit {
             Self::Changed { cell, .. } | Self::Deleted { cell, .. } => Some(Subject::Cell(cell.clone())),
             Self::TextChanged { .. } => Some(Subject::Text),
             Self::MetadataChanged { .. } => Some(Subject::Metadata),
-            Self::Inserted { .. } => None,
+            Self::Inserted { .. } | Self::Moved { .. } => None,
         }
     }
 
@@ -283,6 +299,7 @@ impl JournaledEdit {
             Self::Inserted { cells, .. } => cells.iter().map(size_of).sum(),
             Self::Changed { old, new, .. } | Self::TextChanged { old, new } => old.len() + new.len(),
             Self::Deleted { source, .. } => source.len() + 50,
+            Self::Moved { cells, .. } => cells.iter().map(String::len).sum::<usize>() + 50,
             Self::MetadataChanged { old, new } => old.to_string().len() + new.to_string().len(),
         }
     }
@@ -385,6 +402,9 @@ impl Document {
                     self.delete(txn, std::slice::from_ref(cell));
                 }
                 Some(same)
+            }
+            JournaledEdit::Moved { after, before, cells } => {
+                self.repeat_move(txn, (after.as_deref(), before.as_deref()), cells)
             }
             JournaledEdit::TextChanged { old, new } => self.repeat_text(txn, old, new),
             JournaledEdit::MetadataChanged { old, new } => {

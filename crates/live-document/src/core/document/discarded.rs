@@ -79,6 +79,8 @@ impl Document {
                 vec![(cell(id), !now.is_some_and(|now| is_still_there(old, new, &now)))]
             }
             JournaledEdit::Deleted { cell: id, .. } => vec![(cell(id), self.position_of(id).is_some())],
+            // The cells are there, if in another order.
+            JournaledEdit::Moved { .. } => Vec::new(),
             JournaledEdit::TextChanged { old, new } => vec![(Subject::Text, !is_still_there(old, new, &self.text()))],
             JournaledEdit::MetadataChanged { new, .. } => vec![(Subject::Metadata, self.metadata() != *new)],
         }

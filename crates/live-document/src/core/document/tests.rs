@@ -1,5 +1,7 @@
 //! Two documents that exchange updates, one of them ours.
 
+mod moves;
+
 use super::*;
 use crate::core::recovery::is_same_history;
 use crate::{CellKind, NewCell};
