@@ -150,7 +150,7 @@ impl Awareness {
     }
 
     /// Shows that what an agent executed has ended, if the agent is still here.
-    pub(crate) fn rest(&mut self, id: &Arc<str>) {
+    pub(crate) fn end_execution(&mut self, id: &Arc<str>) {
         let now = self.now;
         if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.activity.is_execution()) {
             agent.user = user(id, &agent.name, Activity::Idle);

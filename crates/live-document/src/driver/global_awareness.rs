@@ -88,8 +88,8 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
 }
 
 /// Says that what an agent executed has ended.
-pub(crate) fn rest(server: &Host, id: &Arc<str>) {
-    server.global_awareness.lock().awareness.rest(id);
+pub(crate) fn end_execution(server: &Host, id: &Arc<str>) {
+    server.global_awareness.lock().awareness.end_execution(id);
     server.global_awareness.bell.notify_one();
 }
 

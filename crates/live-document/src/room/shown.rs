@@ -13,7 +13,7 @@ use crate::{
 
 /// A source as a principal was shown it.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct SourceShown<'a> {
     pub cell: &'a str,
     /// Nothing if only a part of it was shown.
     pub source: Option<&'a str>,
@@ -49,11 +49,16 @@ impl Room {
     }
 
     /// Notes what a principal was shown of cells at a revision.
-    pub fn record_shown<'s>(&self, principal: &Arc<str>, revision: &str, shown: impl IntoIterator<Item = Shown<'s>>) {
+    pub fn record_shown<'s>(
+        &self,
+        principal: &Arc<str>,
+        revision: &str,
+        shown: impl IntoIterator<Item = SourceShown<'s>>,
+    ) {
         let state = self.0.read();
         let mut readings = self.0.readings();
         let now = state.document.log().moment(revision);
-        for Shown { cell, source } in shown {
+        for SourceShown { cell, source } in shown {
             match source {
                 Some(source) => readings.record(principal, Readable::cell(cell), source, true, now.clone()),
                 None => {

@@ -77,10 +77,10 @@ fn a_call_does_not_hide_that_code_goes_on() {
     assert_eq!(shown(&awareness), "a · running");
     show(&mut awareness, "a", Activity::AwaitingInput);
     assert_eq!(shown(&awareness), "a · waiting for input");
-    awareness.rest(&"a".into());
+    awareness.end_execution(&"a".into());
     assert_eq!(shown(&awareness), "a");
     show(&mut awareness, "a", Activity::Editing);
-    awareness.rest(&"a".into());
+    awareness.end_execution(&"a".into());
     assert_eq!(shown(&awareness), "a · editing", "only an execution ends");
     assert_eq!(awareness.names(), ["a"]);
 }
