@@ -379,19 +379,18 @@ impl Room {
 
     /// Shows code cells as queued.
     pub fn mark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
-        let mut state = self.0.write();
-        self.accepts(&state)?;
-        if let Some(applied) = state.document.mark_queued(author, cells) {
-            self.dispatch(&mut state, applied, Origin::Run);
-        }
-        Ok(())
+        self.write_state(|document| document.mark_queued(author, cells))
     }
 
     /// Shows cells that were queued and will not run as they were before.
     pub fn unmark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
+        self.write_state(|document| document.unmark_queued(author, cells))
+    }
+
+    fn write_state(&self, change: impl FnOnce(&mut Document) -> Option<Applied>) -> Result<(), RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        if let Some(applied) = state.document.unmark_queued(author, cells) {
+        if let Some(applied) = change(&mut state.document) {
             self.dispatch(&mut state, applied, Origin::Run);
         }
         Ok(())
