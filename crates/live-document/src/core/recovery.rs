@@ -201,7 +201,7 @@ impl State {
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
         self.document.stream = old.stream.take();
-        self.document.mark_changed();
+        self.document.mark_adopted();
         let waiting = old.acknowledgements.take_waiting();
         if let Some(repairs) = self.document.identify_cells(&before, FileAge::MaybeNewer) {
             self.send_change(repairs.update, Origin::Caller);
