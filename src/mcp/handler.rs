@@ -94,7 +94,7 @@ impl GatewayHandler {
         Ok(caller(&context.extensions)?.view(&self.services))
     }
 
-    /// What a model is told before anything else; it names only tools that are listed.
+    /// The instructions for a model, which name only tools that are listed.
     fn instructions(&self, caller: &Caller) -> String {
         let servers = self.catalogue.is_visible("list_servers", caller).then_some(SERVERS);
         let read_only = caller.is_readonly().then_some(READ_ONLY);
@@ -109,13 +109,13 @@ impl GatewayHandler {
         error
     }
 
-    /// What a request about a task works with.
+    /// The context of a request about a task.
     fn task_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
         let client = McpClient::passive(context);
         Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
 
-    /// What the call that became a task would have answered.
+    /// The answer of the call that became a task.
     async fn task_result(&self, call: &Call, id: &str, request_id: &str) -> CallToolResult {
         let by_id = || TaskCall {
             tool: "get_execution",
@@ -373,8 +373,8 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// What the caller can watch at this moment, so that a client knows of what it will never hear. What does not exist
-    /// and what may not be read are left out alike.
+    /// The resources that the caller can watch at this moment, so that a client knows of what it will never hear.
+    /// What does not exist and what may not be read are left out alike.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         let Some(caller) = &self.caller else {
