@@ -162,7 +162,7 @@ impl Screen {
             }
         }
         let end = row.len();
-        self.column = (column + 1).min(end);
+        self.column = column.saturating_add(1).min(end);
     }
 
     fn on_sequence(&mut self, sequence: Sequence) {
