@@ -35,7 +35,7 @@ pub struct Catalogue {
     listed: DashMap<ListKey, Arc<str>>,
 }
 
-/// All that the list of tools depends on.
+/// Everything that the list of tools depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct ListKey {
     visible: Vec<bool>,
@@ -178,7 +178,7 @@ impl Catalogue {
         })
     }
 
-    /// What a caller can do to have some tools listed, as a clause.
+    /// Advice on how a caller gets some tools listed, as a clause.
     pub(super) fn remedy(&self, tools: &[&str], caller: &Caller) -> String {
         let lacking = || tools.iter().filter_map(|tool| self.definition(tool, caller));
         let needed: BTreeSet<Permission> = lacking().flat_map(ToolDefinition::permissions).collect();
@@ -343,8 +343,8 @@ fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {
     }
 }
 
-/// What a person decides by is said even where it is the protocol's default; the rest only where it is not, since every
-/// byte is in a model's context.
+/// Annotations of a tool. What a person decides by is said even where it is the protocol's default; the rest
+/// only where it is not, since every byte is in a model's context.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let changes = |destructive| ToolAnnotations::new().read_only(false).destructive(destructive);
     match effect {

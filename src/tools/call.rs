@@ -115,6 +115,8 @@ pub struct Call {
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
     origin: Origin,
+    /// The name of the tool that is called, once it is known.
+    tool: Option<&'static str>,
     session: Option<Arc<str>>,
     resumption: Option<Resumption>,
     /// Whether the answer has structured content beside its text.
@@ -134,6 +136,7 @@ impl Call {
             client,
             toolsets: Arc::default(),
             origin: Origin::default(),
+            tool: None,
             session: None,
             resumption: None,
             wants_structured: true,
@@ -193,6 +196,16 @@ impl Call {
 
     pub(super) fn offers(&self, toolset: Toolset) -> bool {
         self.toolsets.contains(&toolset)
+    }
+
+    /// Names the tool that is called, which those who follow changes of documents are told.
+    pub(super) fn of_tool(mut self, name: &'static str) -> Self {
+        self.tool = Some(name);
+        self
+    }
+
+    pub(super) fn tool(&self) -> Option<&'static str> {
+        self.tool
     }
 
     /// Marks the call as a repetition of an earlier one, whose execution it resumes.
@@ -340,6 +353,10 @@ impl Call {
         edits: &[Edit],
         options: EditOptions<'_>,
     ) -> Result<Edited, ToolError> {
+        let options = EditOptions {
+            tool: self.tool,
+            ..options
+        };
         let edited = room
             .edit(&self.principal.id, &self.principal.name, edits, options)
             .await?;

@@ -149,6 +149,7 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Arguments) -> Result<Output, ToolError> {
+        let call = call.of_tool(self.name);
         let audited = call.audited(self.name, arguments.members());
         let result = self.run_if_permitted(&call, arguments).await;
         if let Some(audited) = audited {

@@ -30,7 +30,7 @@ use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
 use store::{ExecutionFilter, ExecutionStatus, Store};
 
-/// How executions are run.
+/// Settings of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// How long a call waits before it answers that the execution goes on.
@@ -244,13 +244,13 @@ impl Engine {
         Ok(records.into_iter().map(told).collect())
     }
 
-    /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
-    /// expected to write its file.
+    /// The time at which code of a principal last ran on a server and may have written a document. A notebook's own code
+    /// is not expected to write its file.
     pub fn last_ran(&self, principal: &str, server: &str, document: &DocPath) -> Option<Instant> {
         self.shared.runs.last(principal, server, document)
     }
 
-    /// How much was run in each notebook, whoever did it.
+    /// Counts of what was run in each notebook, whoever did it.
     pub async fn activities(&self) -> Result<Activities, ExecutionError> {
         Ok(self.shared.store.activities().await?)
     }
@@ -408,6 +408,9 @@ impl Engine {
     }
 
     fn inbox(&self, key: &QueueKey, server: &Arc<JupyterServer>) -> mpsc::Sender<Command> {
+        if !self.drivers.contains_key(key) {
+            self.drivers.retain(|_, inbox| !inbox.is_closed());
+        }
         self.drivers
             .entry(key.clone())
             .or_insert_with(|| {

@@ -305,10 +305,9 @@ impl Room {
                 .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
             let touched = state.document.touched_by(&plan.edits);
-            state.document.tool = options.tool.map(Into::into);
-            let applied = state.document.apply_local(author, &plan.edits);
-            state.document.tool = None;
-            let mut applied = applied?;
+            let mut applied = state
+                .document
+                .by_tool(options.tool, |document| document.apply_local(author, &plan.edits))?;
             self.record_known(&state, author, plan.known);
             self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
             let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
@@ -425,10 +424,10 @@ impl Room {
     }
 
     /// Removes the outputs of all cells; how many had any.
-    pub fn clear_outputs(&self, author: &Arc<str>, name: &str) -> Result<usize, RoomError> {
+    pub fn clear_outputs(&self, author: &Arc<str>, name: &str, tool: Option<&str>) -> Result<usize, RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        let (applied, cleared) = state.document.clear_outputs(author);
+        let (applied, cleared) = state.document.by_tool(tool, |document| document.clear_outputs(author));
         self.show(&mut state, author, name, Activity::Editing, None);
         self.dispatch(&mut state, applied, Origin::Caller);
         Ok(cleared.len())

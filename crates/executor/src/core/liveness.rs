@@ -27,6 +27,7 @@ const NEW_PROCESS: &str = "probe-";
 /// Begins the ids of probes for a free kernel, which keep nobody waiting.
 const FREE: &str = "free-";
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(crate) struct Liveness {
     /// When the kernel last said something, or was sent something.
@@ -229,7 +230,7 @@ impl Liveness {
             .any(|probe| matches!(probe, Probe::EndOf { run, .. } if run == of))
     }
 
-    /// When a new process is to be probed again.
+    /// The time of the next probe of a new process.
     pub(crate) fn probe_at(&self) -> Option<Instant> {
         self.probes.iter().find_map(|probe| match probe {
             Probe::NewProcess { again_at, .. } => Some(*again_at),
@@ -254,7 +255,7 @@ impl Liveness {
         })
     }
 
-    /// When the server is to be asked about a kernel of which something is expected.
+    /// The time at which the server is asked about a kernel of which something is expected.
     pub(crate) fn asks_server_at(&self) -> Option<Instant> {
         (!self.is_asking_server).then(|| self.last_contact + SILENCE)
     }

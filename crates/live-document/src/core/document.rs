@@ -89,7 +89,7 @@ pub(crate) struct Document {
     /// Where its changes are told.
     pub(crate) stream: Option<ChangeStream>,
     /// The tool by which it is being edited.
-    pub(crate) tool: Option<Arc<str>>,
+    tool: Option<Arc<str>>,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) journal: EditJournal,
     /// Cells that came although they were there, while that is looked after.
@@ -174,7 +174,7 @@ impl Document {
     }
 
     /// Tells those who watch that the document changed.
-    pub(crate) fn mark_changed(&mut self) {
+    fn mark_changed(&mut self) {
         self.changed_at = self.clock().now();
         self.changed.send_replace(self.clock().wall());
     }

@@ -138,6 +138,14 @@ impl Observer {
 }
 
 impl Document {
+    /// Makes a change by which those who follow changes are told the tool.
+    pub(crate) fn by_tool<T>(&mut self, tool: Option<&str>, change: impl FnOnce(&mut Self) -> T) -> T {
+        self.tool = tool.map(Into::into);
+        let changed = change(self);
+        self.tool = None;
+        changed
+    }
+
     /// Brings the order of cells and the log up to what the observer saw.
     pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool) {
         let observed = self.observer.take();
@@ -170,6 +178,23 @@ impl Document {
                 Observed::Text => self.log.whole_changed(author, is_typing),
             }
         }
+        self.publish(draft, author);
+    }
+
+    /// Notes that this document takes the place of another, by whoever rebuilt it.
+    pub(crate) fn mark_adopted(&mut self) {
+        self.mark_changed();
+        let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);
+        if let Some(draft) = &mut draft {
+            draft.add(
+                ChangeKind::Structure,
+                self.order.iter().map(|entry| Arc::clone(&entry.id)),
+            );
+        }
+        self.publish(draft, &Author::Unknown);
+    }
+
+    fn publish(&self, draft: Option<Draft>, author: &Author) {
         if let (Some(stream), Some(draft)) = (&self.stream, draft) {
             let (revision, time) = (self.log.revision(), self.clock().wall());
             stream.publish(draft, author, self.tool.as_ref(), revision, time);
