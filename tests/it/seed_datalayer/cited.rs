@@ -149,7 +149,7 @@ async fn a_notebook_that_was_closed_is_opened_to_be_read() {
     scene.activate("nb", &["x = 1"]).await;
     crate::support::eventually("the room to be closed", async || {
         let list = scene.agent.read("notebook://list").await;
-        list["text"] == "[]"
+        (list["text"] == "[]").then_some(())
     })
     .await;
     let notebook = scene.agent.read("notebook://nb").await;
