@@ -31,7 +31,7 @@ use live_document::{
     pool::{Lease, OpenRoom, Pool},
 };
 
-use crate::{auth::Principal, types::Permission};
+use crate::{auth::Principal, skills::Skill, types::Permission};
 
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
@@ -44,6 +44,7 @@ pub struct View {
     names: Option<HashMap<String, String>>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
+    skills: &'static [Skill],
 }
 
 /// A notebook that the principal may read, kept open while it is looked at.
@@ -67,7 +68,27 @@ impl View {
             names: None,
             pool,
             engine,
+            skills: &[],
         }
+    }
+
+    /// The same with skills.
+    pub fn with_skills(mut self, skills: &'static [Skill]) -> Self {
+        self.skills = skills;
+        self
+    }
+
+    /// The skills that the principal may read.
+    pub fn skills(&self) -> &'static [Skill] {
+        match self.may_read() {
+            true => self.skills,
+            false => &[],
+        }
+    }
+
+    fn skill(&self, name: &str) -> Result<&'static Skill, ResourceError> {
+        let found = self.skills().iter().find(|skill| skill.name == name);
+        found.ok_or(ResourceError::SKILL)
     }
 
     /// The same for a client that addresses notebooks by the names that it gave them.

@@ -19,6 +19,7 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod lines;
 mod matches;
 mod named;
 mod notebook;

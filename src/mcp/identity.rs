@@ -6,6 +6,7 @@ use crate::{
     audit::Origin,
     auth::Principal,
     resources::View,
+    skills::skills,
     tools::{Call, Client, Scope, Services},
     types::{Permission, Toolset},
 };
@@ -138,7 +139,12 @@ impl Caller {
             &own,
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
-        );
+        )
+        // They speak of the tools of this toolset.
+        .with_skills(match self.has_toolset(Toolset::Notebook) {
+            true => skills(),
+            false => &[],
+        });
         match self.has_toolset(Toolset::Datalayer) {
             true => view.with_names(services.connections.rooms(&self.principal.id)),
             false => view,

@@ -8,12 +8,14 @@ use crate::types::{NOTEBOOK_SCHEME, encoded};
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
 const FILES: &str = "file:///notebooks/";
+const SKILLS: &str = "skill://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     List,
     Current,
     Template(String),
+    Skill(String),
     Notebook {
         session: String,
         /// A file's address names only the session.
@@ -70,6 +72,10 @@ impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
+        if let Some(skill) = uri.strip_prefix(SKILLS) {
+            let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
+            return Ok(Self::Skill(name.to_owned()));
+        }
         let (is_file, rest) = match (uri.strip_prefix(NOTEBOOK_SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),

@@ -1,6 +1,6 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
 use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
@@ -185,7 +185,7 @@ impl Call {
     }
 
     /// Begins the record of the call, if anybody wants one.
-    pub(super) fn audited(&self, tool: &'static str, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+    pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let target = (text("server"), text("path"));
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)

@@ -1,9 +1,11 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod edit;
+
 use std::sync::Arc;
 
-use jupyter_client::{DocPath, JupyterError, JupyterServer, counted, truncate};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, truncate};
 use live_document::{
     Edit, EditOptions, Edited, Room, RoomError, RoomKind,
     pool::{Lease, PoolError},
@@ -16,7 +18,6 @@ use super::{
     output::JsonObject,
     people::{PersonHere, people},
 };
-use crate::tools::text::described_by;
 use crate::tools::text::{Describe, Page};
 use crate::types::Toolset;
 
@@ -35,23 +36,30 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             document,
             "insert_document_text",
-            "Inserts text at a position.",
+            "Inserts text at a position (-1: the end).",
             Effect::Add,
-            insert_document_text,
+            edit::insert_document_text,
         ),
         ToolDefinition::new(
             document,
             "delete_document_text",
             "Deletes characters from a position.",
             Effect::Change,
-            delete_document_text,
+            edit::delete_document_text,
         ),
         ToolDefinition::new(
             document,
             "replace_document_text",
             "Replaces characters from a position by text.",
             Effect::Change,
-            replace_document_text,
+            edit::replace_document_text,
+        ),
+        ToolDefinition::new(
+            document,
+            "edit_document_text",
+            "Replaces text that a document has exactly once (`replace_all`: every occurrence) and answers the diff.",
+            Effect::Change,
+            edit::edit_document_text,
         ),
     ]
 }
@@ -172,155 +180,6 @@ fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
         revision,
         content_unit: None,
         people: people(room),
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct InsertArguments {
-    path: String,
-    position: usize,
-    text: String,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Spliced {
-    message: String,
-    position: usize,
-    length: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    new_length: Option<usize>,
-    revision: String,
-    acknowledged: bool,
-}
-
-described_by!(message: Spliced);
-
-async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<Spliced, ToolError> {
-    let InsertArguments {
-        path,
-        position,
-        text,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let length = text.chars().count();
-    let splice = Edit::SpliceText {
-        position,
-        delete: 0,
-        insert: text,
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully inserted {} at position {position}",
-        counted(length, "character")
-    );
-    Ok(spliced(message, position, length, None, edited))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct DeleteArguments {
-    path: String,
-    position: usize,
-    length: usize,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<Spliced, ToolError> {
-    let DeleteArguments {
-        path,
-        position,
-        length,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let splice = Edit::SpliceText {
-        position,
-        delete: length,
-        insert: String::new(),
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully deleted {} from position {position}",
-        counted(length, "character")
-    );
-    Ok(spliced(message, position, length, None, edited))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ReplaceArguments {
-    path: String,
-    position: usize,
-    length: usize,
-    text: String,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Result<Spliced, ToolError> {
-    let ReplaceArguments {
-        path,
-        position,
-        length,
-        text,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let new_length = text.chars().count();
-    let splice = Edit::SpliceText {
-        position,
-        delete: length,
-        insert: text,
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully replaced {} with {} at position {position}",
-        counted(length, "character"),
-        counted(new_length, "new character")
-    );
-    Ok(spliced(message, position, length, Some(new_length), edited))
-}
-
-fn spliced(message: String, position: usize, length: usize, new_length: Option<usize>, edited: Edited) -> Spliced {
-    Spliced {
-        message,
-        position,
-        length,
-        new_length,
-        revision: edited.revision,
-        acknowledged: edited.acknowledged,
     }
 }
 

@@ -107,7 +107,7 @@ fn joined_within(mut rendered: Vec<Rendered>, max: usize) -> String {
         // Few outputs come after an error, but it must not be among those that are left out.
         let gap = format!("[{} left out]", counted(left_out + 1, "output"));
         let between = rendered.splice(first..=first + left_out, [Rendered::line(gap)]);
-        let error = between.filter(|rendered| rendered.kind == Kind::Error).last();
+        let error = between.rev().find(|rendered| rendered.kind == Kind::Error);
         rendered.extend(error);
     }
     let max = max.saturating_sub(rendered.len());

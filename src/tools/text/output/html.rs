@@ -1,5 +1,7 @@
 //! HTML as text: blocks are lines, tables are aligned rows, scripts and styles are left out.
 
+use jupyter_client::counted;
+
 use super::{
     markup::{Token, Tokens, attribute, unescaped},
     media,
@@ -114,7 +116,7 @@ impl Writer {
                 if let Some(line) = embedded(name, attributes) {
                     self.write(&line);
                 }
-                let has_content = matches!(name, "audio" | "video" | "iframe");
+                let has_content = matches!(name, "audio" | "video" | "iframe") && !attributes.ends_with('/');
                 self.fallback = around.or_else(|| has_content.then(|| name.to_owned()));
             }
             (name, _) if BLOCKS.contains(&name) => self.end_line(),
@@ -194,6 +196,9 @@ fn embedded(element: &str, attributes: &str) -> Option<String> {
     let source = attribute(attributes, "src").filter(|source| !source.is_empty());
     if let Some(media) = source.and_then(media::data_url_line) {
         return Some(format!("[{media}]"));
+    }
+    if let Some(document) = attribute(attributes, "srcdoc") {
+        return Some(format!("[{element}, {}]", counted(document.len(), "byte")));
     }
     let named = attribute(attributes, "alt").filter(|alt| !alt.trim().is_empty());
     let named = named.or(source)?;
@@ -303,6 +308,8 @@ mod tests {
             ),
             ("<img src='data:image/png;base64,AAAA'>", "[image/png, 3 bytes]"),
             ("<img src='x.png' alt='A cat'>", "[image A cat]"),
+            ("<iframe srcdoc='<p>x'>Trust it</iframe>map", "[iframe, 4 bytes]map"),
+            ("<video src='a.mp4'/>text", "[video a.mp4]text"),
             ("a < b & c", "a < b & c"),
         ] {
             assert_eq!(to_text(html), text, "{html}");

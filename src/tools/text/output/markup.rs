@@ -26,7 +26,7 @@ impl<'a> Tokens<'a> {
         Self { rest: markup }
     }
 
-    fn tag(&mut self) -> Option<Token<'a>> {
+    fn tag(&mut self) -> Token<'a> {
         let inside = &self.rest[1..];
         let (is_closing, inside) = match inside.strip_prefix('/') {
             Some(inside) => (true, inside),
@@ -39,12 +39,12 @@ impl<'a> Tokens<'a> {
         let (name, attributes) = tag.split_at(name_end);
         let name = name.to_ascii_lowercase();
         if is_closing {
-            return Some(Token::Close { name });
+            return Token::Close { name };
         }
         if RAW.contains(&name.as_str()) && !attributes.ends_with('/') {
             self.rest = after_raw(self.rest, &name);
         }
-        Some(Token::Open { name, attributes })
+        Token::Open { name, attributes }
     }
 }
 
@@ -65,11 +65,11 @@ impl<'a> Iterator for Tokens<'a> {
                 continue;
             }
             if is_tag(self.rest) {
-                return self.tag();
+                return Some(self.tag());
             }
             // A "<" that opens no tag is text.
-            let next = self.rest.char_indices().skip(1).find(|(_, c)| *c == '<');
-            let (text, rest) = self.rest.split_at(next.map_or(self.rest.len(), |(at, _)| at));
+            let next = self.rest.bytes().skip(1).position(|byte| byte == b'<');
+            let (text, rest) = self.rest.split_at(next.map_or(self.rest.len(), |at| at + 1));
             self.rest = rest;
             return Some(Token::Text(text));
         }

@@ -157,7 +157,7 @@ fn notes(section: &Section<'_>, output: &Value) -> Vec<String> {
     let name = output.get("ename").and_then(Value::as_str).unwrap_or_default();
     let value = output.get("evalue").and_then(Value::as_str).unwrap_or_default();
     let is_error = |line: &&str| !name.is_empty() && line.starts_with(name) && !line.contains("Traceback (most");
-    let Some(at) = section.other.iter().rposition(|line| is_error(&line)) else {
+    let Some(at) = section.other.iter().rposition(is_error) else {
         return Vec::new();
     };
     let after = section.other[at + 1..]

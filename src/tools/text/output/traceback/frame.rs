@@ -87,11 +87,12 @@ fn cell_head(line: &str) -> Option<(Place, String)> {
 }
 
 fn file_head(line: &str) -> Option<(Place, String)> {
-    let is_file = line.starts_with("File ") && line.contains(':') | line.contains(", line ");
+    let is_file = line.starts_with("File ") && (line.contains(':') || line.contains(", line "));
     // IPython 7: "~/lib/python3.7/site-packages/pandas/core/frame.py in __getitem__(self, key)".
     let ends = [".py in ", ".pyx in ", ".pxi in "];
     let is_bare = line.starts_with(['/', '~']) || line.starts_with(|c: char| c.is_ascii_alphabetic());
-    if !is_file && !(is_bare && ends.iter().any(|end| line.contains(end))) {
+    let is_old_file = is_bare && ends.iter().any(|end| line.contains(end));
+    if !is_file && !is_old_file {
         return None;
     }
     let path = line
