@@ -12,7 +12,14 @@ pub struct Prompt {
     pub arguments: &'static [Argument],
     /// The tools that its text names; without one of them it cannot be followed.
     pub tools: &'static [&'static str],
-    text: fn(&Given) -> String,
+    text: Text,
+}
+
+/// Where the text of a prompt comes from.
+enum Text {
+    Words(fn(&Given) -> String),
+    /// Cells of a notebook, which are read for it.
+    Citation,
 }
 
 /// An argument; its name says how it is completed.
@@ -49,7 +56,7 @@ impl ClientError for PromptError {
 }
 
 /// Arguments that were given and are not empty.
-type Given = HashMap<String, String>;
+pub type Given = HashMap<String, String>;
 
 const SERVER: Argument = Argument {
     name: "server",
@@ -62,7 +69,7 @@ const NOTEBOOK: Argument = Argument {
     required: true,
 };
 
-const PROMPTS: [Prompt; 4] = [
+const PROMPTS: [Prompt; 5] = [
     Prompt {
         name: "explore_dataset",
         title: "Explore a dataset",
@@ -88,7 +95,7 @@ const PROMPTS: [Prompt; 4] = [
             "execute_nb_cells",
             "insert_nb_cells",
         ],
-        text: explore_dataset,
+        text: Text::Words(explore_dataset),
     },
     Prompt {
         name: "explain_notebook",
@@ -104,7 +111,7 @@ const PROMPTS: [Prompt; 4] = [
             SERVER,
         ],
         tools: &["get_nb_stat", "read_nb_cells"],
-        text: explain_notebook,
+        text: Text::Words(explain_notebook),
     },
     Prompt {
         name: "fix_failing_cell",
@@ -127,7 +134,7 @@ const PROMPTS: [Prompt; 4] = [
             "execute_nb_cells",
             "get_execution",
         ],
-        text: fix_failing_cell,
+        text: Text::Words(fix_failing_cell),
     },
     Prompt {
         name: "notebook_report",
@@ -149,7 +156,31 @@ const PROMPTS: [Prompt; 4] = [
             "create_document",
             "overwrite_document",
         ],
-        text: notebook_report,
+        text: Text::Words(notebook_report),
+    },
+    Prompt {
+        name: "jupyter_cite",
+        title: "Cite cells",
+        description: "Puts cells of a notebook before what is to be done about them",
+        arguments: &[
+            Argument {
+                name: "prompt",
+                description: "What is to be done about the cells",
+                required: true,
+            },
+            Argument {
+                name: "cell_indices",
+                description: "The cells by index, as in 0,1,2 or 0-2,4 or 3-",
+                required: true,
+            },
+            Argument {
+                name: "notebook_name",
+                description: "The notebook's name, if not the active one",
+                required: false,
+            },
+        ],
+        tools: &["use_notebook"],
+        text: Text::Citation,
     },
 ];
 
@@ -194,9 +225,19 @@ impl Prompt {
         self.tools.iter().copied().filter(|tool| !has_tool(tool)).collect()
     }
 
-    /// The text for the model.
-    pub fn text(&self, mut given: Given) -> Result<String, PromptError> {
-        given.retain(|_, value| !value.trim().is_empty());
+    /// The text for the model. None of a citation, which is to be made of the arguments.
+    pub fn text(&self, given: &Given) -> Option<String> {
+        match self.text {
+            Text::Words(text) => Some(text(given)),
+            Text::Citation => None,
+        }
+    }
+
+    /// The arguments that are not empty, if all that are needed are there and no others. A citation may say nothing itself.
+    pub fn checked(&self, mut given: Given) -> Result<Given, PromptError> {
+        if matches!(self.text, Text::Words(_)) {
+            given.retain(|_, value| !value.trim().is_empty());
+        }
         let is_known = |name: &String| self.arguments.iter().any(|argument| argument.name == name);
         if let Some(unknown) = given.keys().find(|name| !is_known(name)) {
             let known: Vec<&str> = self.arguments.iter().map(|argument| argument.name).collect();
@@ -214,7 +255,7 @@ impl Prompt {
                 description: argument.description,
             });
         }
-        Ok((self.text)(&given))
+        Ok(given)
     }
 }
 
@@ -320,13 +361,13 @@ mod tests {
 
     #[test]
     fn every_argument_is_in_the_text() {
-        for prompt in prompts() {
+        for prompt in prompts().iter().filter(|prompt| matches!(prompt.text, Text::Words(_))) {
             let all: Given = prompt
                 .arguments
                 .iter()
                 .map(|argument| (argument.name.to_owned(), format!("the-{}", argument.name)))
                 .collect();
-            let text = prompt.text(all).unwrap();
+            let text = prompt.text(&prompt.checked(all).unwrap()).unwrap();
             for argument in prompt.arguments {
                 assert!(
                     text.contains(&format!("the-{}", argument.name)),
@@ -358,11 +399,13 @@ mod tests {
     fn what_is_missing_or_unknown_is_named() {
         let missing = prompt("explain_notebook", |_| true)
             .unwrap()
-            .text(given(&[("path", " ")]))
+            .checked(given(&[("path", " ")]))
             .unwrap_err();
         assert!(missing.to_string().contains("`path`"), "{missing}");
         let unknown = prompt("explain_notebook", |_| true).unwrap();
-        let unknown = unknown.text(given(&[("path", "a.ipynb"), ("cell", "x")])).unwrap_err();
+        let unknown = unknown
+            .checked(given(&[("path", "a.ipynb"), ("cell", "x")]))
+            .unwrap_err();
         assert!(unknown.to_string().contains("path, audience, server"), "{unknown}");
         let none = prompt("no_such", |_| true).map(|prompt| prompt.name).unwrap_err();
         assert!(none.to_string().contains("fix_failing_cell"), "{none}");

@@ -213,3 +213,27 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
         assert!(!tool["inputSchema"].to_string().contains("null"), "{name}: {tool}");
     }
 }
+
+/// Every byte of a list is in a model's context before it has done anything. Run with `--nocapture` to see the sizes.
+#[tokio::test]
+async fn lists_are_small_in_every_selection() {
+    let gateway = Gateway::start().await;
+    for (selection, limit) in [
+        ("", 24_576),
+        ("&readonly=true", 12_288),
+        ("&toolsets=notebook", 8192),
+        ("&toolsets=notebook,kernel,execution", 12_288),
+        ("&toolsets=document,files", 8192),
+        ("&toolsets=collab", 9216),
+        ("&toolsets=classic", 7168),
+        ("&toolsets=datalayer", 10_240),
+    ] {
+        let url = gateway.url(&format!("/mcp?structured=false{selection}"));
+        let agent = Agent::connect_to(&url, TOKEN, Era::Legacy).await;
+        let listed = agent.request("tools/list", json!({})).await;
+        let tools = listed["result"]["tools"].as_array().expect("tools");
+        let size = listed["result"].to_string().len();
+        println!("{selection:40} {size:6} bytes, {} tools", tools.len());
+        assert!(size <= limit, "{selection}: {size} bytes");
+    }
+}

@@ -41,6 +41,7 @@ pub(super) struct Arguments {
     /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
@@ -109,7 +110,10 @@ pub(super) async fn edit_nb_cell(call: Call, arguments: Arguments) -> Result<Too
             Err(ToolError::Room(RoomError::Edit(EditError::Matches { .. }))) => {
                 let (_, _, room) = notebook(&call, at.server, at.path).await?;
                 let cell = chosen(&room, &range)?;
-                Err(ToolError::argument("old_text", explained(&room, &cell, &replacement)))
+                Err(ToolError::argument(
+                    "old_text",
+                    explain_replacement(&room, &cell, &replacement),
+                ))
             }
             changed => changed,
         }
@@ -135,7 +139,7 @@ fn chosen(room: &Room, range: &Range) -> Result<String, ToolError> {
 }
 
 /// Why the text was not replaced in a cell: where it is, or what is there that it may have meant.
-fn explained(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
+pub(in crate::tools) fn explain_replacement(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
     let short = room.short_ids();
     let sources = room.sources(0..room.cell_count());
     let (here, others): (Vec<_>, Vec<_>) = sources

@@ -30,9 +30,9 @@ pub(super) struct Arguments {
     /// above: all before the first of `ranges`; below: it and all after
     #[serde(default)]
     scope: CellScope,
-    /// Refuse if others changed them since
+    /// Refuse if changed since
     if_revision: Option<String>,
-    /// Seconds to wait before it answers `running`
+    /// Seconds to wait
     timeout: Option<f64>,
     #[schemars(extend("default" = true))]
     stop_on_error: Option<bool>,

@@ -4,15 +4,11 @@ use live_document::{CellKind, Edit, EditOptions, NewCell, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    blocks,
-    table::CellTable,
-    target::{CellIndex, Notebook},
-};
 use crate::tools::{
     Call, ToolError,
     cells::{Edited, check_positions},
     diff::unified,
+    named::{CellIndex, Notebook, blocks, table::CellTable},
     output::ToolReply,
 };
 
@@ -144,7 +140,6 @@ pub(super) struct DeleteArguments {
     notebook_name: String,
     cell_index: CellIndex,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
 }
@@ -194,7 +189,6 @@ pub(super) struct OverwriteArguments {
     cell_index: CellIndex,
     cell_content: String,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
 }
