@@ -54,7 +54,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "modify_nb_cells",
-            "Rewrites whole cells (source, type), merged with what people type, and executes them (`exec`). For small changes: edit_nb_cell.",
+            "Rewrites whole cells, merged with what people type, and executes them (`exec`). For small changes: edit_nb_cell.",
             ChangeAndExecute,
             modify::modify_nb_cells,
         ),

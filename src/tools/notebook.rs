@@ -138,9 +138,8 @@ pub(super) fn notebook_entry(links: &Links, notebook: Document) -> NotebookEntry
 struct CreateArguments {
     /// Ends with .ipynb
     path: String,
-    /// Name of a kernelspec (default: the server's)
     kernel_name: Option<String>,
-    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts (default: one empty cell)
+    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts
     template: Option<String>,
     server: Option<String>,
 }

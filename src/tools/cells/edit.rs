@@ -38,7 +38,6 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     #[serde(default)]
     force: bool,
-    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     #[schemars(extend("x-unlisted" = true))]

@@ -30,13 +30,13 @@ pub(super) struct Arguments {
     /// above: all before the first of `ranges`; below: it and all after
     #[serde(default)]
     scope: CellScope,
-    /// Refuse if changed since
     if_revision: Option<String>,
     /// Seconds to wait
     timeout: Option<f64>,
     #[schemars(extend("default" = true))]
     stop_on_error: Option<bool>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,

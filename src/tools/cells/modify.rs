@@ -31,7 +31,6 @@ pub(super) struct Arguments {
     force: bool,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     #[schemars(extend("x-unlisted" = true))]
