@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             Toolset::Notebook,
             "create_notebook",
-            "Creates a notebook, empty or from a template; its first run starts a kernel.",
+            "Creates a notebook (.ipynb), empty or from a template; its first run starts a kernel.",
             Effect::Add,
             create_notebook,
         ),
@@ -136,7 +136,6 @@ pub(super) fn notebook_entry(links: &Links, notebook: Document) -> NotebookEntry
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateArguments {
-    /// Ends with .ipynb
     path: String,
     kernel_name: Option<String>,
     /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts

@@ -200,8 +200,8 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
         let runs_code = ["run_code", "cancel_execution"].contains(&name)
             || name.ends_with("_kernel")
             || name.starts_with("execute")
-            // They execute what they changed, unless told otherwise.
-            || ["insert_nb_cells", "modify_nb_cells"].contains(&name);
+            // They can execute what they changed.
+            || ["insert_nb_cells", "modify_nb_cells", "edit_nb_cell"].contains(&name);
         assert_eq!(tool["annotations"]["openWorldHint"] == false, !runs_code, "{name}");
         for (argument, header) in [("path", "Path"), ("server", "Server")] {
             let properties = [tool, routed].map(|tool| tool["inputSchema"]["properties"][argument].clone());

@@ -25,7 +25,6 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default: all cells
     ranges: Option<Vec<Range>>,
     /// above: all before the first of `ranges`; below: it and all after
     #[serde(default)]
