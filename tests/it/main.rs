@@ -69,6 +69,7 @@ mod schemas;
 mod searching;
 mod seed_classic;
 mod seed_collab;
+mod seed_datalayer;
 mod seed_resources;
 mod seed_rtc;
 mod serve;

@@ -1,6 +1,6 @@
 //! `read_nb_cells`.
 
-use live_document::{Cell, Looked, Room};
+use live_document::{Cell, CellsRead, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,7 @@ pub(super) struct Arguments {
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
     max_cell_data: Option<usize>,
-    /// full, brief (a line per output) or outline (a line per cell)
-    #[schemars(extend("default" = "full"))]
+    /// brief: a line per output; outline: a line per cell
     view: Option<View>,
     #[schemars(extend("default" = true))]
     images: Option<bool>,
@@ -54,7 +53,7 @@ pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<To
     let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
     let view = arguments.view.unwrap_or_default();
     let ranges = arguments.ranges.filter(|ranges| !ranges.is_empty());
-    let Looked {
+    let CellsRead {
         revision,
         mut cells,
         cell_count,
