@@ -216,26 +216,21 @@ impl Look {
 impl Describe for Stat {
     fn describe(&self, page: &mut Page) {
         let types = &self.cell_types;
-        let mut facts = format!("{}: {}", self.path, counted(self.cell_count, "cell"));
         let kinds = [(types.code, "code"), (types.markdown, "markdown"), (types.raw, "raw")];
-        let kinds: Vec<String> = kinds
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, kind)| format!("{count} {kind}"))
-            .collect();
-        if !kinds.is_empty() {
-            facts.push_str(&format!(" ({})", kinds.join(", ")));
-        }
-        facts.push_str(&match &self.kernel {
-            Some(kernel) => format!(", kernel {} {}", kernel.name, kernel.state),
-            None => ", no kernel runs".to_owned(),
-        });
-        if let Some(revision) = &self.revision {
-            facts.push_str(&format!(", revision {revision}"));
-        }
-        if let Some(people) = people_line(&self.people) {
-            facts.push_str(&format!("; {people}"));
-        }
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, kind)| format!("{count} {kind}")).collect();
+        let cells = match kinds.is_empty() {
+            true => "0 cells".to_owned(),
+            false => format!("{} ({})", counted(self.cell_count, "cell"), kinds.join(", ")),
+        };
+        let kernel = match &self.kernel {
+            Some(kernel) => format!("kernel {} {}", kernel.name, kernel.state),
+            None => "no kernel runs".to_owned(),
+        };
+        let revision = self.revision.as_ref().map(|revision| format!("revision {revision}"));
+        let facts = [Some(cells), Some(kernel), revision, people_line(&self.people)];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        let facts = format!("{}: {}", self.path, facts.join(", "));
         page.line(facts);
         for (what, cells) in [("running", &self.running), ("queued", &self.queued)] {
             if !cells.is_empty() {
