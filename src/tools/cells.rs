@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "get_nb_stat",
-            "Returns a notebook's cell count, kernel and its state. Starts nothing.",
+            "Overview of a notebook: sections, errors, stale and running cells, kernel, people. Cheap; starts nothing.",
             Read,
             stat::get_nb_stat,
         ),
