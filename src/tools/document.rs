@@ -1,6 +1,8 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod save;
+
 use std::sync::Arc;
 
 use jupyter_client::{DocPath, JupyterError, JupyterServer, counted, truncate};
@@ -50,6 +52,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Replaces characters from a position by text.",
             Effect::Change,
             replace_document_text,
+        ),
+        ToolDefinition::new(
+            document,
+            "save_document",
+            "Saves a notebook or text document as it stands now, like Ctrl+S; answers when the file has it.",
+            Effect::Set,
+            save::save_document,
         ),
     ]
 }

@@ -318,7 +318,10 @@ impl Engine {
     pub async fn leave_kernel_by_id(&self, server: &JupyterServer, kernel_id: &str, actor: Actor, did: &str) {
         let why = Reason::by(actor, did);
         self.shared.history.on_ended(kernel_id, &why);
-        let of_server = self.drivers.iter().filter(|driver| *driver.key().server == *server.name());
+        let of_server = self
+            .drivers
+            .iter()
+            .filter(|driver| *driver.key().server == *server.name());
         let inboxes: Vec<_> = of_server.map(|driver| driver.value().clone()).collect();
         let leaving = inboxes.into_iter().map(|inbox| {
             let (why, kernel_id) = (why.clone(), Some(kernel_id.to_owned()));

@@ -46,10 +46,7 @@ pub(super) struct ShutDown {
     kernel_id: Option<String>,
 }
 
-pub(super) async fn list_kernels(
-    call: Call,
-    arguments: ListArguments,
-) -> Result<ToolReply<RunningKernels>, ToolError> {
+pub(super) async fn list_kernels(call: Call, arguments: ListArguments) -> Result<ToolReply<RunningKernels>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let (kernels, sessions) = tokio::try_join!(server.kernels(), server.sessions())?;
     let visible = kernels.into_iter().filter_map(|kernel| {
@@ -61,13 +58,24 @@ pub(super) async fn list_kernels(
         0 => format!("No kernels run on {}.", server.name()),
         count => {
             let lines: Vec<String> = kernels.iter().map(ToString::to_string).collect();
-            format!("{} on {}\n{}", counted(count, "kernel"), server.name(), lines.join("\n"))
+            format!(
+                "{} on {}\n{}",
+                counted(count, "kernel"),
+                server.name(),
+                lines.join("\n")
+            )
         }
     };
-    Ok(ToolReply::in_blocks(vec![Block::Text(text)], RunningKernels { kernels }))
+    Ok(ToolReply::in_blocks(
+        vec![Block::Text(text)],
+        RunningKernels { kernels },
+    ))
 }
 
-pub(super) async fn shutdown_kernel(call: Call, arguments: ShutdownArguments) -> Result<ToolReply<ShutDown>, ToolError> {
+pub(super) async fn shutdown_kernel(
+    call: Call,
+    arguments: ShutdownArguments,
+) -> Result<ToolReply<ShutDown>, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let used = match (&arguments.path, &arguments.kernel_id) {
         (Some(path), None) => {
@@ -115,7 +123,10 @@ async fn visible_kernel(call: &Call, server: &JupyterServer, id: &str) -> Result
     let used = found.map(|kernel| UsedKernel::new(kernel, &sessions));
     used.filter(|used| used.is_visible_to(call, server)).ok_or_else(|| {
         let id: String = id.chars().take(100).collect();
-        let why = format!("no kernel {id:?} runs on `{}`; list_kernels shows those that do", server.name());
+        let why = format!(
+            "no kernel {id:?} runs on `{}`; list_kernels shows those that do",
+            server.name()
+        );
         ToolError::argument("kernel_id", why)
     })
 }
