@@ -104,6 +104,7 @@ impl App {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             images: settings::images(config),
+            answers: settings::answers(config),
             scaling: Arc::default(),
             connections: Arc::default(),
             audit: Arc::new(LogAudit),

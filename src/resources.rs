@@ -9,6 +9,7 @@ mod error;
 mod execution;
 mod list;
 mod metadata;
+mod outputs;
 mod read;
 mod sanitize;
 mod watch;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub use complete::{Completions, Known};
 pub use error::ResourceError;
 pub use list::{Entry, Page, UriTemplate, uri_templates};
-pub use read::Contents;
+pub use read::{Body, Contents};
 pub use watch::{ListWatch, Watch};
 
 use executor::Engine;

@@ -2,6 +2,7 @@
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod advice;
+mod arguments;
 mod call;
 mod cells;
 mod classic;
@@ -18,10 +19,13 @@ mod kernel;
 mod notebook;
 mod output;
 mod people;
+mod schema;
 mod session;
+mod text;
 mod url;
 
 pub use advice::advice_for;
+pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
 pub use classic::Connections;
 pub use client::{Client, ClientReply, Input, Resumption};
@@ -29,7 +33,7 @@ pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
-pub use output::{Block, OpenExecution, Output, Structured};
+pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
 pub fn catalogue() -> Vec<ToolDefinition> {

@@ -2,9 +2,11 @@
 //! Knows nothing of config, network or protocol.
 
 mod active_content;
+mod notebook_uri;
 mod permission;
 mod toolset;
 
 pub use active_content::{MimeKind, is_active_data, is_active_markup, is_text, joined_text};
+pub use notebook_uri::{NOTEBOOK_SCHEME, encoded, notebook_uri, output_uri};
 pub use permission::{Permission, PermissionSet};
 pub use toolset::{Toolset, ToolsetError};

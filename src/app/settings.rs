@@ -11,7 +11,7 @@ use crate::{
     events::EventLimits,
     http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
     mcp::{EndpointConfig, SessionLimits},
-    tools::ImageLimits,
+    tools::{AnswerLimits, ImageLimits},
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
@@ -70,6 +70,7 @@ pub fn place_store(config: &mut Config) {
 pub(super) fn endpoint(config: &Config) -> EndpointConfig {
     EndpointConfig {
         max_json_depth: config.http.max_json_depth,
+        content_only_clients: config.mcp.content_only_clients.clone(),
         sessions: SessionLimits {
             per_principal: config.mcp.max_sessions_per_principal,
             total: config.mcp.max_sessions,
@@ -109,6 +110,13 @@ pub(super) fn images(config: &Config) -> ImageLimits {
         max_width: images.max_width,
         max_height: images.max_height,
         max_bytes: images.max_bytes,
+    }
+}
+
+pub(super) fn answers(config: &Config) -> AnswerLimits {
+    AnswerLimits {
+        max_text_bytes: config.answers.max_text_bytes,
+        max_images: config.answers.max_images,
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) const COUNT: Range = (1, 1_000_000);
 const BYTES: Range = (1024, 1 << 32);
 const STORE_BYTES: Range = (1 << 20, 1 << 40);
 const PIXELS: Range = (16, 16_384);
+const TEXT_BYTES: Range = (2048, 1 << 24);
+const IMAGES: Range = (0, 1000);
 /// hyper reads no headers with a buffer below 8 KiB.
 const HEADER_BYTES: Range = (8192, 1 << 20);
 /// serde_json gives up at 128 levels by itself.
@@ -31,6 +33,7 @@ pub struct Config {
     pub sessions: SessionsConfig,
     pub execution: ExecutionConfig,
     pub images: ImagesConfig,
+    pub answers: AnswersConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
     pub telemetry: TelemetryConfig,
@@ -62,6 +65,7 @@ impl Section for Config {
             sessions: reader.section("sessions"),
             execution: reader.section("execution"),
             images: reader.section("images"),
+            answers: reader.section("answers"),
             events: reader.section("events"),
             store: reader.section("store"),
             telemetry: reader.section("telemetry"),
@@ -95,6 +99,7 @@ section! {
         max_sessions: usize = 10_000, number(COUNT);
         session_idle_timeout: Duration = Duration::from_secs(30 * 60), value(parse::duration);
         route_headers: bool = false, value(parse::flag);
+        content_only_clients: Vec<String> = content_only_clients(), list(parse::non_empty);
     }
 }
 
@@ -127,6 +132,14 @@ section! {
 }
 
 section! {
+    /// How much of anything a model is shown in one answer.
+    AnswersConfig {
+        max_text_bytes: usize = 49_152, number(TEXT_BYTES);
+        max_images: usize = 8, number(IMAGES);
+    }
+}
+
+section! {
     EventsConfig {
         max_events_per_stream: usize = 1000, number(COUNT);
         max_bytes: usize = 67_108_864, number(BYTES);
@@ -154,6 +167,19 @@ section! {
         service_name: String = "jupyter-mcp-gateway".to_owned(), value(parse::non_empty);
         otlp_endpoint: Option<Url> = None, optional(net::http_url);
     }
+}
+
+/// Clients that are known to show a model only structured content where there is some.
+fn content_only_clients() -> Vec<String> {
+    let names = [
+        "claude-code",
+        "codex",
+        "opencode",
+        "copilot",
+        "github-copilot",
+        "Visual Studio Code",
+    ];
+    names.map(str::to_owned).into()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

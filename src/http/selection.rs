@@ -11,13 +11,14 @@ use crate::{
 const TOOLSETS: HeaderName = HeaderName::from_static("x-mcp-toolsets");
 const READONLY: HeaderName = HeaderName::from_static("x-mcp-readonly");
 const SERVER: HeaderName = HeaderName::from_static("x-mcp-server");
+const STRUCTURED: HeaderName = HeaderName::from_static("x-mcp-structured");
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectionError {
     #[error("toolsets: {0}")]
     Toolset(#[from] ToolsetError),
-    #[error("readonly: {0:?} is neither true nor false")]
-    Readonly(String),
+    #[error("{name}: {value:?} is neither true nor false")]
+    Flag { name: &'static str, value: String },
     #[error("server: {one:?} and {other:?} are selected at once; select one")]
     Servers { one: String, other: String },
     #[error("{0}: the header's value is not plain text")]
@@ -29,7 +30,8 @@ pub(super) fn select(uri: &Uri, headers: &HeaderMap) -> Result<Selection, Select
     for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
         match &*name {
             "toolsets" => narrow_toolsets(&mut selection, &value)?,
-            "readonly" => selection.readonly |= flag(&value)?,
+            "readonly" => selection.readonly |= flag("readonly", &value)?,
+            "structured" => narrow_structured(&mut selection, &value)?,
             "server" => narrow_servers(&mut selection, &value)?,
             // Other parameters may be an ingress' own.
             _ => {}
@@ -39,7 +41,10 @@ pub(super) fn select(uri: &Uri, headers: &HeaderMap) -> Result<Selection, Select
         narrow_toolsets(&mut selection, value?)?;
     }
     for value in texts(headers, &READONLY) {
-        selection.readonly |= flag(value?)?;
+        selection.readonly |= flag("readonly", value?)?;
+    }
+    for value in texts(headers, &STRUCTURED) {
+        narrow_structured(&mut selection, value?)?;
     }
     for value in texts(headers, &SERVER) {
         narrow_servers(&mut selection, value?)?;
@@ -90,11 +95,21 @@ fn narrow_servers(selection: &mut Selection, value: &str) -> Result<(), Selectio
     }
 }
 
-fn flag(value: &str) -> Result<bool, SelectionError> {
+/// Selects whether answers have structured content. Who is told both has none.
+fn narrow_structured(selection: &mut Selection, value: &str) -> Result<(), SelectionError> {
+    let wanted = flag("structured", value)?;
+    selection.structured = Some(wanted && selection.structured.unwrap_or(true));
+    Ok(())
+}
+
+fn flag(name: &'static str, value: &str) -> Result<bool, SelectionError> {
     match value.trim() {
         "true" | "1" | "" => Ok(true),
         "false" | "0" => Ok(false),
-        other => Err(SelectionError::Readonly(other.chars().take(50).collect())),
+        other => Err(SelectionError::Flag {
+            name,
+            value: other.chars().take(50).collect(),
+        }),
     }
 }
 
@@ -124,15 +139,20 @@ mod tests {
             toolsets: Some(vec![Toolset::Notebook, Toolset::Kernel]),
             readonly: true,
             servers: vec!["lab-b".to_owned()],
+            structured: Some(false),
         };
         assert_eq!(
-            selected("/mcp?toolsets=notebook,kernel&readonly=true&server=lab-b", &[]),
+            selected(
+                "/mcp?toolsets=notebook,kernel&readonly=true&server=lab-b&structured=false",
+                &[]
+            ),
             Ok(expected.clone())
         );
         let headers = [
             ("x-mcp-toolsets", "notebook, kernel"),
             ("x-mcp-readonly", "true"),
             ("x-mcp-server", "lab-b"),
+            ("x-mcp-structured", "false"),
         ];
         assert_eq!(selected("/mcp", &headers), Ok(expected));
         assert_eq!(selected("/mcp?x=y", &[]), Ok(Selection::default()));
@@ -162,18 +182,20 @@ mod tests {
         assert_eq!(toolsets("/mcp?toolsets=", &[("x-mcp-toolsets", "")]), None);
         let readonly = [("x-mcp-readonly", "false"), ("x-mcp-readonly", "true")];
         assert!(selected("/mcp?readonly=false", &readonly).expect("valid").readonly);
+        let both = selected("/mcp?structured=true", &[("x-mcp-structured", "false")]);
+        assert_eq!(both.expect("valid").structured, Some(false));
         let servers = selected("/mcp?server=a,b", &[("x-mcp-server", "b"), ("x-mcp-server", "b,c")]);
         assert_eq!(servers.expect("valid").servers, ["b"]);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for uri in ["/mcp?toolsets=nonsense", "/mcp?readonly=maybe"] {
+        for uri in ["/mcp?toolsets=nonsense", "/mcp?readonly=maybe", "/mcp?structured=no"] {
             assert!(selected(uri, &[]).is_err(), "{uri}");
         }
         assert!(selected("/mcp?server=a", &[("x-mcp-server", "b")]).is_err());
         assert!(selected("/mcp", &[("x-mcp-server", "a"), ("x-mcp-server", "b")]).is_err());
-        for name in [TOOLSETS, READONLY, SERVER] {
+        for name in [TOOLSETS, READONLY, SERVER, STRUCTURED] {
             let undecodable = http::HeaderValue::from_bytes(b"\xc3\xa4").expect("a header value");
             let headers = HeaderMap::from_iter([(name.clone(), undecodable)]);
             let refused = select(&Uri::from_static("/mcp"), &headers);

@@ -80,7 +80,7 @@ impl From<Output> for Answer {
         };
         Self {
             result: signed(result),
-            structured: Some(output.structured),
+            structured: output.structured,
         }
     }
 }

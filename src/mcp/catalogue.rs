@@ -33,6 +33,7 @@ pub struct Catalogue {
 struct ListKey {
     visible: Vec<bool>,
     is_readonly: bool,
+    has_schemas: bool,
     is_modern: bool,
 }
 
@@ -95,9 +96,15 @@ impl Catalogue {
 
     /// The tools that a caller may use and has selected. To one that may only read, none of them is more than reading.
     fn visible(&self, caller: &Caller) -> Vec<Tool> {
-        let shown = |entry: &Entry| match caller.is_readonly() {
-            true => entry.tool.clone().with_annotations(annotations(Effect::Read)),
-            false => entry.tool.clone(),
+        let shown = |entry: &Entry| {
+            let mut tool = match caller.is_readonly() {
+                true => entry.tool.clone().with_annotations(annotations(Effect::Read)),
+                false => entry.tool.clone(),
+            };
+            if !caller.wants_structured() {
+                tool.output_schema = None;
+            }
+            tool
         };
         let visible = self.entries.iter().filter(|entry| shows(caller, &entry.definition));
         visible.map(shown).collect()
@@ -117,6 +124,7 @@ impl Catalogue {
         let key = ListKey {
             visible: visible.collect(),
             is_readonly: caller.is_readonly(),
+            has_schemas: caller.wants_structured(),
             is_modern,
         };
         if let Some(listed) = self.listed.get(&key) {

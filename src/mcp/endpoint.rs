@@ -31,9 +31,11 @@ const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// How long what has begun may take to end when the gateway stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct EndpointConfig {
     pub max_json_depth: usize,
+    /// Beginnings of the names of clients that hide text and images beside structured content.
+    pub content_only_clients: Vec<String>,
     pub sessions: SessionLimits,
     pub events: EventLimits,
 }
@@ -44,6 +46,7 @@ pub struct Endpoint<H> {
     answerer: Option<Arc<dyn Answerer>>,
     sessions: Arc<Sessions>,
     max_json_depth: usize,
+    content_only_clients: Vec<String>,
     sweep_interval: Duration,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -71,6 +74,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 stop.clone(),
             )),
             max_json_depth: config.max_json_depth,
+            content_only_clients: config.content_only_clients,
             sweep_interval: (config.sessions.idle_timeout / 2).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL),
             stop: stop.clone(),
             tasks,
@@ -117,6 +121,15 @@ impl<H: ServerHandler> Endpoint<H> {
             Method::DELETE => self.end_session(&parts, principal).await,
             _ => Ok(method_not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    /// Whether a client, by the name it introduces itself with, hides text and images beside structured content.
+    fn is_content_only(&self, client: &str) -> bool {
+        let begins = |known: &String| {
+            let beginning = client.as_bytes().get(..known.len());
+            beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(known.as_bytes()))
+        };
+        self.content_only_clients.iter().any(begins)
     }
 
     /// The schema by which a call's headers are checked.

@@ -129,7 +129,8 @@ impl GatewayHandler {
             execution_id: id.to_owned(),
             input: Input::Nothing,
         });
-        Answer::of(tool, request_id, definition.call(looking, arguments).await).into_result()
+        let result = definition.call(looking, definition.arguments(arguments)).await;
+        Answer::of(tool, request_id, result).into_result()
     }
 }
 

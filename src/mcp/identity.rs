@@ -18,6 +18,8 @@ pub struct Selection {
     pub readonly: bool,
     /// Empty: all of the tenant's.
     pub servers: Vec<String>,
+    /// Whether answers have structured content. None: unless the client is one that hides text beside it.
+    pub structured: Option<bool>,
 }
 
 /// The caller of one request; the edge puts it into the request's extensions.
@@ -27,6 +29,9 @@ pub struct Caller {
     pub scope: Scope,
     toolsets: Arc<[Toolset]>,
     readonly: bool,
+    structured: Option<bool>,
+    /// Whether the client shows a model only structured content where there is some.
+    is_content_only: bool,
     origin: Origin,
 }
 
@@ -61,6 +66,8 @@ impl Caller {
             scope,
             toolsets: toolsets.into(),
             readonly: selection.readonly,
+            structured: selection.structured,
+            is_content_only: false,
             origin: Origin::default(),
         }
     }
@@ -69,6 +76,16 @@ impl Caller {
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// Sets whether the client would hide text and images from a model beside structured content.
+    pub(super) fn set_content_only(&mut self, is_content_only: bool) {
+        self.is_content_only = is_content_only;
+    }
+
+    /// Whether answers have structured content, and tools a schema for it.
+    pub(super) fn wants_structured(&self) -> bool {
+        self.structured.unwrap_or(!self.is_content_only)
     }
 
     pub(super) fn has_toolset(&self, toolset: Toolset) -> bool {
@@ -118,6 +135,7 @@ impl Caller {
         };
         Call::new(principal, self.scope.clone(), services.clone(), client)
             .offering(Arc::clone(&self.toolsets))
+            .answering_structured(self.wants_structured())
             .coming_from(self.origin.clone())
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     error::{ClientError, ErrorKind},
-    resources::{Contents, Entry, Page, ResourceError, uri_templates},
+    resources::{Body, Contents, Entry, Page, ResourceError, uri_templates},
 };
 
 pub(super) fn list(page: Page) -> ListResourcesResult {
@@ -41,11 +41,17 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(described.collect())
 }
 
-pub(super) fn contents(read: Contents) -> ReadResourceResult {
-    let contents = ResourceContents::text(read.text, read.uri)
-        .with_mime_type(read.mime_type)
-        .with_meta(MetaObject(read.metadata));
-    ReadResourceResult::new(vec![contents])
+pub(super) fn contents(read: Vec<Contents>) -> ReadResourceResult {
+    let contents = read.into_iter().map(|read| {
+        let contents = match read.body {
+            Body::Text(text) => ResourceContents::text(text, read.uri),
+            Body::Blob(base64) => ResourceContents::blob(base64, read.uri),
+        };
+        contents
+            .with_mime_type(read.mime_type)
+            .with_meta(MetaObject(read.metadata))
+    });
+    ReadResourceResult::new(contents.collect())
 }
 
 /// The code of "not found" differs between the eras; rmcp changes it for the newer one.

@@ -81,6 +81,8 @@ struct Session {
     /// Whether its client knows events that carry nothing but the id to resume from. Those of older versions take them for
     /// malformed messages.
     knows_priming: AtomicBool,
+    /// Whether its client hides text and images beside structured content.
+    is_content_only: AtomicBool,
     /// An event of the stream of every request that is being worked on.
     requests: Mutex<HashMap<RequestId, EventId>>,
 }
@@ -199,6 +201,19 @@ impl Sessions {
             .is_some_and(|session| &**session.owner() == principal && !session.is_revoked())
     }
 
+    /// Sets whether the session's client hides text and images beside structured content.
+    pub(super) fn set_content_only(&self, session: &str, is_content_only: bool) {
+        if let Some(session) = self.sessions.get(session) {
+            session.is_content_only.store(is_content_only, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the session's client hides text and images beside structured content.
+    pub(super) fn is_content_only(&self, session: &str) -> bool {
+        let session = self.sessions.get(session);
+        session.is_some_and(|session| session.is_content_only.load(Ordering::Relaxed))
+    }
+
     /// Whether a resumption names an event of the session.
     pub(super) async fn can_resume(&self, session: &str, event_id: &str) -> bool {
         let known = self.events.belongs(event_id, session).await;
@@ -221,6 +236,7 @@ impl Sessions {
             last_used: AtomicU64::default(),
             busy: AtomicUsize::default(),
             knows_priming: AtomicBool::new(true),
+            is_content_only: AtomicBool::default(),
             requests: Mutex::default(),
         };
         session.touch(self.started);

@@ -1,15 +1,13 @@
 //! The addresses of resources, taken apart and put together.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::ResourceError;
+use crate::types::{NOTEBOOK_SCHEME, encoded};
 
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
-const SCHEME: &str = "notebook://";
 const FILES: &str = "file:///notebooks/";
-/// Characters to encode in one part of an address: all but RFC 3986 `unreserved`.
-const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
@@ -30,6 +28,11 @@ pub(super) enum Part {
     Json,
     Cells,
     Cell(String),
+    /// An output of a cell, by its position among them.
+    Output {
+        cell: String,
+        number: usize,
+    },
     /// A cell by the name of its file.
     CellFile(String),
     Execution(String),
@@ -39,7 +42,7 @@ impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
-        let (is_file, rest) = match (uri.strip_prefix(SCHEME), uri.strip_prefix(FILES)) {
+        let (is_file, rest) = match (uri.strip_prefix(NOTEBOOK_SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
             (None, None) => return Err(ResourceError::Foreign { uri: shown() }),
@@ -74,6 +77,10 @@ fn part(format: &[&str]) -> Result<Part, ResourceError> {
         ["json"] => Ok(Part::Json),
         ["cells"] => Ok(Part::Cells),
         ["cells", cell] if !cell.is_empty() => Ok(Part::Cell((*cell).to_owned())),
+        ["cells", cell, "outputs", number] if !cell.is_empty() && number.parse::<usize>().is_ok() => Ok(Part::Output {
+            cell: (*cell).to_owned(),
+            number: number.parse().unwrap_or_default(),
+        }),
         ["executions", execution] if !execution.is_empty() => Ok(Part::Execution((*execution).to_owned())),
         other => Err(ResourceError::Format {
             format: other.join("/").chars().take(200).collect(),
@@ -90,13 +97,8 @@ fn file_part(file: &[&str]) -> Option<Part> {
     }
 }
 
-/// The address of a notebook.
-pub(super) fn notebook_uri(session: &str, notebook: &str) -> String {
-    format!("{SCHEME}{}/{}", encoded(session), encoded(notebook))
-}
-
 pub(super) fn template_uri(name: &str) -> String {
-    format!("{SCHEME}templates/{}", encoded(name))
+    format!("{NOTEBOOK_SCHEME}templates/{}", encoded(name))
 }
 
 /// The address of a notebook, or of one of its cells, as a file.
@@ -105,10 +107,6 @@ pub(super) fn file_uri(session: &str, cell: Option<&str>) -> String {
         None => format!("{FILES}{}/notebook.src.md", encoded(session)),
         Some(name) => format!("{FILES}{}/cells/{}", encoded(session), encoded(name)),
     }
-}
-
-pub(super) fn encoded(part: &str) -> String {
-    utf8_percent_encode(part, PART).to_string()
 }
 
 #[cfg(test)]
@@ -144,6 +142,11 @@ mod tests {
             parsed("notebook://s/n/executions/e"),
             notebook(Part::Execution("e".to_owned()))
         );
+        let output = Part::Output {
+            cell: "a /".to_owned(),
+            number: 2,
+        };
+        assert_eq!(parsed("notebook://s/n/cells/a%20%2F/outputs/2"), notebook(output));
         assert_eq!(encoded("a /ü"), "a%20%2F%C3%BC");
     }
 

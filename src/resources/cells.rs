@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::{Opened, sanitize::sanitized};
 use crate::srcbook::{Book, BookCell, BookCellKind, Nameable, extension, file_names, mime_type};
 
+/// Bytes of the shortest beginning of an id by which a cell is found.
+const MIN_BEGINNING: usize = 4;
+
 /// The cells of one moment, and the language they are in.
 pub(super) struct Cells {
     pub(super) revision: String,
@@ -48,8 +51,15 @@ impl Cells {
         }
     }
 
+    /// The cell of an id, or of the beginning of one that only it has.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
-        self.cells.iter().position(|cell| cell.id == id)
+        let exact = self.cells.iter().position(|cell| cell.id == id);
+        exact.or_else(|| {
+            let begins = |cell: &Cell| id.len() >= MIN_BEGINNING && cell.id.starts_with(id);
+            let first = self.cells.iter().position(begins)?;
+            let is_only = !self.cells[first + 1..].iter().any(begins);
+            is_only.then_some(first)
+        })
     }
 
     /// The cell of a file, which is called after its own name or after its id.

@@ -16,12 +16,14 @@ pub enum ResourceError {
     Foreign { uri: String },
     #[error(
         "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
-         notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}} or \
-         /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
+         notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
+         /cells/{{cell_id}}/outputs/{{number}} or /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
          cells/{{filename}}"
     )]
     Unknown { uri: String },
-    #[error("Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, executions/{{execution_id}}")]
+    #[error(
+        "Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, cells/{{cell_id}}/outputs/{{number}}, executions/{{execution_id}}"
+    )]
     Format { format: String },
     #[error("{what} not found; {hint}")]
     NotFound { what: &'static str, hint: &'static str },
@@ -45,6 +47,10 @@ impl ResourceError {
     pub(super) const CELL: Self = Self::NotFound {
         what: "Cell",
         hint: "the notebook's /cells shows their ids",
+    };
+    pub(super) const OUTPUT: Self = Self::NotFound {
+        what: "Output",
+        hint: "the first output of a cell is 0; the notebook's /cells shows them",
     };
     pub(super) const EXECUTION: Self = Self::NotFound {
         what: "Execution",

@@ -89,6 +89,12 @@ pub fn uri_templates() -> &'static [UriTemplate] {
             None,
         ),
         shape(
+            "notebook://{session_id}/{notebook_id}/cells/{cell_id}/outputs/{number}",
+            "notebook-output",
+            "One output of a cell, whole; the first is 0",
+            None,
+        ),
+        shape(
             "notebook://{session_id}/{notebook_id}/executions/{execution_id}",
             "notebook-execution",
             "What an execution in the notebook gave",

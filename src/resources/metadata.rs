@@ -6,11 +6,9 @@ use executor::Activities;
 use live_document::pool::OpenRoom;
 use serde::Serialize;
 
-use super::{
-    address::{file_uri, notebook_uri},
-    cells::pattern,
-};
+use super::{address::file_uri, cells::pattern};
 use crate::srcbook::template;
+use crate::types::notebook_uri;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

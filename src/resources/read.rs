@@ -17,22 +17,32 @@ use crate::srcbook::{render, template};
 /// The length at which a cell's first line is long enough to be its name.
 const MAX_NAME: usize = 60;
 
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    Text(String),
+    /// Bytes as base64.
+    Blob(String),
+}
+
+/// One form of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
     pub uri: String,
-    pub mime_type: &'static str,
-    pub text: String,
+    pub mime_type: String,
+    pub body: Body,
     /// Its name, its description, and what is known of it.
     pub metadata: Map<String, Value>,
 }
 
 impl View {
-    pub async fn read(&self, uri: &str) -> Result<Contents, ResourceError> {
+    /// A resource in every form that it has: one, but for outputs.
+    pub async fn read(&self, uri: &str) -> Result<Vec<Contents>, ResourceError> {
         let address = Address::parse(uri)?;
         self.require_read()?;
-        let (mime_type, text, metadata) = match address {
-            Address::List => self.read_list().await,
-            Address::Template(name) => read_template(&name)?,
+        let forms = match address {
+            Address::List => vec![in_text(self.read_list().await)],
+            Address::Template(name) => vec![in_text(read_template(&name)?)],
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::NoCurrent)?;
                 self.read_part(opened, &Part::Srcmd).await?
@@ -46,12 +56,13 @@ impl View {
                 self.read_part(opened.ok_or(ResourceError::NOTEBOOK)?, &part).await?
             }
         };
-        Ok(Contents {
+        let contents = forms.into_iter().map(|(mime_type, body, metadata)| Contents {
             uri: uri.to_owned(),
             mime_type,
-            text,
+            body,
             metadata,
-        })
+        });
+        Ok(contents.collect())
     }
 
     async fn read_list(&self) -> Read {
@@ -67,7 +78,7 @@ impl View {
         ("application/json", pretty(&summaries), metadata)
     }
 
-    async fn read_part(&self, opened: Opened, part: &Part) -> Result<Read, ResourceError> {
+    async fn read_part(&self, opened: Opened, part: &Part) -> Result<Vec<ReadBody>, ResourceError> {
         // What is in memory while the line is down may be old.
         opened.room.connected().await?;
         let reader = &self.principal;
@@ -76,18 +87,21 @@ impl View {
         let described = NotebookMetadata::of(&opened.open, activities.as_ref());
         let cells = Cells::of(&opened);
         let position = match part {
-            Part::Cell(id) => cells.position(id),
+            Part::Cell(id) | Part::Output { cell: id, .. } => cells.position(id),
             Part::CellFile(name) => cells.position_of_file(name),
             _ => None,
         };
+        if let Part::Output { number, .. } = part {
+            return cells.read_output(position.ok_or(ResourceError::CELL)?, *number);
+        }
         self.record_shown(&opened, &cells, part, position);
-        match part {
-            Part::Cell(_) | Part::CellFile(_) => {
-                Ok(read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described))
+        let read = match part {
+            Part::Cell(_) | Part::CellFile(_) | Part::Output { .. } => {
+                read_cell(&cells, position.ok_or(ResourceError::CELL)?, &described)
             }
             Part::Srcmd => {
                 let metadata = named(&described.name(), &described.description(), members(&described));
-                Ok(("text/markdown", render(&cells.into_book(described.title())), metadata))
+                ("text/markdown", render(&cells.into_book(described.title())), metadata)
             }
             Part::Json => {
                 let content = match opened.room.content() {
@@ -95,7 +109,7 @@ impl View {
                     _ => Value::Null,
                 };
                 let metadata = named(&described.name(), &described.description(), members(&described));
-                Ok(("application/json", pretty(&content), metadata))
+                ("application/json", pretty(&content), metadata)
             }
             Part::Cells => {
                 let metadata = named(
@@ -103,10 +117,11 @@ impl View {
                     "Individual cells from the notebook",
                     members(&described),
                 );
-                Ok(("application/json", pretty(&cells.to_json()), metadata))
+                ("application/json", pretty(&cells.to_json()), metadata)
             }
-            Part::Execution(id) => self.read_execution(&opened, id).await,
-        }
+            Part::Execution(id) => self.read_execution(&opened, id).await?,
+        };
+        Ok(vec![in_text(read)])
     }
 }
 
@@ -131,6 +146,12 @@ impl View {
 }
 
 pub(super) type Read = (&'static str, String, Map<String, Value>);
+/// One form of a resource, which may be of any type.
+pub(super) type ReadBody = (String, Body, Map<String, Value>);
+
+fn in_text((mime_type, text, metadata): Read) -> ReadBody {
+    (mime_type.to_owned(), Body::Text(text), metadata)
+}
 
 fn read_template(name: &str) -> Result<Read, ResourceError> {
     let template = template(name).ok_or(ResourceError::TEMPLATE)?;

@@ -244,7 +244,7 @@ impl NotebookWatch {
     fn new(view: View, opened: Opened, part: Part) -> Result<Self, ResourceError> {
         let (changes, events) = (opened.room.changes(), view.pool.events());
         let cell = match part {
-            Part::Cell(id) => Some(id),
+            Part::Cell(id) | Part::Output { cell: id, .. } => Some(id),
             Part::CellFile(name) => {
                 let cells = Cells::of(&opened);
                 let position = cells.position_of_file(&name).ok_or(ResourceError::CELL)?;

@@ -16,7 +16,10 @@ use url::Url;
 use crate::{
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
-    tools::{Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator},
+    tools::{
+        AnswerLimits, Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator,
+        output::Faces, text::Page,
+    },
     types::Toolset,
 };
 
@@ -94,6 +97,7 @@ pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub images: ImageLimits,
+    pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
     pub audit: Arc<dyn AuditSink>,
@@ -112,6 +116,8 @@ pub struct Call {
     toolsets: Arc<[Toolset]>,
     origin: Origin,
     resumption: Option<Resumption>,
+    /// Whether the answer has structured content beside its text.
+    wants_structured: bool,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
     /// Other notices that the answer is to tell.
@@ -128,6 +134,7 @@ impl Call {
             toolsets: Arc::default(),
             origin: Origin::default(),
             resumption: None,
+            wants_structured: true,
             discarding: Arc::default(),
             notices: Arc::default(),
         }
@@ -137,6 +144,25 @@ impl Call {
     pub fn offering(mut self, toolsets: Arc<[Toolset]>) -> Self {
         self.toolsets = toolsets;
         self
+    }
+
+    /// Sets whether the answer has structured content.
+    pub fn answering_structured(mut self, wanted: bool) -> Self {
+        self.wants_structured = wanted;
+        self
+    }
+
+    /// The faces that the answer is to have.
+    pub(super) fn faces(&self) -> Faces {
+        Faces {
+            structured: self.wants_structured,
+            max_text_bytes: self.services.answers.max_text_bytes,
+        }
+    }
+
+    /// An empty text with the budget of an answer.
+    pub(super) fn page(&self) -> Page {
+        Page::new(self.services.answers.max_text_bytes)
     }
 
     /// Sets the origin of the call's request.
@@ -185,10 +211,12 @@ impl Call {
         &self.services.pool
     }
 
-    /// The way that images become part of the answer.
-    pub(super) fn illustrator(&self) -> Illustrator {
+    /// The way that images become part of the answer, if they are wanted.
+    pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
+            wanted,
+            places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
             client: Arc::clone(&self.client),

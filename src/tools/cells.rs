@@ -17,7 +17,9 @@ pub(super) use delete::{delete_cells, execute_and_delete};
 pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, run_cells, run_reply};
 pub(super) use insert::cell_kind;
 pub(super) use modify::refuse_repeated;
-pub(super) use render::{Limit, ShownCell, ShownOutputs, outputs_schema, show_all, show_outputs, text_length};
+pub(super) use render::{
+    Limit, ShownCell, ShownOutputs, attach_all, drop_beyond, outputs_schema, show_all, show_outputs, text_length,
+};
 pub(super) use select::{Range, check_positions, positions};
 pub(super) use stat::Kernel;
 

@@ -18,6 +18,8 @@ use super::{
     output::JsonObject,
     people::{PersonHere, people},
 };
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::Toolset;
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -84,6 +86,13 @@ pub(super) struct DocumentContent {
     pub(super) content_unit: Option<&'static str>,
     #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
+}
+
+impl Describe for DocumentContent {
+    fn describe(&self, page: &mut Page) {
+        page.line(format_args!("revision {}", self.revision))
+            .block(&self.content);
+    }
 }
 
 async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
@@ -198,6 +207,8 @@ struct Spliced {
     revision: String,
     acknowledged: bool,
 }
+
+described_by!(message: Spliced);
 
 async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<Spliced, ToolError> {
     let InsertArguments {

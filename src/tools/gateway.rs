@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
+use crate::tools::text::{Describe, Page};
 use crate::types::Toolset;
+use std::fmt;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![ToolDefinition::new(
@@ -37,6 +39,27 @@ struct ServerEntry {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+impl Describe for ServerList {
+    fn describe(&self, page: &mut Page) {
+        page.items(&self.servers);
+    }
+}
+
+impl fmt::Display for ServerEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, url, .. } = self;
+        let default = if self.default { " (default)" } else { "" };
+        write!(f, "{name}{default}: {url}")?;
+        if let Some(version) = &self.version {
+            write!(f, ", Jupyter Server {version}")?;
+        }
+        match &self.error {
+            Some(error) => write!(f, ", not reachable: {error}"),
+            None => Ok(()),
+        }
+    }
 }
 
 async fn list_servers(call: Call, _: NoArguments) -> Result<ServerList, ToolError> {

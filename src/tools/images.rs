@@ -49,6 +49,10 @@ pub(super) struct Fitted {
 pub(super) enum LeftOut {
     #[error("images are switched off")]
     SwitchedOff,
+    #[error("images=true shows it")]
+    Unwanted,
+    #[error("the answer has {0} already; read fewer cells")]
+    TooMany(usize),
     #[error("it is not a readable image")]
     Unreadable,
     #[error("it is too large")]

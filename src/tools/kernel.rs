@@ -1,9 +1,11 @@
 //! Tools about kernels.
 
 mod assign;
+mod inspect;
 mod restart;
 mod running;
 
+pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
 
 use jupyter_client::Kernelspec;
@@ -11,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -60,6 +64,15 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             running::shutdown_kernel,
         ),
+        ToolDefinition::new(
+            kernel,
+            "inspect_variables",
+            "Lists a kernel's variables with type, shape and preview, or one in detail (`name`), also while a cell runs.",
+            Effect::Read,
+            inspect::inspect_variables,
+        )
+        // A kernel holds more than its notebook shows.
+        .also_needs(Permission::Execute),
     ]
 }
 
@@ -81,6 +94,15 @@ struct KernelEntry {
     language: String,
     path: String,
     default: bool,
+}
+
+impl Describe for Kernels {
+    fn describe(&self, page: &mut Page) {
+        page.items(self.kernels.iter().map(|kernel| {
+            let default = if kernel.default { " (default)" } else { "" };
+            format!("{}{default}: {}, {}", kernel.name, kernel.display_name, kernel.language)
+        }));
+    }
 }
 
 impl From<Kernelspec> for KernelEntry {
@@ -114,6 +136,8 @@ struct Interrupted {
     message: String,
     kernel_interrupted: bool,
 }
+
+described_by!(message: Interrupted);
 
 async fn interrupt_nb_kernel(call: Call, arguments: InterruptArguments) -> Result<Interrupted, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

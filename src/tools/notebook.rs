@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Call, Effect, ToolDefinition, ToolError, files::Walk};
+use crate::tools::text::{Describe, Page};
 use crate::{
     srcbook::{BookCell, BookCellKind, Template, template, templates},
     types::Toolset,
 };
+use std::fmt;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![
@@ -61,6 +63,40 @@ pub(super) struct NotebookEntry {
     size: Option<u64>,
     writable: bool,
     url: String,
+}
+
+impl Describe for NotebookList {
+    fn describe(&self, page: &mut Page) {
+        describe_notebooks(page, &self.notebooks, &self.skipped, self.truncated);
+    }
+}
+
+/// Notebooks a line each, and what could not be listed.
+pub(super) fn describe_notebooks<N: fmt::Display>(page: &mut Page, notebooks: &[N], skipped: &[String], is_cut: bool) {
+    if notebooks.is_empty() {
+        page.line("No notebooks");
+    }
+    let listed = page.items(notebooks);
+    match notebooks.len() - listed {
+        0 if is_cut => page.line("[there are more: name a directory]"),
+        0 => page,
+        more => page.line(format_args!("[{more} more: name a directory]")),
+    };
+    page.items(skipped.iter().map(|why| format!("not listed: {why}")));
+}
+
+impl fmt::Display for NotebookEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path)?;
+        if let Some(modified) = &self.last_modified {
+            // Seconds are enough to tell what is newer.
+            write!(f, "  {}", modified.get(..16).unwrap_or(modified))?;
+        }
+        match self.writable {
+            true => Ok(()),
+            false => write!(f, "  read-only"),
+        }
+    }
 }
 
 async fn list_nbs(call: Call, arguments: ListArguments) -> Result<NotebookList, ToolError> {
@@ -119,6 +155,12 @@ struct CreatedNotebook {
     /// That it will have
     kernel_name: Option<String>,
     url: String,
+}
+
+impl Describe for CreatedNotebook {
+    fn describe(&self, page: &mut Page) {
+        page.line(&self.message).line(&self.url);
+    }
 }
 
 async fn create_notebook(call: Call, arguments: CreateArguments) -> Result<CreatedNotebook, ToolError> {

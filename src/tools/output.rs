@@ -9,6 +9,8 @@ use serde_json::{
 
 use executor::Question;
 
+use super::text::{Describe, Page};
+
 /// Stands in the schema of a result for an object whose members are told elsewhere: every byte is in a model's context.
 pub(super) type JsonObject = serde_json::Map<String, Value>;
 
@@ -23,8 +25,22 @@ pub enum Block {
     },
 }
 
+/// Limits of what a model is shown in one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerLimits {
+    pub max_text_bytes: usize,
+    pub max_images: usize,
+}
+
+/// Faces that an answer is to have: text for models within a budget, and members for programs if they are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Faces {
+    pub(super) structured: bool,
+    pub(super) max_text_bytes: usize,
+}
+
 pub struct Output {
-    pub structured: Structured,
+    pub structured: Option<Structured>,
     pub blocks: Vec<Block>,
     /// The tool did what it was asked, and what came of it is a failure: code that raised, for one.
     pub is_failure: bool,
@@ -38,16 +54,14 @@ impl Output {
         if notices.is_empty() {
             return self;
         }
-        let is_json = matches!(self.blocks.first(), Some(Block::Text(text)) if text == self.structured.text.get());
-        let mut tree = self.structured.into_tree();
-        if let Some(members) = tree.as_object_mut() {
-            members.insert("notices".to_owned(), notices.clone().into());
-        }
-        self.structured = Structured::new(tree);
-        match self.blocks.first_mut().filter(|_| is_json) {
-            Some(first) => *first = self.structured.block(),
-            None => self.blocks.extend(notices.into_iter().map(Block::Text)),
-        }
+        self.structured = self.structured.map(|structured| {
+            let mut tree = structured.into_tree();
+            if let Some(members) = tree.as_object_mut() {
+                members.insert("notices".to_owned(), notices.clone().into());
+            }
+            Structured::new(tree)
+        });
+        self.blocks.extend(notices.into_iter().map(Block::Text));
         self
     }
 }
@@ -70,10 +84,6 @@ impl Structured {
     pub fn into_tree(self) -> Value {
         (self.tree)()
     }
-
-    fn block(&self) -> Block {
-        Block::Text(self.text.get().to_owned())
-    }
 }
 
 /// An execution that goes on after the answer.
@@ -84,17 +94,19 @@ pub struct OpenExecution {
     pub question: Option<Question>,
 }
 
-/// Result of a tool that becomes its output. Every serialisable type with a schema does, its JSON being the text.
+/// Result of a tool that becomes its output.
 pub(super) trait IntoOutput {
     type Schema: JsonSchema;
-    fn into_output(self) -> Output;
+    fn into_output(self, faces: &Faces) -> Output;
 }
 
-impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for T {
+impl<T: Serialize + JsonSchema + Describe + Send + 'static> IntoOutput for T {
     type Schema = T;
 
-    fn into_output(self) -> Output {
-        ToolReply::json(self).into_output()
+    fn into_output(self, faces: &Faces) -> Output {
+        let mut page = Page::new(faces.max_text_bytes);
+        self.describe(&mut page);
+        ToolReply::told(page.into_text(), self).into_output(faces)
     }
 }
 
@@ -121,6 +133,11 @@ impl<T> ToolReply<T> {
         }
     }
 
+    /// A reply in a text of its own.
+    pub(super) fn told(text: impl Into<String>, value: T) -> Self {
+        Self::in_blocks(vec![Block::Text(text.into())], value)
+    }
+
     /// A reply in blocks of its own.
     pub(super) fn in_blocks(blocks: Vec<Block>, value: T) -> Self {
         Self {
@@ -133,15 +150,37 @@ impl<T> ToolReply<T> {
 impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for ToolReply<T> {
     type Schema = T;
 
-    fn into_output(self) -> Output {
-        let structured = Structured::new(self.value);
-        let mut blocks = self.blocks.unwrap_or_else(|| vec![structured.block()]);
+    fn into_output(self, faces: &Faces) -> Output {
+        let mut blocks = match self.blocks {
+            Some(blocks) => blocks,
+            None => vec![Block::Text(json_text(&self.value))],
+        };
+        keep_within(&mut blocks, faces.max_text_bytes);
         blocks.extend(self.images);
         Output {
-            structured,
+            structured: faces.structured.then(|| Structured::new(self.value)),
             blocks,
             is_failure: self.is_failure,
             open: self.open,
+        }
+    }
+}
+
+/// Bytes of the line that says that a text was cut.
+const CUT_LINE: usize = 60;
+
+/// Cuts what is more text than an answer may have. Tools leave out what they can name before it comes to this.
+fn keep_within(blocks: &mut [Block], max: usize) {
+    let mut left = max;
+    for block in blocks {
+        if let Block::Text(text) = block {
+            if text.len() > left {
+                let end = text.floor_char_boundary(left.saturating_sub(CUT_LINE));
+                let cut = text.len() - end;
+                text.truncate(end);
+                text.push_str(&format!("\n[{cut} bytes left out: the answer is too long]"));
+            }
+            left = left.saturating_sub(text.len());
         }
     }
 }

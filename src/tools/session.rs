@@ -8,7 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, output::JsonObject};
+use crate::tools::text::described_by;
+use crate::tools::text::{Describe, Page};
 use crate::types::Toolset;
+use jupyter_client::counted;
+use std::fmt;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let session = Toolset::Session;
@@ -83,12 +87,45 @@ pub(super) struct Session {
     message: &'static str,
 }
 
+impl Describe for Sessions {
+    fn describe(&self, page: &mut Page) {
+        if self.sessions.is_empty() {
+            page.line("No notebooks are open in this gateway");
+        }
+        page.items(&self.sessions);
+    }
+}
+
+impl Describe for Session {
+    fn describe(&self, page: &mut Page) {
+        page.line(self);
+    }
+}
+
+impl fmt::Display for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.status)?;
+        if let Some(id) = &self.session_id {
+            write!(f, ", session {id}")?;
+        }
+        if let Some(count) = self.cell_count {
+            write!(f, ", {}", counted(count, "cell"))?;
+        }
+        match &self.last_activity {
+            Some(time) => write!(f, ", last used {}", time.get(..19).unwrap_or(time)),
+            None => Ok(()),
+        }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Ended {
     path: String,
     status: &'static str,
     message: &'static str,
 }
+
+described_by!(message: Ended);
 
 async fn query_nb_sessions(call: Call, arguments: QueryArguments) -> Result<Sessions, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
+use crate::tools::text::{Describe, Page, described_by};
 use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -38,6 +39,8 @@ struct BaseUrl {
     server: String,
 }
 
+described_by!(base_url: BaseUrl);
+
 async fn get_base_url(call: Call, arguments: BaseUrlArguments) -> Result<BaseUrl, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     Ok(BaseUrl {
@@ -58,6 +61,15 @@ struct FromUrl {
     base_url: String,
     notebook_path: String,
     server: String,
+}
+
+impl Describe for FromUrl {
+    fn describe(&self, page: &mut Page) {
+        let Self {
+            notebook_path, server, ..
+        } = self;
+        page.line(format_args!("path {notebook_path:?}, server {server:?}"));
+    }
 }
 
 async fn nb_path_from_url(call: Call, arguments: FromUrlArguments) -> Result<FromUrl, ToolError> {

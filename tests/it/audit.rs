@@ -38,7 +38,8 @@ async fn every_call_is_recorded_with_who_made_it_and_whether_it_was_let() {
         let agent = Agent::connect_to(gateway.url(), "token-of-ana", era).await;
         agent.call("list_servers", json!({})).await.ok();
         agent.call("run_code", json!({ "code": "'a secret'" })).await.error();
-        let theirs = json!({ "server": "lab", "path": "theirs/x.ipynb" });
+        // However a model spells it.
+        let theirs = json!({ "server": "lab", "notebookPath": "theirs/x.ipynb" });
         agent.call("read_nb_cells", theirs).await.error();
         let found = eventually("the records", async || {
             let records = records(&gateway.log());

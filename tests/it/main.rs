@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod arguments;
 mod audit;
 mod cli;
 mod clients;
@@ -26,13 +27,16 @@ mod executions_files;
 mod executions_kernels;
 mod executions_outputs;
 mod executions_people;
+mod executions_renames;
 mod executions_restarts;
 mod executions_scope;
 mod executions_sharing;
 mod executions_waiting;
+mod faces;
 mod files_tools;
 mod identity;
 mod images;
+mod inspect_variables;
 mod inspector;
 mod inspector_watch;
 mod jupyter_down;

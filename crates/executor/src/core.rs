@@ -20,6 +20,7 @@ pub(crate) mod input;
 mod kernel;
 mod kernel_events;
 mod liveness;
+pub(crate) mod notebook;
 mod output_throttle;
 mod outputs;
 mod presence;
@@ -124,8 +125,7 @@ impl Core {
             | Input::Answer { .. }
             | Input::AnswerSent { .. }
             | Input::Interrupted(_)
-            | Input::LeaveKernel(_)
-            | Input::HandOverWaiting => self.on_command(input),
+            | Input::LeaveKernel(_) => self.on_command(input),
             Input::KernelFound(found) => self.on_kernel_found(found),
             Input::Message(message) => self.on_message(&message),
             Input::ConnectionLost => self.on_connection(false),

@@ -25,4 +25,6 @@ pub use crate::core::{
 };
 pub use driver::Host;
 pub use jupyter_client::RoomKind;
-pub use room::{Acknowledgement, CellOrder, CellWritten, Edited, Looked, Room, RoomInfo, Shown};
+pub use room::{
+    Acknowledgement, CellNameError, CellOrder, CellWritten, Edited, Looked, Room, RoomInfo, ShortIds, Shown,
+};

@@ -1,5 +1,6 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
+mod cell_ids;
 mod shown;
 
 use std::{
@@ -11,7 +12,10 @@ use jupyter_client::{DocPath, JupyterServer, NewDocument};
 use serde_json::Value;
 use tokio::{sync::watch, time::timeout};
 
-pub use self::shown::Shown;
+pub use self::{
+    cell_ids::{CellNameError, CellOrder, ShortIds},
+    shown::Shown,
+};
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
     RoomKind, RoomStatus,
@@ -27,6 +31,9 @@ use crate::{
     },
     driver::{global_awareness, shared::Shared, task},
 };
+
+/// Number of cells up to which comparing each id with all others is cheaper than sorting all.
+const MAX_COMPARED: usize = 8;
 
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +80,6 @@ pub struct Looked {
     pub cell_count: usize,
 }
 
-/// The cells of one moment, in order.
-pub trait CellOrder {
-    fn count(&self) -> usize;
-    fn position_of(&self, cell: &str) -> Option<usize>;
-    /// Of the first cells, for those who asked for one that is not there.
-    fn some_ids(&self) -> String;
-}
-
 impl CellOrder for Document {
     fn count(&self) -> usize {
         self.cell_count()
@@ -88,6 +87,10 @@ impl CellOrder for Document {
 
     fn position_of(&self, cell: &str) -> Option<usize> {
         Self::position_of(self, cell)
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        Self::ids(self)
     }
 
     fn some_ids(&self) -> String {
@@ -177,6 +180,19 @@ impl Room {
             .filter_map(|position| document.id_at(position))
             .map(str::to_owned)
             .collect())
+    }
+
+    /// The short forms of the ids of some cells.
+    pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
+        match cells.len() > MAX_COMPARED {
+            true => self.short_ids(),
+            false => ShortIds::of_some(self.0.read().document.ids(), cells),
+        }
+    }
+
+    /// The short forms of all cell ids.
+    pub fn short_ids(&self) -> ShortIds {
+        ShortIds::of(self.0.read().document.ids())
     }
 
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.

@@ -15,7 +15,7 @@ use super::{Endpoint, headers, modern::unanswered};
 use crate::{
     auth::Principal,
     mcp::{
-        PlainRequest, Reply,
+        Caller, PlainRequest, Reply,
         reply::{INVALID_REQUEST, Rejection, empty, event_reply, id_value},
         sessions::BeginError,
     },
@@ -27,11 +27,15 @@ const TOO_MANY: i32 = -32000;
 impl<H: ServerHandler> Endpoint<H> {
     pub(super) async fn answer_in_session(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         message: ClientJsonRpcMessage,
         principal: &Arc<Principal>,
     ) -> Result<Reply, Rejection> {
-        match (self.session_of(&parts, principal)?, message) {
+        let session = self.session_of(&parts, principal)?;
+        if let (Some(session), Some(caller)) = (&session, parts.extensions.get_mut::<Caller>()) {
+            caller.set_content_only(self.sessions.is_content_only(session));
+        }
+        match (session, message) {
             (Some(session), JsonRpcMessage::Request(request)) => {
                 let id = id_value(&request.id);
                 let events = match self.begin(request, parts) {
@@ -65,6 +69,10 @@ impl<H: ServerHandler> Endpoint<H> {
         principal: &Arc<Principal>,
     ) -> Result<Reply, Rejection> {
         let JsonRpcRequest { id, request, .. } = request;
+        let is_content_only = match &request {
+            ClientRequest::InitializeRequest(request) => self.is_content_only(&request.params.client_info.name),
+            _ => false,
+        };
         let (handler, message) = (
             (self.factory)(),
             PlainRequest {
@@ -77,7 +85,10 @@ impl<H: ServerHandler> Endpoint<H> {
         let id = id_value(&id);
         let begun = Box::pin(self.sessions.begin(principal, handler, message)).await;
         let (session, answer) = match begun {
-            Ok(begun) => begun,
+            Ok((session, answer)) => {
+                self.sessions.set_content_only(&session, is_content_only);
+                (session, answer)
+            }
             Err(BeginError::TooMany(error)) => {
                 let refused = Rejection::new(Value::Null, TOO_MANY, error.to_string());
                 let mut reply = refused.with_status(StatusCode::TOO_MANY_REQUESTS).reply();

@@ -7,7 +7,7 @@ use rmcp::{
     RoleServer, ServerHandler,
     model::{
         ClientCapabilities, ClientJsonRpcMessage, ErrorCode, GetMeta, Implementation, InitializeRequestParams,
-        JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage,
+        JsonRpcMessage, ProtocolVersion, RequestMetaObject, ServerJsonRpcMessage,
     },
     service::serve_directly_with_ct,
     transport::{OneshotTransport, streamable_http_server::session::ServerSseMessage},
@@ -26,9 +26,13 @@ use crate::mcp::{
 impl<H: ServerHandler> Endpoint<H> {
     pub(super) async fn answer_by_itself(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         message: ClientJsonRpcMessage,
     ) -> Result<Reply, Rejection> {
+        if let (JsonRpcMessage::Request(request), Some(caller)) = (&message, parts.extensions.get_mut::<Caller>()) {
+            let name = client_name(request.request.get_meta());
+            caller.set_content_only(name.is_some_and(|name| self.is_content_only(name)));
+        }
         match message {
             JsonRpcMessage::Request(request) => match self.begin(request, parts) {
                 Ok(begun) => self.finish(begun).await,
@@ -102,6 +106,11 @@ impl<H: ServerHandler> Endpoint<H> {
         let events = stream::iter([first]).chain(rest).map(ServerSseMessage::from_message);
         event_reply(events, self.stop.clone())
     }
+}
+
+/// The name that a client introduces itself with in a request of its own.
+fn client_name(meta: &RequestMetaObject) -> Option<&str> {
+    meta.get("io.modelcontextprotocol/clientInfo")?.get("name")?.as_str()
 }
 
 /// What rmcp wants to know of a client that has not introduced itself.

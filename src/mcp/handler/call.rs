@@ -58,10 +58,10 @@ impl GatewayHandler {
         };
         let becomes_task = definition.effect != Effect::Read && call.client.knows_tasks();
         let mut context = caller.call(&self.services, call.client);
-        let arguments = params.arguments.unwrap_or_default();
+        let arguments = definition.arguments(params.arguments.unwrap_or_default());
         // Only calls that are repeated with input have a state.
         let binding = (call.repeats_with_input || params.request_state.is_some())
-            .then(|| CallBinding::new(&caller.principal.id, definition.name, &arguments));
+            .then(|| CallBinding::new(&caller.principal.id, definition.name, arguments.members()));
         if let (Some(state), Some(binding)) = (params.request_state, &binding) {
             let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
             let opened = self.states.open(&state, binding, Instant::now());
@@ -70,7 +70,7 @@ impl GatewayHandler {
             found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
             context = context.resuming(resumption(id, params.input_responses.as_ref()));
         }
-        let made_by = becomes_task.then(|| TaskCall::new(definition.name, &arguments));
+        let made_by = becomes_task.then(|| TaskCall::new(definition.name, arguments.members()));
         let result = definition.call(context.clone(), arguments).await;
         if let Ok(Output { open: Some(open), .. }) = &result {
             if let Some(made_by) = made_by {

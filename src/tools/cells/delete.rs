@@ -12,6 +12,7 @@ use super::{
     execute::{Change, Edited, RunCells, choose_unchanged, edit_cells, run_cells},
     select::{Range, positions},
 };
+use crate::tools::text::described_by;
 use crate::tools::{
     Call, ToolError,
     execution::{FoundExecution, RunOptions, RunResult, resumed_execution},
@@ -37,6 +38,8 @@ pub(super) struct Deleted {
     #[serde(flatten)]
     edited: Edited,
 }
+
+described_by!(message: Deleted);
 
 pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
     let at = Notebook {

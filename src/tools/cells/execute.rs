@@ -38,7 +38,6 @@ pub(super) struct Arguments {
     stop_on_error: Option<bool>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -332,7 +331,7 @@ pub(in crate::tools) fn run_reply<T>(
         images: result.images,
         is_failure,
         open,
-        ..ToolReply::json(value)
+        ..ToolReply::told(result.text, value)
     }
 }
 

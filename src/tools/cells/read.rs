@@ -1,18 +1,22 @@
 //! `read_nb_cells`.
 
-use live_document::Looked;
+use live_document::{Cell, Looked, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     notebook,
-    render::{Limit, ShownCell, show_all},
+    render::{Limit, ShownCell, attach_all, show_all, show_in_brief},
     select::{Range, positions},
 };
 use crate::tools::{
     Call, ToolError,
     output::ToolReply,
-    people::{PersonHere, people},
+    people::{PersonHere, people, people_line},
+    text::{
+        Page,
+        cell::{CellNames, View, facts, write_cells},
+    },
 };
 
 const DEFAULT_MAX_CELL_DATA: usize = 2048;
@@ -25,8 +29,12 @@ pub(super) struct Arguments {
     ranges: Option<Vec<Range>>,
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
-    #[serde(alias = "maxCellData")]
     max_cell_data: Option<usize>,
+    /// full, brief (a line per output) or outline (a line per cell)
+    #[schemars(extend("default" = "full"))]
+    view: Option<View>,
+    #[schemars(extend("default" = true))]
+    images: Option<bool>,
     server: Option<String>,
 }
 
@@ -44,31 +52,77 @@ pub(super) struct Cells {
 pub(super) async fn read_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Cells>, ToolError> {
     let (_, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max_cell_data = arguments.max_cell_data.unwrap_or(DEFAULT_MAX_CELL_DATA);
+    let view = arguments.view.unwrap_or_default();
+    let ranges = arguments.ranges.filter(|ranges| !ranges.is_empty());
     let Looked {
         revision,
-        cells,
+        mut cells,
         cell_count,
-    } = room.cells(|order| match &arguments.ranges {
-        Some(ranges) if !ranges.is_empty() => positions(order, ranges, "ranges"),
-        _ => Ok((0..order.count()).collect()),
+    } = room.cells(|order| match &ranges {
+        Some(ranges) => positions(order, ranges, "ranges"),
+        None => Ok((0..order.count()).collect()),
     })?;
-    let hint = |size: usize| format!("max_cell_data={size} shows all");
-    let (cells, images) = show_all(cells, Limit::Each(max_cell_data), call.illustrator(), hint).await?;
-    match arguments.ranges.is_none_or(|ranges| ranges.is_empty()) {
-        true => call.record_all_shown(&room, &revision, &cells),
-        false => call.record_shown(&room, &revision, &cells),
+    let illustrator = call.illustrator(arguments.images.unwrap_or(true));
+    let images = match view {
+        View::Full => {
+            let outputs = cells.iter_mut().map(|(_, cell)| &mut cell.outputs).collect();
+            attach_all(outputs, &illustrator).await?
+        }
+        View::Brief | View::Outline => Vec::new(),
+    };
+    let people = people(&room);
+    let mut page = call.page();
+    page.line(facts(&path, cell_count, &revision));
+    if let Some(line) = people_line(&people) {
+        page.line(line);
+    }
+    let written = write(&mut page, &room, &cells, view, max_cell_data);
+    let shown = shown(cells, view, max_cell_data);
+    // Who gets the text only has seen no more than that.
+    let seen = match call.faces().structured {
+        true => &shown[..],
+        false => &shown[..written],
+    };
+    match ranges.is_none() && seen.len() == cell_count {
+        true => call.record_all_shown(&room, &revision, seen),
+        false => call.record_shown(&room, &revision, seen),
     }
     let value = Cells {
         path: path.to_string(),
         revision,
-        truncated: cells.iter().any(ShownCell::is_truncated),
-        cells,
+        truncated: shown.iter().any(ShownCell::is_truncated),
+        cells: shown,
         cell_count,
         max_cell_data,
-        people: people(&room),
+        people,
     };
     Ok(ToolReply {
         images,
-        ..ToolReply::json(value)
+        ..ToolReply::told(page.into_text(), value)
     })
+}
+
+/// Cells as programs read them.
+fn shown(cells: Vec<(usize, Cell)>, view: View, max: usize) -> Vec<ShownCell> {
+    let hint = |size: usize| format!("max_cell_data={size} shows all");
+    match view {
+        View::Full => show_all(cells, Limit::Each(max), hint),
+        View::Brief | View::Outline => {
+            let brief = |(index, cell)| show_in_brief(index, cell, view == View::Outline);
+            cells.into_iter().map(brief).collect()
+        }
+    }
+}
+
+/// Writes cells, and how to read those for which there is no room.
+fn write(page: &mut Page, room: &Room, cells: &[(usize, Cell)], view: View, max: usize) -> usize {
+    let ids: Vec<&str> = cells.iter().map(|(_, cell)| cell.id.as_str()).collect();
+    let written = write_cells(page, cells, &CellNames::of(room, &ids), view, max);
+    if let [(first, _), ..] = &cells[written..] {
+        let (more, end) = (cells.len() - written, cells.last().map_or(0, |(last, _)| last + 1));
+        page.line(format_args!(
+            "[{more} more cells: read_nb_cells(ranges=[{{\"start\": {first}, \"end\": {end}}}])]"
+        ));
+    }
+    written
 }

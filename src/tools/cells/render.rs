@@ -18,6 +18,7 @@ use self::{
 use crate::tools::{
     Block, ToolError,
     images::{Illustrator, is_image},
+    text::cell::output_lines,
 };
 
 /// Size up to which metadata goes along with its cell or output; more is counted like their text.
@@ -41,6 +42,9 @@ pub(in crate::tools) struct ShownCell {
     #[schemars(schema_with = "outputs_schema")]
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: CellTruncation,
+    /// A line about each output, where they are not shown themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_lines: Option<Vec<String>>,
 }
 
 /// Schema of outputs, which are passed on as the notebook has them. Only the names of their members are told: what a file
@@ -115,22 +119,59 @@ impl Limit {
     }
 }
 
-/// Cells cut to a limit, and their images. `hint` tells how to see so many characters.
-pub(in crate::tools) async fn show_all(
-    mut cells: Vec<(usize, Cell)>,
+/// Cells, with their images attached, cut to a limit. `hint` tells how to see so many characters.
+pub(in crate::tools) fn show_all(
+    cells: Vec<(usize, Cell)>,
     mut limit: Limit,
-    illustrator: Illustrator,
     hint: impl Fn(usize) -> String,
-) -> Result<(Vec<ShownCell>, Vec<Block>), ToolError> {
-    cells.truncate(shown_count(&cells, limit));
-    let mut images = Vec::new();
-    for (_, cell) in &mut cells {
-        attach_images(&mut cell.outputs, &illustrator, &mut images).await?;
-    }
+) -> Vec<ShownCell> {
     let shown = cells
         .into_iter()
         .map(|(index, cell)| show(index, cell, &mut limit, &hint));
-    Ok((shown.collect(), images))
+    shown.collect()
+}
+
+/// A cell of which only the source is shown, or only its first line, and a line about each output.
+pub(in crate::tools) fn show_in_brief(index: usize, mut cell: Cell, is_outline: bool) -> ShownCell {
+    let summary = output_lines(&cell, usize::MAX);
+    cell.outputs.clear();
+    let max = match is_outline {
+        true => cell.source.lines().next().unwrap_or_default().chars().count(),
+        false => usize::MAX,
+    };
+    let source = truncate(cell.source, max);
+    ShownCell {
+        index,
+        id: cell.id,
+        cell_type: cell.cell_type,
+        source: source.text,
+        metadata: cell.metadata,
+        execution_count: cell.execution_count,
+        outputs: Vec::new(),
+        truncated: CellTruncation {
+            source: source.truncated,
+            outputs: vec![true; summary.len()],
+            metadata: false,
+        },
+        output_lines: Some(summary),
+    }
+}
+
+/// Leaves out the cells for which a limit has no room, so that nothing is done for them.
+pub(in crate::tools) fn drop_beyond(cells: &mut Vec<(usize, Cell)>, limit: Limit) {
+    cells.truncate(shown_count(cells, limit));
+}
+
+/// Puts the images in the outputs of some cells into blocks, as far as an answer has places for them.
+pub(in crate::tools) async fn attach_all(
+    cells: Vec<&mut Vec<Value>>,
+    illustrator: &Illustrator,
+) -> Result<Vec<Block>, ToolError> {
+    let mut images = Vec::new();
+    for outputs in cells {
+        attach_images(outputs, illustrator, &mut images).await?;
+    }
+    Ok(images)
 }
 
 /// Number of the cells there is room for, so that nothing is done for those that are left out.
@@ -221,6 +262,7 @@ fn show(index: usize, cell: Cell, limit: &mut Limit, hint: &dyn Fn(usize) -> Str
             outputs: cut,
             metadata: lacks_metadata,
         },
+        output_lines: None,
     }
 }
 
@@ -265,28 +307,25 @@ impl ShownOutputs {
     }
 }
 
-/// The outputs of some cells and their images: of each cell at most `max` characters, of all cells at most `total`. `hint`
-/// tells how to see so many characters of a cell.
-pub(in crate::tools) async fn show_outputs(
+/// The outputs of some cells, with their images attached: of each cell at most `max` characters, of all cells at most
+/// `total`. `hint` tells how to see so many characters of a cell.
+pub(in crate::tools) fn show_outputs(
     cells: Vec<Vec<Value>>,
     max: usize,
     total: usize,
-    illustrator: Illustrator,
     hint: impl Fn(usize) -> String,
-) -> Result<(Vec<ShownOutputs>, Vec<Block>), ToolError> {
+) -> Vec<ShownOutputs> {
     let sizes: Vec<usize> = cells
         .iter()
         .map(|outputs| outputs.iter().map(text_size).sum())
         .collect();
     let wanted: Vec<usize> = sizes.iter().map(|size| max.min(*size)).collect();
-    let mut images = Vec::new();
     let mut shown = Vec::with_capacity(cells.len());
     let each = cells.into_iter().zip(sizes).zip(shares(&wanted, total));
     for ((mut outputs, original_size), share) in each {
         // What is small takes little of the total, and may still have all that the limit of a cell allows.
         let allowance = if share < original_size { share } else { max };
         let gap = leave_out_middle(&mut outputs, allowance);
-        attach_images(&mut outputs, &illustrator, &mut images).await?;
         let mut within = show_within(outputs, allowance, &|_| hint(original_size));
         if let Some(gap) = gap {
             within.cut[gap] = true;
@@ -296,7 +335,7 @@ pub(in crate::tools) async fn show_outputs(
             ..within
         });
     }
-    Ok((shown, images))
+    shown
 }
 
 /// Keeps the first and the newest of more outputs than a limit has room for. Returns where the others were,

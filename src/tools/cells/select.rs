@@ -1,6 +1,5 @@
 //! Selection of the cells that a call means: ranges of positions, or ids.
 
-use jupyter_client::counted;
 use live_document::{CellOrder, EditError, Room};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -136,14 +135,10 @@ impl Range {
     ) -> Result<std::ops::Range<usize>, String> {
         let count = cells.count();
         match (self.start, self.end, &self.cell_id) {
-            (None, None, Some(id)) => match cells.position_of(id) {
-                Some(position) => Ok(position..position + 1),
-                None => Err(format!(
-                    "no cell {id:?}; the notebook has {} ({}), read it again for their ids",
-                    counted(count, "cell"),
-                    cells.some_ids()
-                )),
-            },
+            (None, None, Some(id)) => {
+                let position = cells.find(id).map_err(|why| why.to_string())?;
+                Ok(position..position + 1)
+            }
             (Some(start), end, None) => {
                 let end = end.unwrap_or(start.saturating_add(1));
                 if end <= start {

@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::tools::text::{Describe, Page};
 use crate::tools::{
     Call, ToolError,
     notebook::require_notebook_name,
     output::JsonObject,
     people::{PersonHere, people},
 };
+use jupyter_client::counted;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +33,12 @@ pub(super) struct Stat {
     revision: Option<String>,
     #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
+}
+
+impl Describe for Stat {
+    fn describe(&self, page: &mut Page) {
+        page.line(format_args!("{}: {}", self.path, counted(self.cell_count, "cell")));
+    }
 }
 
 #[derive(Clone, Serialize, JsonSchema)]

@@ -43,7 +43,6 @@ enum Mode {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Name or URL of a server the gateway knows (default: the first)
-    #[serde(alias = "server")]
     server_url: Option<String>,
     /// Only for other servers an operator allows
     token: Option<String>,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::tools::{
     Call, ToolError,
-    cells::{Limit, ShownCell, show_all},
+    cells::{Limit, ShownCell, attach_all, show_all},
     output::ToolReply,
     people::{PersonHere, people, people_line},
 };
@@ -162,7 +162,9 @@ pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Resul
             cell.outputs.clear();
         }
     }
-    let (shown, images) = show_all(cells, Limit::Each(MAX_SHOWN), call.illustrator(), |_| String::new()).await?;
+    let outputs = cells.iter_mut().map(|(_, cell)| &mut cell.outputs).collect();
+    let images = attach_all(outputs, &call.illustrator(true)).await?;
+    let shown = show_all(cells, Limit::Each(MAX_SHOWN), |_| String::new());
     call.record_shown(&notebook.room, &revision, &shown);
     let people = people(&notebook.room);
     let cell = shown.into_iter().next();

@@ -70,6 +70,9 @@ pub(super) async fn batch_delete_notebook_cells(
     };
     Ok(match result {
         Some(result) => run_reply(result, |run, message| Changed::new(&message(&done), change, Some(run))),
-        None => ToolReply::json(Changed::new(&done, change, None)),
+        None => {
+            let changed = Changed::new(&done, change, None);
+            ToolReply::told(changed.description.clone(), changed)
+        }
     })
 }

@@ -4,6 +4,7 @@ use live_document::{Edit, EditOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tools::text::{Describe, Page};
 use crate::tools::{Call, ToolError, document::edit};
 
 #[derive(Deserialize, JsonSchema)]
@@ -52,6 +53,12 @@ pub(super) struct Changed {
     results: Vec<Confirmation>,
     revision: String,
     acknowledged: bool,
+}
+
+impl Describe for Changed {
+    fn describe(&self, page: &mut Page) {
+        page.line(format_args!("{} revision {}", self.description, self.revision));
+    }
 }
 
 /// One operation that was done; the position is that in the text before all of them, -1 its end.

@@ -74,7 +74,7 @@ pub(super) async fn execute_notebook_cell(
             Ok(position) => Ok(position.collect()),
             Err(why) => Err(ToolError::argument("cell_id", why)),
         })?;
-        match room.is_code(&arguments.cell_id) {
+        match cell.iter().all(|cell| room.is_code(cell)) {
             true => Ok(cell),
             false => Err(ToolError::argument(
                 "cell_id",

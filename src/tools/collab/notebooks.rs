@@ -7,11 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DEFAULT_MAX_RESULTS;
+use crate::tools::notebook::describe_notebooks;
+use crate::tools::text::{Describe, Page};
 use crate::tools::{
     Call, ToolError,
     files::{Walk, is_open},
     notebook::{NotebookEntry, is_notebook, notebook_entry},
 };
+use std::fmt;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +40,20 @@ struct Entry {
     notebook: NotebookEntry,
     /// Whether it is open for live editing in this gateway.
     collaborative: bool,
+}
+
+impl Describe for Notebooks {
+    fn describe(&self, page: &mut Page) {
+        page.line(&self.description);
+        describe_notebooks(page, &self.notebooks, &self.skipped, false);
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = if self.collaborative { "  open" } else { "" };
+        write!(f, "{}{open}", self.notebook)
+    }
 }
 
 pub(super) async fn list_notebooks(call: Call, arguments: Arguments) -> Result<Notebooks, ToolError> {

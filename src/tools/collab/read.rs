@@ -10,9 +10,13 @@ use super::{
     DEFAULT_MAX_CONTENT_LENGTH,
     session::{CollaborationState, file_type},
 };
+use crate::tools::text::{
+    Describe, Page,
+    cell::{CellNames, View, write_cells},
+};
 use crate::tools::{
     Call, ToolError,
-    cells::{Limit, ShownCell, notebook, show_all, text_length},
+    cells::{Limit, ShownCell, attach_all, drop_beyond, notebook, show_all, text_length},
     document::{self, DocumentContent},
     output::ToolReply,
     people::{PersonHere, people},
@@ -68,12 +72,18 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Too
     let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
     let Looked {
         revision,
-        cells,
+        mut cells,
         cell_count,
     } = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
     let content_length = text_length(&cells);
     let hint = |_: usize| format!("max_content_length={content_length} shows all");
-    let (cells, images) = show_all(cells, Limit::All(max), call.illustrator(), hint).await?;
+    drop_beyond(&mut cells, Limit::All(max));
+    let outputs = cells.iter_mut().map(|(_, cell)| &mut cell.outputs).collect();
+    let images = attach_all(outputs, &call.illustrator(true)).await?;
+    let mut page = call.page();
+    let ids: Vec<&str> = cells.iter().map(|(_, cell)| cell.id.as_str()).collect();
+    write_cells(&mut page, &cells, &CellNames::of(&room, &ids), View::Full, max);
+    let cells = show_all(cells, Limit::All(max), hint);
     match cells.len() == cell_count {
         true => call.record_all_shown(&room, &revision, &cells),
         false => call.record_shown(&room, &revision, &cells),
@@ -111,9 +121,15 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Too
         people: people(&room),
         collaboration_state: is_shared.then(|| CollaborationState::of(&call, &server, &path, &room)),
     };
+    let text = format!(
+        "{}\nrevision {}\n{}",
+        value.description,
+        value.revision,
+        page.into_text()
+    );
     Ok(ToolReply {
         images,
-        ..ToolReply::json(value)
+        ..ToolReply::told(text, value)
     })
 }
 
@@ -135,6 +151,13 @@ pub(super) struct Document {
     content: DocumentContent,
     #[serde(skip_serializing_if = "Option::is_none")]
     collaboration_state: Option<CollaborationState>,
+}
+
+impl Describe for Document {
+    fn describe(&self, page: &mut Page) {
+        page.line(&self.description);
+        self.content.describe(page);
+    }
 }
 
 pub(super) async fn get_document(call: Call, arguments: Arguments) -> Result<Document, ToolError> {

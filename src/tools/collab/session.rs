@@ -5,6 +5,7 @@ use live_document::pool::Lease;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tools::text::described_by;
 use crate::tools::{
     Call, ToolError,
     cells::notebook,
@@ -47,6 +48,8 @@ pub(super) struct CreatedSession {
     #[serde(skip_serializing_if = "Option::is_none")]
     file_type: Option<String>,
 }
+
+described_by!(description: CreatedSession);
 
 pub(super) async fn create_notebook_session(
     call: Call,

@@ -18,7 +18,11 @@ use super::{
 use crate::tools::{
     Block, Call, OpenExecution, ToolError,
     advice::advise,
-    cells::{ShownOutputs, outputs_schema, show_outputs},
+    cells::{ShownOutputs, attach_all, outputs_schema, show_outputs},
+    text::{
+        cell::CellNames,
+        run::{is_long, write_run},
+    },
 };
 
 pub(super) const DEFAULT_MAX_OUTPUT: usize = 2000;
@@ -62,6 +66,8 @@ pub(in crate::tools) struct RunResult {
     pub(in crate::tools) status: ExecutionStatus,
     pub(in crate::tools) reason: Option<String>,
     pub(in crate::tools) results: Vec<CellResult>,
+    /// What the run gave, in words for a model.
+    pub(in crate::tools) text: String,
     pub(in crate::tools) images: Vec<Block>,
     pub(in crate::tools) question: Option<Question>,
     pub(in crate::tools) since: String,
@@ -146,12 +152,12 @@ impl ExecutionDetails {
         mut snapshot: Snapshot,
         max_output: usize,
         since: Option<Cursor>,
-    ) -> Result<(Self, Vec<Block>), ToolError> {
+    ) -> Result<(Self, String, Vec<Block>), ToolError> {
         place(call, &mut snapshot);
-        let mut cells = std::mem::take(&mut snapshot.cells);
-        let end = Cursor::of(&cells);
-        let is_same = since.is_none_or(|since| since.skip_shown(&mut cells));
-        let (cells, images) = results(call, cells, max_output, usize::MAX).await?;
+        let end = Cursor::of(&snapshot.cells);
+        let is_same = since.is_none_or(|since| since.skip_shown(&mut snapshot.cells));
+        let (text, images) = told(call, &mut snapshot, &end.to_string(), max_output).await?;
+        let cells = results(std::mem::take(&mut snapshot.cells), max_output, usize::MAX);
         let shown = Self {
             execution_id: snapshot.execution_id,
             path: snapshot.path,
@@ -166,7 +172,7 @@ impl ExecutionDetails {
             since: end.to_string(),
             note: (!is_same).then_some(CHANGED_NOTE),
         };
-        Ok((shown, images))
+        Ok((shown, text, images))
     }
 }
 
@@ -189,8 +195,10 @@ impl RunResult {
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
-        let (results, images) = results(call, snapshot.cells, options.max_output, options.max_total).await?;
+        let (text, images) = told(call, &mut snapshot, &since, options.max_output).await?;
+        let results = results(snapshot.cells, options.max_output, options.max_total);
         Ok(Self {
+            text,
             execution_id: snapshot.execution_id,
             status: snapshot.status,
             reason: snapshot.reason.map(|reason| advise(call, &reason)),
@@ -294,16 +302,41 @@ fn place(call: &Call, snapshot: &mut Snapshot) {
     }
 }
 
-async fn results(
+/// An execution in words for a model, and its images. Those of a long batch are left in the notebook.
+async fn told(
     call: &Call,
-    cells: Vec<CellSnapshot>,
+    snapshot: &mut Snapshot,
+    since: &str,
     max_output: usize,
-    max_total: usize,
-) -> Result<(Vec<CellResult>, Vec<Block>), ToolError> {
-    let mut cells = cells;
+) -> Result<(String, Vec<Block>), ToolError> {
+    let images = match is_long(snapshot.cells.len()) {
+        true => Vec::new(),
+        false => {
+            let outputs = snapshot.cells.iter_mut().map(|cell| &mut cell.outputs).collect();
+            attach_all(outputs, &call.illustrator(true)).await?
+        }
+    };
+    let names = cell_names(call, snapshot);
+    let mut page = call.page();
+    write_run(&mut page, snapshot, since, &names, max_output);
+    Ok((advise(call, &page.into_text()), images))
+}
+
+/// The names of a run's cells in their notebook.
+fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
+    let ids: Vec<&str> = snapshot.cells.iter().map(|cell| cell.cell_id.as_str()).collect();
+    let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
+    let open = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook));
+    match open {
+        Some(open) => CellNames::of(&open.room, &ids),
+        None => CellNames::of_closed(&ids),
+    }
+}
+
+fn results(mut cells: Vec<CellSnapshot>, max_output: usize, max_total: usize) -> Vec<CellResult> {
     let outputs = cells.iter_mut().map(|cell| std::mem::take(&mut cell.outputs)).collect();
     let hint = |size: usize| format!("get_execution(execution_id, max_cell_output_size={size}) shows all");
-    let (shown, images) = show_outputs(outputs, max_output, max_total, call.illustrator(), hint).await?;
+    let shown = show_outputs(outputs, max_output, max_total, hint);
     let result = |(cell, shown): (CellSnapshot, ShownOutputs)| CellResult {
         cell_id: cell.cell_id,
         index: cell.index,
@@ -313,7 +346,7 @@ async fn results(
         original_size: shown.original_size + cell.missing,
         outputs: shown.outputs,
     };
-    Ok((cells.into_iter().zip(shown).map(result).collect(), images))
+    cells.into_iter().zip(shown).map(result).collect()
 }
 
 pub(super) fn timestamp(time: SystemTime) -> String {

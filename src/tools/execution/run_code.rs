@@ -26,7 +26,6 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -70,16 +69,19 @@ pub(super) async fn run_code(call: Call, arguments: Arguments) -> Result<ToolRep
         images: result.images,
         is_failure,
         open,
-        ..ToolReply::json(CodeRun {
-            execution_id: result.execution_id,
-            status: result.status.as_str(),
-            outputs,
-            truncated,
-            original_size,
-            reason: result.reason,
-            input_request,
-            since: result.since,
-        })
+        ..ToolReply::told(
+            result.text,
+            CodeRun {
+                execution_id: result.execution_id,
+                status: result.status.as_str(),
+                outputs,
+                truncated,
+                original_size,
+                reason: result.reason,
+                input_request,
+                since: result.since,
+            },
+        )
     })
 }
 

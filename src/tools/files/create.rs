@@ -13,6 +13,7 @@ use crate::tools::{
 };
 
 use super::untrusted::{Disarmed, disarm};
+use crate::tools::text::described_by;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -42,6 +43,8 @@ pub(super) struct Created {
     #[serde(rename = "type")]
     kind: NewKind,
 }
+
+described_by!(message: Created);
 
 pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<Created, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

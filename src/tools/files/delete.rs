@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Walk, manage::require_contents};
+use crate::tools::text::described_by;
 use crate::tools::{Call, ToolError};
 
 /// Number up to which the content of a directory is counted.
@@ -33,6 +34,8 @@ pub(super) struct Deleted {
     #[serde(skip_serializing_if = "is_zero")]
     ended_kernels: usize,
 }
+
+described_by!(message: Deleted);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(count: &usize) -> bool {

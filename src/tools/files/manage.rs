@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::{create::parse_notebook, untrusted::Disarmed};
+use crate::tools::text::described_by;
 use crate::tools::{Call, ToolError, cells::Edited};
 
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
@@ -37,7 +38,7 @@ pub(super) async fn require_contents(
 #[serde(deny_unknown_fields)]
 pub(super) struct RenameArguments {
     path: String,
-    #[serde(rename = "newPath", alias = "new_path")]
+    #[serde(rename = "newPath")]
     new_path: String,
     server: Option<String>,
 }
@@ -73,7 +74,7 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
 #[serde(deny_unknown_fields)]
 pub(super) struct CopyArguments {
     path: String,
-    #[serde(rename = "copyPath", alias = "copy_path")]
+    #[serde(rename = "copyPath")]
     copy_path: String,
     server: Option<String>,
 }
@@ -126,6 +127,8 @@ pub(super) struct Overwritten {
     #[serde(flatten)]
     edited: Option<Edited>,
 }
+
+described_by!(message: Renamed, Copied, Overwritten);
 
 pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments) -> Result<Overwritten, ToolError> {
     let server = call.server(arguments.server.as_deref())?;

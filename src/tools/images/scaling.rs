@@ -4,7 +4,10 @@
 use std::{
     collections::HashMap,
     num::NonZero,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread::available_parallelism,
 };
 
@@ -72,9 +75,37 @@ impl Scaling {
     }
 }
 
+/// Places for images in one answer.
+pub(in crate::tools) struct ImagePlaces {
+    max: usize,
+    left: AtomicUsize,
+}
+
+impl From<usize> for ImagePlaces {
+    fn from(max: usize) -> Self {
+        Self {
+            max,
+            left: AtomicUsize::new(max),
+        }
+    }
+}
+
+impl ImagePlaces {
+    fn take(&self) -> Result<(), LeftOut> {
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.map(drop).map_err(|_| LeftOut::TooMany(self.max))
+    }
+}
+
 /// Maker of the images in an answer to one caller.
 pub(in crate::tools) struct Illustrator {
     pub(in crate::tools) limits: ImageLimits,
+    /// Whether the caller wants images at all.
+    pub(in crate::tools) wanted: bool,
+    /// Number of images that the answer may still get.
+    pub(in crate::tools) places: ImagePlaces,
     pub(in crate::tools) scaling: Arc<Scaling>,
     pub(in crate::tools) tenant: Arc<str>,
     pub(in crate::tools) client: Arc<dyn Client>,
@@ -83,6 +114,12 @@ pub(in crate::tools) struct Illustrator {
 impl Illustrator {
     /// An image as the limits want it. Nothing is begun for a caller who has gone.
     pub(in crate::tools) async fn fit(&self, base64: String) -> Result<Result<Fitted, LeftOut>, ToolError> {
+        if !self.wanted {
+            return Ok(Err(LeftOut::Unwanted));
+        }
+        if let Err(left_out) = self.places.take() {
+            return Ok(Err(left_out));
+        }
         match shortcut(base64, &self.limits) {
             Shortcut::Settled(fitted) => Ok(fitted),
             Shortcut::MustScale(base64) => tokio::select! {

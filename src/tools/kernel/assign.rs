@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::timeout;
 
+use crate::tools::text::described_by;
 use crate::{
     tools::{Call, ToolError, notebook::require_notebook_name},
     types::Permission,
@@ -31,6 +32,8 @@ pub(super) struct Assigned {
     kernel_assigned: bool,
     kernel_name: String,
 }
+
+described_by!(message: Assigned);
 
 pub(super) async fn assign_nb_kernel(call: Call, arguments: Arguments) -> Result<Assigned, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);

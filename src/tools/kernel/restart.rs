@@ -33,7 +33,6 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -69,7 +68,7 @@ pub(super) async fn restart_nb_kernel(call: Call, arguments: Arguments) -> Resul
     };
     let done = "Successfully restarted notebook kernel";
     let Some(found) = found else {
-        return Ok(ToolReply::json(answered(done.to_owned(), None)));
+        return Ok(ToolReply::told(done, answered(done.to_owned(), None)));
     };
     let result = RunResult::of(&call, found, options).await?;
     Ok(run_reply(result, |run, message| {

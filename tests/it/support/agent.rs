@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Gateway, PATIENCE, TOKEN,
     jupyter::install_tls,
-    wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_with},
+    wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_as},
     within,
 };
 
@@ -30,6 +30,8 @@ pub struct Agent {
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
     pub(super) executes: bool,
     capabilities: Value,
+    /// Name with which it introduces itself.
+    client: &'static str,
 }
 
 /// Answer of a tool.
@@ -82,7 +84,16 @@ impl Agent {
         Self::connect_with(url, token, era, capabilities).await
     }
 
+    /// Connects a client of this name to a URL.
+    pub async fn introduced_as(client: &'static str, url: &str, era: Era) -> Self {
+        Self::connect_client(client, url, TOKEN, era, json!({})).await
+    }
+
     async fn connect_with(url: &str, token: &str, era: Era, capabilities: Value) -> Self {
+        Self::connect_client("test", url, token, era, capabilities).await
+    }
+
+    async fn connect_client(client: &'static str, url: &str, token: &str, era: Era, capabilities: Value) -> Self {
         install_tls();
         let mut agent = Self {
             http: Client::new(),
@@ -95,9 +106,10 @@ impl Agent {
             next_id: AtomicI64::new(1000),
             executes: false,
             capabilities,
+            client,
         };
         if era == Era::Legacy {
-            let response = agent.send(initialize_with(&agent.capabilities)).await;
+            let response = agent.send(initialize_as(client, &agent.capabilities)).await;
             assert_eq!(response.status(), StatusCode::OK, "initialize");
             let session = response.headers().get("mcp-session-id").expect("a session id");
             agent.session = Some(session.to_str().expect("text").to_owned());
@@ -263,7 +275,7 @@ impl Agent {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
                 "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+                "io.modelcontextprotocol/clientInfo": { "name": self.client, "version": "1" },
             });
             for (key, value) in meta.as_object().into_iter().flatten() {
                 params["_meta"][key] = value.clone();

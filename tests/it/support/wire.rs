@@ -27,7 +27,12 @@ pub fn initialize() -> String {
 
 /// `initialize` of a client that can do these things.
 pub fn initialize_with(capabilities: &Value) -> Value {
-    let params = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } });
+    initialize_as("test", capabilities)
+}
+
+/// `initialize` of a client of this name.
+pub fn initialize_as(client: &str, capabilities: &Value) -> Value {
+    let params = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": capabilities, "clientInfo": { "name": client, "version": "1" } });
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
 }
 

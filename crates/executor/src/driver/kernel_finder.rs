@@ -8,8 +8,8 @@ use jupyter_client::{
     kernel::{KernelEvent, KernelLink},
 };
 use live_document::{
-    Room, RoomKind,
-    pool::{Account, Lease, Pool, PoolError},
+    Room,
+    pool::{Account, Lease, PoolError},
 };
 use tokio::{
     sync::mpsc,
@@ -18,7 +18,11 @@ use tokio::{
 
 use crate::{
     ExecutionError,
-    core::input::{FoundKernel, KernelInfo},
+    core::{
+        input::{FoundKernel, KernelInfo},
+        notebook::Notebook,
+    },
+    engine::Shared,
     policy::{RETURN_FIRST_BACKOFF, RETURN_MAX_BACKOFF, RETURNS_WITHIN},
 };
 
@@ -92,17 +96,19 @@ pub(super) async fn find(
 }
 
 /// Returns to a kernel under the session id of an earlier process, and so to what it said meanwhile. The room of the
-/// notebook comes first, so that what the kernel says follows what the notebook shows already.
+/// notebook, which may have been renamed since, comes first, so that what the kernel says follows what the notebook shows
+/// already.
 pub(super) async fn return_to(
+    shared: Arc<Shared>,
     server: Arc<JupyterServer>,
-    notebook: Option<(Arc<Pool>, DocPath, Account)>,
+    notebook: Option<(Arc<Notebook>, Account)>,
     kernel_id: String,
     session: String,
 ) -> Result<Found, ExecutionError> {
     let until = Instant::now() + RETURNS_WITHIN;
     let lease = match &notebook {
-        Some((pool, path, account)) => {
-            let lease = || pool.lease(&server, path, RoomKind::Notebook, account);
+        Some((notebook, account)) => {
+            let lease = || shared.lease(&server, notebook, account);
             match persist(until, lease, PoolError::may_pass).await {
                 // What it puts out could be shown nowhere, now or after the next start.
                 Err(error) if error.is_excess() => return Err(ExecutionError::Document(error)),

@@ -26,17 +26,18 @@ type Heads = HashMap<QueueKey, (SystemTime, String)>;
 impl Engine {
     /// Whether another execution of a notebook would be taken; asked before something is done that it is to follow.
     pub fn has_room(&self, claim: &Claim, server: &JupyterServer, path: &DocPath) -> Result<(), ExecutionError> {
-        self.check_room(claim, &QueueKey::notebook(server.name(), path.clone()), 0)
+        let notebook = self.shared.notebooks.at(server.name(), path);
+        self.check_room(claim, notebook.map(QueueKey::Notebook).as_ref(), 0)
     }
 
     /// Refuses an execution in a queue if too many run, or too many wait where it would have to wait.
-    pub(super) fn check_room(&self, claim: &Claim, key: &QueueKey, bytes: usize) -> Result<(), ExecutionError> {
+    pub(super) fn check_room(&self, claim: &Claim, key: Option<&QueueKey>, bytes: usize) -> Result<(), ExecutionError> {
         let heads = self.heads();
         let (waiting, running) = self
             .executions_where(|other| other.owner.tenant == claim.owner.tenant)
             .into_iter()
             .partition::<Vec<_>, _>(|other| is_waiting(other, &heads));
-        if heads.contains_key(key) {
+        if key.is_some_and(|key| heads.contains_key(key)) {
             return check_waiting(claim, &waiting, bytes);
         }
         match running.len() >= claim.max_concurrent {

@@ -47,6 +47,8 @@ fn illustrator() -> Illustrator {
             max_height: 700,
             max_bytes: 1 << 20,
         },
+        wanted: true,
+        places: 8.into(),
         scaling: Arc::default(),
         tenant: "tenant".into(),
         client: Arc::new(Nobody),
@@ -131,15 +133,14 @@ fn cell(source: &str, metadata: Value, outputs: Vec<Value>) -> Cell {
     }
 }
 
-async fn all(cells: Vec<Cell>, limit: Limit) -> Vec<ShownCell> {
-    let cells = cells.into_iter().enumerate().collect();
-    let hint = |size: usize| format!("ask for {size}");
-    let (shown, _) = show_all(cells, limit, illustrator(), hint).await.expect("shown");
-    shown
+fn all(cells: Vec<Cell>, limit: Limit) -> Vec<ShownCell> {
+    let mut cells = cells.into_iter().enumerate().collect();
+    drop_beyond(&mut cells, limit);
+    show_all(cells, limit, |size: usize| format!("ask for {size}"))
 }
 
-#[tokio::test]
-async fn one_limit_holds_for_metadata_errors_and_empty_cells() {
+#[test]
+fn one_limit_holds_for_metadata_errors_and_empty_cells() {
     let max = 10_000;
     let heavy = || json!({ "notes": "n".repeat(3000) });
     let error = json!({ "output_type": "error", "ename": "E", "evalue": "v".repeat(6000), "traceback": [] });
@@ -151,28 +152,26 @@ async fn one_limit_holds_for_metadata_errors_and_empty_cells() {
         (0..50_000).map(|_| cell("", json!({}), Vec::new())).collect(),
     ] {
         let count = cells.len();
-        let shown = all(cells, Limit::All(max)).await;
+        let shown = all(cells, Limit::All(max));
         assert!(shown.len() < count || shown.iter().any(ShownCell::is_truncated));
         let size = serde_json::to_string(&shown).expect("json").len();
         assert!(size < 4 * max, "{size} characters of {count} cells");
     }
 }
 
-#[tokio::test]
-async fn a_limit_for_each_holds_for_metadata_too() {
+#[test]
+fn a_limit_for_each_holds_for_metadata_too() {
     let cells = vec![cell("x", json!({ "notes": "n".repeat(3000) }), Vec::new())];
-    let shown = all(cells, Limit::Each(2048)).await;
+    let shown = all(cells, Limit::Each(2048));
     assert!(shown[0].lacks_metadata() && shown[0].metadata == json!({}));
 }
 
-#[tokio::test]
-async fn cells_can_share_a_total() {
+#[test]
+fn cells_can_share_a_total() {
     let mut cells = vec![vec![stream("x".repeat(900))]; 5];
     cells.push(vec![stream("short")]);
     let hint = |_| String::new();
-    let (shown, _) = show_outputs(cells, 1000, 1000, illustrator(), hint)
-        .await
-        .expect("shown");
+    let shown = show_outputs(cells, 1000, 1000, hint);
     let text = |shown: &ShownOutputs| shown.outputs[0]["text"].as_str().unwrap_or_default().to_owned();
     let sizes: Vec<usize> = shown.iter().map(|shown| text(shown).len()).collect();
     assert_eq!(sizes, [199, 199, 199, 199, 199, 5]);
