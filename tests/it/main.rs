@@ -62,6 +62,7 @@ mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod run_notebook;
 mod saving;
 mod schemas;
 mod seed_classic;

@@ -2,6 +2,7 @@
 //! the room and the timers, gives the core what happens, and carries out what the core wants.
 
 mod cell_writer;
+mod copies;
 mod documents;
 mod effects;
 mod kernel_finder;
@@ -65,7 +66,14 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Notebook(Arc<Notebook>),
-    Scratch { kernel_name: Option<String> },
+    Scratch {
+        kernel_name: Option<String>,
+    },
+    /// A kernel for one copy of a notebook, which ends with it.
+    Copy {
+        original: Arc<Notebook>,
+        kernel_name: Option<String>,
+    },
 }
 
 impl Place {
@@ -73,6 +81,7 @@ impl Place {
         match self {
             Self::Notebook(notebook) => format!("'{}'", notebook.path()),
             Self::Scratch { .. } => "your own kernel".to_owned(),
+            Self::Copy { original, .. } => format!("a copy of '{}'", original.path()),
         }
     }
 }
@@ -96,6 +105,8 @@ pub(crate) struct Driver {
     arrivals: FuturesUnordered<BoxFuture<'static, (RunId, bool)>>,
     /// When somebody last started a kernel, as the core was told.
     kernels_changed: Option<Instant>,
+    /// It was given the one execution that it is for.
+    is_used_up: bool,
 }
 
 /// Event that a driver waits for.
@@ -121,7 +132,7 @@ impl Driver {
         let settings = CoreSettings {
             input_timeout: shared.settings.input_timeout,
             shuts_down_started: shared.settings.shutdown_started_kernels,
-            is_kernel_private: matches!(place, Place::Scratch { .. }),
+            is_kernel_private: !matches!(place, Place::Notebook(_)),
             id: uuid::Uuid::new_v4().to_string(),
         };
         let core = Core::new(settings, shared.retained.clone(), Moment::now());
@@ -139,6 +150,7 @@ impl Driver {
             writers: HashMap::new(),
             arrivals: FuturesUnordered::new(),
             kernels_changed: None,
+            is_used_up: false,
         }
     }
 
@@ -178,7 +190,7 @@ impl Driver {
         let timer = self.core.timer();
         let is_left = self.inbox.is_closed() && self.inbox.is_empty();
         let idle_since = self.core.idle_since();
-        let leaves_at = match is_left {
+        let leaves_at = match is_left || self.is_used_up {
             true => idle_since,
             false => idle_since + self.shared.settings.idle_timeout,
         };
@@ -243,6 +255,7 @@ impl Driver {
     }
 
     async fn on_command(&mut self, command: Command) {
+        self.is_used_up |= matches!(self.place, Place::Copy { .. });
         let input = match command {
             Command::Submit(execution, lease) => {
                 self.lease = lease.or(self.lease.take());
@@ -321,7 +334,7 @@ impl Driver {
     fn notebook(&self) -> Option<&Arc<Notebook>> {
         match &self.place {
             Place::Notebook(notebook) => Some(notebook),
-            Place::Scratch { .. } => None,
+            Place::Scratch { .. } | Place::Copy { .. } => None,
         }
     }
 

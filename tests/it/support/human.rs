@@ -226,8 +226,10 @@ impl Human {
 
     /// Has the tab show that something is not saved, as JupyterLab does when autosave is off.
     pub fn mark_unsaved(&self) {
-        self.change(|page, txn| {
-            page.doc.get_or_insert_map("state").insert(txn, "dirty", true);
+        // Before the transaction, which the document allows one of.
+        let state = self.page().doc.get_or_insert_map("state");
+        self.change(|_, txn| {
+            state.insert(txn, "dirty", true);
         });
     }
 

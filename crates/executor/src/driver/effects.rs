@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use jupyter_client::kernel::{ExecuteRequest, KernelError};
+use jupyter_client::{
+    DocPath,
+    kernel::{ExecuteRequest, KernelError},
+};
 use live_document::Room;
 use store::ExecutionKind;
 use tokio::time::timeout;
 
 use super::{
     Driver, Place,
+    copies::keep_copy,
     kernel_finder::{Wanted, find, return_to},
 };
 use crate::{
@@ -69,6 +73,10 @@ impl Driver {
             }
             Effect::Record(execution) => self.shared.note(&execution),
             Effect::RecordOutputs(execution) => self.shared.note_outputs(&execution),
+            Effect::KeepCopy(execution) => {
+                keep_copy(Arc::clone(&self.server), Arc::clone(&execution)).await;
+                return Some(Input::CopyKept(execution));
+            }
             Effect::Finish(execution) => self.shared.finish(&execution),
             Effect::PickedUp { execution, process } => {
                 let (history, owner) = (&self.shared.history, &execution.owner);
@@ -94,6 +102,11 @@ impl Driver {
             },
             Place::Scratch { kernel_name } => Wanted::Scratch {
                 kernel_name: kernel_name.clone(),
+                directory: DocPath::root(),
+            },
+            Place::Copy { original, kernel_name } => Wanted::Scratch {
+                kernel_name: kernel_name.clone(),
+                directory: original.path().parent(),
             },
         };
         let starter = self.core.next_owner();
@@ -115,7 +128,7 @@ impl Driver {
         let request = ExecuteRequest {
             code,
             silent: false,
-            store_history: execution.kind == ExecutionKind::Cells,
+            store_history: execution.kind != ExecutionKind::Code,
             allow_stdin: true,
             // Requests of other clients are theirs to stop; the rest of this batch waits here.
             stop_on_error: false,

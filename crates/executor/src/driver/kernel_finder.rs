@@ -44,7 +44,10 @@ pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
     /// One of its own, in no notebook's name.
-    Scratch { kernel_name: Option<String> },
+    Scratch {
+        kernel_name: Option<String>,
+        directory: DocPath,
+    },
 }
 
 /// Finds or starts the kernel that is wanted, and connects to it.
@@ -69,9 +72,9 @@ pub(super) async fn find(
         },
         Wanted::Scratch { .. } if connected.is_some() => return Ok(same()),
         // People see it under the name of its owner.
-        Wanted::Scratch { kernel_name } => {
+        Wanted::Scratch { kernel_name, directory } => {
             let session = server
-                .start_private_session(&starter.name, &DocPath::root(), kernel_name.as_deref())
+                .start_private_session(&starter.name, &directory, kernel_name.as_deref())
                 .await?;
             (session.kernel, true)
         }
