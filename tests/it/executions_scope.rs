@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era,
+    Agent, Era, eventually,
     gateway::{everything, lab_server},
     notebook::notebook,
     scene::{Scene, id},
@@ -103,8 +103,14 @@ async fn a_list_says_behind_what_each_waits() {
 #[tokio::test]
 async fn what_waits_behind_a_persons_cell_is_told_whose_and_which() {
     let scene = Scene::new(&["6 * 7", "held"]).await;
-    scene.human.publish("Pat", true);
     scene.code("1").await;
+    scene.call("read_nb_cells", json!({})).await.ok();
+    scene.human.publish("Pat", true);
+    eventually("the gateway knows of Pat", async || {
+        let read = scene.call("read_nb_cells", json!({})).await.ok();
+        (read["people"][0]["name"] == "Pat").then_some(())
+    })
+    .await;
     let mut tab = scene.tab().await;
     let theirs = tab
         .send("import os, time\nprint('held', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)")

@@ -94,6 +94,7 @@ async fn a_copy_runs_in_a_fresh_kernel_and_the_original_stays_as_it_is() {
     ] {
         assert!(text.contains(part), "{text}");
     }
+    no_kernel_is_left(&scene).await;
     assert_eq!((scene.human.cells(), scene.kernel().await), (before, kernel));
     assert_eq!(scene.code("x").await, "5", "its kernel is as it was");
     let names: Vec<String> = std::fs::read_dir(&scene.folder.disk)
@@ -102,7 +103,6 @@ async fn a_copy_runs_in_a_fresh_kernel_and_the_original_stays_as_it_is() {
         .filter(|name| name.ends_with(".ipynb"))
         .collect();
     assert_eq!(names, ["run.ipynb"], "nothing is kept");
-    no_kernel_is_left(&scene).await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async fn start() -> (Gateway, Agent, Folder) {
 }
 
 fn modify(path: &str, source: &str) -> Value {
-    json!({ "path": path, "cells": [{ "cell_id": "c0", "content": source }] })
+    json!({ "path": path, "modifications": [{ "range": { "cell_id": "c0" }, "content": source }], "exec": false })
 }
 
 async fn save(agent: &Agent, path: &str) -> Value {

@@ -35,7 +35,7 @@ use crate::{
         Core, CoreSettings,
         actor::Reason,
         execution::Execution,
-        input::{Input, Moment, RunId},
+        input::{Effect, Input, Moment, RunId},
         notebook::Notebook,
     },
     engine::Shared,
@@ -107,6 +107,8 @@ pub(crate) struct Driver {
     kernels_changed: Option<Instant>,
     /// It was given the one execution that it is for.
     is_used_up: bool,
+    /// The kernel of a copy, which ends with it whatever became of it.
+    copys_kernel: Option<String>,
 }
 
 /// Event that a driver waits for.
@@ -132,7 +134,7 @@ impl Driver {
         let settings = CoreSettings {
             input_timeout: shared.settings.input_timeout,
             shuts_down_started: shared.settings.shutdown_started_kernels,
-            is_kernel_private: !matches!(place, Place::Notebook(_)),
+            is_kernel_private: matches!(place, Place::Scratch { .. }),
             id: uuid::Uuid::new_v4().to_string(),
         };
         let core = Core::new(settings, shared.retained.clone(), Moment::now());
@@ -151,6 +153,7 @@ impl Driver {
             arrivals: FuturesUnordered::new(),
             kernels_changed: None,
             is_used_up: false,
+            copys_kernel: None,
         }
     }
 
@@ -301,6 +304,9 @@ impl Driver {
                 if kernel.is_some() {
                     (self.connection, self.asking) = (kernel, None);
                 }
+                if let (Place::Copy { .. }, Some(connection)) = (&self.place, &self.connection) {
+                    self.copys_kernel = Some(connection.link.kernel_id().to_owned());
+                }
                 self.lease = lease.or(self.lease.take());
                 Ok(what)
             }
@@ -312,17 +318,20 @@ impl Driver {
     /// Closes what the driver had open.
     async fn leave(mut self) {
         self.feed(Input::Stop).await;
-        let Some(mut connection) = self.connection.take() else {
-            return;
-        };
-        connection.link.close();
-        // What the kernel said before it heard of the closing will not be said again.
-        while let Some(event) = connection.events.recv().await {
-            if let KernelEvent::Message(message) = event {
-                self.feed(Input::Message(message)).await;
+        if let Some(mut connection) = self.connection.take() {
+            connection.link.close();
+            // What the kernel said before it heard of the closing will not be said again.
+            while let Some(event) = connection.events.recv().await {
+                if let KernelEvent::Message(message) = event {
+                    self.feed(Input::Message(message)).await;
+                }
             }
+            self.feed(Input::Drained).await;
         }
-        self.feed(Input::Drained).await;
+        // What still runs is taken up by the next process.
+        if let Some(kernel_id) = self.copys_kernel.take().filter(|_| self.core.is_idle()) {
+            self.end_kernel(Effect::ShutDownKernel { kernel_id }).await;
+        }
     }
 
     fn is_connected_to(&self, kernel_id: &str) -> bool {

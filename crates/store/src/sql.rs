@@ -21,7 +21,7 @@ pub(crate) const UPSERT: &str = "INSERT INTO executions (execution_id, tenant, p
      kernel_id = excluded.kernel_id, kernel_session = excluded.kernel_session, status = excluded.status, \
      cells = excluded.cells, reason = excluded.reason, outputs = excluded.outputs, \
      started_at = excluded.started_at, ended_at = excluded.ended_at, noted_at = excluded.noted_at, \
-     file_id = excluded.file_id, bytes = excluded.bytes \
+     file_id = excluded.file_id, bytes = excluded.bytes, terms = excluded.terms \
      WHERE executions.gateway = excluded.gateway";
 
 pub(crate) const RENAME: &str = "UPDATE executions SET path = $3 || substr(path, length($2) + 1) \

@@ -194,7 +194,7 @@ impl Driver {
         Some(Input::Listeners(kernel.and_then(|kernel| kernel.connections)))
     }
 
-    async fn end_kernel(&mut self, effect: Effect) {
+    pub(super) async fn end_kernel(&mut self, effect: Effect) {
         match (effect, self.path()) {
             (Effect::ShutDownKernel { kernel_id }, _) => {
                 let unused = Reason::new("your kernel was shut down after it had not been used for a while");
