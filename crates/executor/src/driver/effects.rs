@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use jupyter_client::{
-    DocPath,
+    DocPath, JupyterError,
     kernel::{ExecuteRequest, KernelError},
 };
 use live_document::Room;
 use store::ExecutionKind;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     Driver, Place,
     copies::keep_copy,
-    kernel_finder::{Wanted, find, return_to},
+    kernel_finder::{Wanted, find, persist, return_to},
 };
 use crate::{
     core::{
@@ -199,7 +199,11 @@ impl Driver {
             (Effect::ShutDownKernel { kernel_id }, _) => {
                 let unused = Reason::new("your kernel was shut down after it had not been used for a while");
                 self.shared.history.on_ended(&kernel_id, &unused);
-                let _ = timeout(SHUTS_DOWN_WITHIN, self.server.shutdown_kernel(&kernel_id)).await;
+                // Jupyter cannot end a kernel that has just died before it has started it again.
+                let is_restarting = |error: &JupyterError| matches!(error, JupyterError::Refused { status: 500.., .. });
+                let until = Instant::now() + SHUTS_DOWN_WITHIN;
+                let shut_down = persist(until, || self.server.shutdown_kernel(&kernel_id), is_restarting);
+                let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
             }
             (Effect::RetireKernel { kernel_id }, Some(path)) => {
                 let _ = timeout(RETIRES_WITHIN, self.server.retire_kernel(&kernel_id, &path)).await;

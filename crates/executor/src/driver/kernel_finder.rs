@@ -169,7 +169,11 @@ async fn kernelspec(
 }
 
 /// Tries again what failed for a reason that may pass, until then.
-async fn persist<T, E, F>(until: Instant, mut attempt: impl FnMut() -> F, may_pass: impl Fn(&E) -> bool) -> Result<T, E>
+pub(super) async fn persist<T, E, F>(
+    until: Instant,
+    mut attempt: impl FnMut() -> F,
+    may_pass: impl Fn(&E) -> bool,
+) -> Result<T, E>
 where
     E: Display,
     F: Future<Output = Result<T, E>>,
@@ -178,7 +182,7 @@ where
     loop {
         match attempt().await {
             Err(error) if may_pass(&error) && Instant::now() < until => {
-                tracing::debug!(%error, "the gateway cannot return to a run yet");
+                tracing::debug!(%error, "a request to Jupyter is tried again");
             }
             result => return result,
         }
