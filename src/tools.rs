@@ -5,10 +5,13 @@ mod advice;
 mod arguments;
 mod call;
 mod cells;
+mod changes;
 mod classic;
 mod client;
 mod collab;
+mod datalayer;
 mod definition;
+mod diff;
 mod document;
 mod error;
 mod execution;
@@ -16,23 +19,29 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod lines;
+mod matches;
+mod named;
 mod notebook;
 mod output;
 mod people;
+mod position;
 mod schema;
 mod session;
+mod shares;
 mod text;
 mod url;
 
 pub use advice::advice_for;
 pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
-pub use classic::Connections;
 pub use client::{Client, ClientReply, Input, Resumption};
+pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
+pub use named::Connections;
 pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
@@ -49,6 +58,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         session::tools(),
         collab::tools(),
         classic::tools(),
+        datalayer::tools(),
     ]
     .into_iter()
     .flatten()

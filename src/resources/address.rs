@@ -8,12 +8,14 @@ use crate::types::{NOTEBOOK_SCHEME, encoded};
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
 const FILES: &str = "file:///notebooks/";
+const SKILLS: &str = "skill://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
     List,
     Current,
     Template(String),
+    Skill(String),
     Notebook {
         session: String,
         /// A file's address names only the session.
@@ -36,12 +38,44 @@ pub(super) enum Part {
     /// A cell by the name of its file.
     CellFile(String),
     Execution(String),
+    /// A notebook as its file is.
+    Ipynb,
+    /// A cell with the addresses of its outputs.
+    CellDocument(String),
+}
+
+/// The name by which an address may mean a notebook, if nothing else is meant by it.
+pub fn notebook_name(uri: &str) -> Option<String> {
+    named(uri).map(|(name, _)| name)
+}
+
+/// A notebook by the name that somebody gave it, and what of it.
+pub(super) fn named(uri: &str) -> Option<(String, Part)> {
+    let parts = uri.strip_prefix(NOTEBOOK_SCHEME)?.split('/');
+    let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
+    let parts: Vec<String> = parts.map(decoded).collect::<Option<_>>()?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (name, part) = match parts.as_slice() {
+        ["" | "list" | "current" | "templates", ..] => return None,
+        [name] => (name, Part::Ipynb),
+        [name, "cells", cell] if !cell.is_empty() => (name, Part::CellDocument((*cell).to_owned())),
+        [name, "cells", cell, "outputs", number] if !cell.is_empty() => {
+            let (cell, number) = ((*cell).to_owned(), number.parse().ok()?);
+            (name, Part::Output { cell, number })
+        }
+        _ => return None,
+    };
+    Some(((*name).to_owned(), part))
 }
 
 impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
+        if let Some(skill) = uri.strip_prefix(SKILLS) {
+            let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
+            return Ok(Self::Skill(name.to_owned()));
+        }
         let (is_file, rest) = match (uri.strip_prefix(NOTEBOOK_SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),

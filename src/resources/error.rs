@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error(
-        "Unknown resource: {uri}; addresses start with notebook:// or file:///notebooks/, see resources/templates/list"
+        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/ or skill://, see resources/templates/list"
     )]
     Foreign { uri: String },
     #[error(
@@ -59,6 +59,10 @@ impl ResourceError {
     pub(super) const WATCHED_EXECUTION: Self = Self::NotFound {
         what: "Execution to watch",
         hint: "watch its notebook, which changes while cells run",
+    };
+    pub(super) const SKILL: Self = Self::NotFound {
+        what: "Skill",
+        hint: "resources/list shows the skills",
     };
     pub(super) const TEMPLATE: Self = Self::NotFound {
         what: "Template",

@@ -9,7 +9,7 @@ use super::{
     metadata::NotebookMetadata,
     read::members,
 };
-use crate::srcbook::templates;
+use crate::{skills::Skill, srcbook::templates};
 
 /// Entries of one page.
 const PAGE: usize = 200;
@@ -40,8 +40,35 @@ pub struct UriTemplate {
     pub mime_type: Option<&'static str>,
 }
 
-/// Every shape that an address can have.
-pub fn uri_templates() -> &'static [UriTemplate] {
+/// Every shape that an address can have; those of notebooks by name only for who gives them names.
+pub fn uri_templates(with_names: bool) -> impl Iterator<Item = &'static UriTemplate> {
+    let named = NAMED.iter().filter(move |_| with_names);
+    shapes().iter().chain(named)
+}
+
+/// Shapes of addresses in which a notebook has the name that the caller gave it.
+const NAMED: [UriTemplate; 3] = [
+    UriTemplate {
+        template: "notebook://{name}",
+        name: "notebook-by-name",
+        description: "A notebook in use, as nbformat JSON",
+        mime_type: Some("application/x-ipynb+json"),
+    },
+    UriTemplate {
+        template: "notebook://{name}/cells/{cell_id}",
+        name: "notebook-cell-by-name",
+        description: "A cell of a notebook in use, with the addresses of its outputs",
+        mime_type: Some("application/json"),
+    },
+    UriTemplate {
+        template: "notebook://{name}/cells/{cell_id}/outputs/{index}",
+        name: "notebook-cell-output-by-name",
+        description: "An output of a cell of a notebook in use",
+        mime_type: None,
+    },
+];
+
+fn shapes() -> &'static [UriTemplate] {
     const fn shape(
         template: &'static str,
         name: &'static str,
@@ -168,6 +195,7 @@ impl View {
             entries.push((format!("{key}/cells"), cells));
         }
         entries.extend(template_entries());
+        entries.extend(self.skills().iter().map(skill_entry));
         entries
     }
 }
@@ -215,6 +243,17 @@ fn template_entries() -> impl Iterator<Item = (String, Entry)> {
     })
 }
 
+fn skill_entry(skill: &Skill) -> (String, Entry) {
+    let entry = Entry {
+        uri: skill.uri(),
+        name: skill.name.to_owned(),
+        description: skill.description().to_owned(),
+        mime_type: "text/markdown",
+        metadata: None,
+    };
+    (format!("4/{}", skill.name), entry)
+}
+
 fn encode(key: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(key)
 }
@@ -225,6 +264,6 @@ fn decode(cursor: &str) -> Result<String, ResourceError> {
         .map_err(|_| ResourceError::Cursor)?;
     let key = String::from_utf8(bytes).map_err(|_| ResourceError::Cursor)?;
     Some(key)
-        .filter(|key| key.starts_with(['0', '1', '2', '3']))
+        .filter(|key| key.starts_with(['0', '1', '2', '3', '4']))
         .ok_or(ResourceError::Cursor)
 }

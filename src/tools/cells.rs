@@ -1,10 +1,13 @@
 //! Tools about the cells of a notebook, in the same room as the people who have it open.
 
 mod blank;
+mod clear;
 mod delete;
+mod edit;
 mod execute;
 mod insert;
 mod modify;
+mod move_cells;
 mod read;
 mod render;
 mod select;
@@ -14,9 +17,10 @@ use std::sync::Arc;
 
 pub(super) use blank::replacing_blank;
 pub(super) use delete::{delete_cells, execute_and_delete};
+pub(super) use edit::explain_replacement;
 pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, run_cells, run_reply};
 pub(super) use insert::cell_kind;
-pub(super) use modify::refuse_repeated;
+pub(super) use modify::{Wanted, refuse_repeated};
 pub(super) use render::{
     Limit, ShownCell, ShownOutputs, attach_all, drop_beyond, outputs_schema, show_all, show_outputs, text_length,
 };
@@ -30,7 +34,7 @@ use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_
 use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
-    use Effect::{Change, ChangeAndExecute, Execute, Read};
+    use Effect::{Change, ChangeAndExecute, Execute, Read, Set};
     let notebook = Toolset::Notebook;
     vec![
         ToolDefinition::new(
@@ -50,14 +54,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "modify_nb_cells",
-            "Sets the source of cells, all in one change that merges with what people type, and executes them (`exec`).",
+            "Sets the source or type of cells, all in one change that merges with what people type, and executes them (`exec`).",
             ChangeAndExecute,
             modify::modify_nb_cells,
         ),
         ToolDefinition::new(
             notebook,
+            "edit_nb_cell",
+            "Replaces text that a cell has exactly once (`replace_all`: every occurrence) and answers the diff. Cheapest way to change a cell.",
+            ChangeAndExecute,
+            edit::edit_nb_cell,
+        ),
+        ToolDefinition::new(
+            notebook,
             "insert_nb_cells",
-            "Inserts cells before a position and executes them (`exec`).",
+            "Inserts cells at a position or after a cell, and executes them (`exec`).",
             ChangeAndExecute,
             insert::insert_nb_cells,
         ),
@@ -67,6 +78,20 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Deletes cells by range or id.",
             Change,
             delete::delete_nb_cells,
+        ),
+        ToolDefinition::new(
+            notebook,
+            "move_nb_cells",
+            "Moves cells, in the order given, with outputs and all.",
+            Change,
+            move_cells::move_nb_cells,
+        ),
+        ToolDefinition::new(
+            notebook,
+            "clear_nb_outputs",
+            "Clears outputs and execution counts, except of running cells.",
+            Set,
+            clear::clear_nb_outputs,
         ),
         ToolDefinition::new(
             notebook,

@@ -1,28 +1,20 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod content;
+mod edit;
+mod line_scan;
 mod save;
+
+pub(super) use content::{BYTES, Beginning, DocumentContent, read};
 
 use std::sync::Arc;
 
-use jupyter_client::{DocPath, JupyterError, JupyterServer, counted, truncate};
-use live_document::{
-    Edit, EditOptions, Edited, Room, RoomError, RoomKind,
-    pool::{Lease, PoolError},
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{Edit, EditOptions, Edited, RoomKind, pool::Lease};
 
-use super::{
-    Call, Effect, ToolDefinition, ToolError,
-    output::JsonObject,
-    people::{PersonHere, people},
-};
-use crate::tools::text::described_by;
-use crate::tools::text::{Describe, Page};
+use super::{Call, Effect, ToolDefinition, ToolError};
 use crate::types::Toolset;
-
-const DEFAULT_MAX_CONTENT: usize = 32_768;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let document = Toolset::Document;
@@ -30,30 +22,37 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             document,
             "get_document_content",
-            "Reads a text document as it stands now, unsaved changes included.",
+            "Reads a text document, or some of its lines, as it stands now, unsaved changes included.",
             Effect::Read,
-            get_document_content,
+            content::get_document_content,
         ),
         ToolDefinition::new(
             document,
             "insert_document_text",
-            "Inserts text at a position.",
+            "Inserts text at a position (-1: the end).",
             Effect::Add,
-            insert_document_text,
+            edit::insert_document_text,
         ),
         ToolDefinition::new(
             document,
             "delete_document_text",
             "Deletes characters from a position.",
             Effect::Change,
-            delete_document_text,
+            edit::delete_document_text,
         ),
         ToolDefinition::new(
             document,
             "replace_document_text",
             "Replaces characters from a position by text.",
             Effect::Change,
-            replace_document_text,
+            edit::replace_document_text,
+        ),
+        ToolDefinition::new(
+            document,
+            "edit_document_text",
+            "Replaces text that a document has exactly once (`replace_all`: every occurrence) and answers the diff.",
+            Effect::Change,
+            edit::edit_document_text,
         ),
         ToolDefinition::new(
             document,
@@ -63,274 +62,6 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             save::save_document,
         ),
     ]
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ContentArguments {
-    path: String,
-    /// Characters
-    #[schemars(extend("default" = 32768))]
-    max_content: Option<usize>,
-    server: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(super) struct DocumentContent {
-    content: String,
-    pub(super) truncated: bool,
-    /// Characters, if `content_unit` says nothing else
-    pub(super) content_length: usize,
-    revision: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content_unit: Option<&'static str>,
-    #[schemars(with = "Vec<JsonObject>")]
-    people: Vec<PersonHere>,
-}
-
-impl Describe for DocumentContent {
-    fn describe(&self, page: &mut Page) {
-        page.line(format_args!("revision {}", self.revision))
-            .block(&self.content);
-    }
-}
-
-async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
-    let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
-    let (_, content) = read(&call, arguments.server.as_deref(), &arguments.path, max).await?;
-    Ok(content)
-}
-
-/// A text as it stands now, cut to `max` characters, and its room, unless it is too large to be opened.
-pub(super) async fn read(
-    call: &Call,
-    server: Option<&str>,
-    path: &str,
-    max: usize,
-) -> Result<(Option<(Arc<JupyterServer>, Lease)>, DocumentContent), ToolError> {
-    match text_room(call, server, path).await {
-        Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::LargeDocument { .. })))) => {
-            let content = beginning(call.server(server)?, &call.file(path)?, max).await?;
-            Ok((None, content))
-        }
-        Err(error) => Err(error),
-        Ok((server, _, room)) => {
-            let content = content(call, &room, max);
-            Ok((Some((server, room)), content))
-        }
-    }
-}
-
-/// The beginning of a text file that is too large to be opened, as it is on disk.
-async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
-    let file = server.document(path).await?;
-    let beginning = Beginning::read(server, path, max).await?;
-    let text = beginning.text.ok_or_else(|| {
-        let why = format!("{path:?} is a binary file, and too large to be read as a whole; code that runs can read it");
-        ToolError::argument("path", why)
-    })?;
-    Ok(DocumentContent {
-        content: text,
-        truncated: true,
-        content_length: usize::try_from(file.size.unwrap_or_default()).unwrap_or(usize::MAX),
-        // No edit can be checked against it, since it is not open.
-        revision: String::new(),
-        content_unit: Some(BYTES),
-        people: Vec::new(),
-    })
-}
-
-/// Unit of `content_length` where nobody has counted the characters.
-pub(super) const BYTES: &str = "bytes";
-/// The most that is read of a file that is not opened.
-const MAX_BEGINNING: usize = 8 * 1024 * 1024;
-
-/// The first characters of a file.
-pub(super) struct Beginning {
-    /// The text; none if the file is not text.
-    pub(super) text: Option<String>,
-}
-
-impl Beginning {
-    pub(super) async fn read(server: &JupyterServer, path: &DocPath, max: usize) -> Result<Self, ToolError> {
-        // A character has four bytes at most.
-        let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
-        let mut bytes = server.beginning(path, bytes).await?;
-        if let Err(error) = std::str::from_utf8(&bytes)
-            && error.error_len().is_none()
-        {
-            // A character that the range has cut.
-            bytes.truncate(error.valid_up_to());
-        }
-        let text = String::from_utf8(bytes).ok();
-        Ok(Self {
-            text: text.map(|text| truncate(text, max).text),
-        })
-    }
-}
-
-fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
-    let (revision, text) = room.text();
-    let is_whole = text.chars().count() <= max;
-    room.record_text(&call.principal().id, &revision, &text, is_whole);
-    let cut = truncate(text, max);
-    DocumentContent {
-        content: cut.text,
-        truncated: cut.truncated,
-        content_length: cut.full_length,
-        revision,
-        content_unit: None,
-        people: people(room),
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct InsertArguments {
-    path: String,
-    position: usize,
-    text: String,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Spliced {
-    message: String,
-    position: usize,
-    length: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    new_length: Option<usize>,
-    revision: String,
-    acknowledged: bool,
-}
-
-described_by!(message: Spliced);
-
-async fn insert_document_text(call: Call, arguments: InsertArguments) -> Result<Spliced, ToolError> {
-    let InsertArguments {
-        path,
-        position,
-        text,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let length = text.chars().count();
-    let splice = Edit::SpliceText {
-        position,
-        delete: 0,
-        insert: text,
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully inserted {} at position {position}",
-        counted(length, "character")
-    );
-    Ok(spliced(message, position, length, None, edited))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct DeleteArguments {
-    path: String,
-    position: usize,
-    length: usize,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-async fn delete_document_text(call: Call, arguments: DeleteArguments) -> Result<Spliced, ToolError> {
-    let DeleteArguments {
-        path,
-        position,
-        length,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let splice = Edit::SpliceText {
-        position,
-        delete: length,
-        insert: String::new(),
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully deleted {} from position {position}",
-        counted(length, "character")
-    );
-    Ok(spliced(message, position, length, None, edited))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ReplaceArguments {
-    path: String,
-    position: usize,
-    length: usize,
-    text: String,
-    if_revision: Option<String>,
-    /// Even over what people typed since
-    #[serde(default)]
-    force: bool,
-    server: Option<String>,
-}
-
-async fn replace_document_text(call: Call, arguments: ReplaceArguments) -> Result<Spliced, ToolError> {
-    let ReplaceArguments {
-        path,
-        position,
-        length,
-        text,
-        if_revision,
-        force,
-        server,
-    } = arguments;
-    let options = EditOptions {
-        if_revision: if_revision.as_deref(),
-        force,
-        ..EditOptions::default()
-    };
-    let new_length = text.chars().count();
-    let splice = Edit::SpliceText {
-        position,
-        delete: length,
-        insert: text,
-    };
-    let edited = edit(&call, server.as_deref(), &path, &[splice], options).await?;
-    let message = format!(
-        "Successfully replaced {} with {} at position {position}",
-        counted(length, "character"),
-        counted(new_length, "new character")
-    );
-    Ok(spliced(message, position, length, Some(new_length), edited))
-}
-
-fn spliced(message: String, position: usize, length: usize, new_length: Option<usize>, edited: Edited) -> Spliced {
-    Spliced {
-        message,
-        position,
-        length,
-        new_length,
-        revision: edited.revision,
-        acknowledged: edited.acknowledged,
-    }
 }
 
 /// Edits a text, whole or not at all.

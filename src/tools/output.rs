@@ -138,6 +138,14 @@ impl<T> ToolReply<T> {
         Self::in_blocks(vec![Block::Text(text.into())], value)
     }
 
+    /// The reply with a text before all others.
+    pub(super) fn after(mut self, text: Option<String>) -> Self {
+        if let Some(text) = text {
+            self.blocks.get_or_insert_default().insert(0, Block::Text(text));
+        }
+        self
+    }
+
     /// A reply in blocks of its own.
     pub(super) fn in_blocks(blocks: Vec<Block>, value: T) -> Self {
         Self {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | which states a document has, what happens to it and what comes of that | `life`, `inbound`, `handshake` |
 //! | what becomes of it when it is joined again | `recovery`, with `document/{restore,cell_identity,duplicate_cells}`, `edit_journal` |
-//! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice` |
+//! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
 //! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `refusal` |
 //! | who is there | `awareness`, `presence`, `people` |
@@ -30,6 +30,7 @@ mod inbound;
 mod json;
 pub(crate) mod life;
 mod limits;
+mod matches;
 mod merge;
 mod notebook;
 pub(crate) mod people;
@@ -49,7 +50,7 @@ pub(crate) mod wire;
 
 pub use change_log::Author;
 pub use changes::{ChangeKind, DocumentChange};
-pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
+pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, Source, SourceChange, StreamTail};
 pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
 pub(crate) use jupyter_client::RoomKind;

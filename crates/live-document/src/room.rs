@@ -18,7 +18,7 @@ pub use self::{
 };
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
-    RoomKind, RoomStatus,
+    RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
@@ -43,6 +43,8 @@ pub struct Edited {
     pub acknowledged: bool,
     /// What of it was merged with the work of others.
     pub merged: Vec<Merged>,
+    /// What it made of sources, or of the text.
+    pub changes: Vec<SourceChange>,
 }
 
 /// What became of something that a run wrote.
@@ -185,7 +187,8 @@ impl Room {
     /// The short forms of the ids of some cells.
     pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
         match cells.len() > MAX_COMPARED {
-            true => self.short_ids(),
+            // Some of them may be gone from the document.
+            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
             false => ShortIds::of_some(self.0.read().document.ids(), cells),
         }
     }
@@ -212,6 +215,11 @@ impl Room {
 
     pub fn position_of(&self, cell: &str) -> Option<usize> {
         self.0.read().document.position_of(cell)
+    }
+
+    /// The sources of some cells with their places, and nothing else that cells have.
+    pub fn sources(&self, positions: impl IntoIterator<Item = usize>) -> Vec<Source> {
+        self.0.read().document.sources(positions)
     }
 
     /// The source of a cell as it stands now.
@@ -288,7 +296,7 @@ impl Room {
     ) -> Result<Edited, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let (ticket, revision, merged) = {
+        let (ticket, mut edited) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
@@ -296,6 +304,7 @@ impl Room {
             let plan = self
                 .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
+            let touched = state.document.touched_by(&plan.edits);
             state.document.tool = options.tool.map(Into::into);
             let applied = state.document.apply_local(author, &plan.edits);
             state.document.tool = None;
@@ -303,20 +312,21 @@ impl Room {
             self.record_known(&state, author, plan.known);
             self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
             let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
-            (ticket, revision, plan.merged)
-        };
-        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
-            Ok(Ok(Ok(()))) => Ok(Edited {
-                revision,
-                acknowledged: true,
-                merged,
-            }),
-            Ok(Ok(Err(Lost))) => Err(self.lost()),
-            Ok(Err(_)) | Err(_) => Ok(Edited {
+            let edited = Edited {
                 revision,
                 acknowledged: false,
-                merged,
-            }),
+                merged: plan.merged,
+                changes: state.document.changes_since(touched),
+            };
+            (ticket, edited)
+        };
+        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
+            Ok(Ok(Ok(()))) => {
+                edited.acknowledged = true;
+                Ok(edited)
+            }
+            Ok(Ok(Err(Lost))) => Err(self.lost()),
+            Ok(Err(_)) | Err(_) => Ok(edited),
         }
     }
 

@@ -12,10 +12,10 @@ use super::{
     execute::{Change, Edited, RunCells, choose_unchanged, edit_cells, run_cells},
     select::{Range, positions},
 };
-use crate::tools::text::described_by;
 use crate::tools::{
     Call, ToolError,
     execution::{FoundExecution, RunOptions, RunResult, resumed_execution},
+    output::ToolReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,9 +39,7 @@ pub(super) struct Deleted {
     edited: Edited,
 }
 
-described_by!(message: Deleted);
-
-pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
+pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<ToolReply<Deleted>, ToolError> {
     let at = Notebook {
         server: arguments.server.as_deref(),
         path: &arguments.path,
@@ -51,12 +49,13 @@ pub(super) async fn delete_nb_cells(call: Call, arguments: Arguments) -> Result<
     let by_position = arguments.ranges.iter().any(Range::is_by_position);
     let choose = |room: &Room| room.ids(|order| positions(order, &arguments.ranges, "ranges"));
     let change = delete_cells(&call, at, by_position, choose).await?;
-    Ok(Deleted {
+    let deleted = Deleted {
         message: format!("Successfully deleted {}", counted(change.cell_ids.len(), "cell")),
         deleted_cells: change.cell_ids.len(),
         cell_ids: change.cell_ids,
         edited: change.edited,
-    })
+    };
+    Ok(ToolReply::told(change.text, deleted))
 }
 
 /// Deletes the cells that are chosen, each once.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use executor::Execution;
 use jupyter_client::{JupyterServer, counted};
-use live_document::{self, Edit, Room, pool::Lease};
+use live_document::{self, Edit, Room, SourceChange, pool::Lease};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     tools::{
-        Call, ToolError,
+        Call, ToolError, changes,
         execution::{CellResult, Disconnect, FoundExecution, InputRequest, RunOptions, RunResult, resumed_execution},
         output::ToolReply,
     },
@@ -198,13 +198,23 @@ pub(in crate::tools) struct Change {
     /// Position of each of them, as far as they are still there.
     pub(in crate::tools) positions: Vec<Option<usize>>,
     pub(in crate::tools) edited: Edited,
+    /// What became of sources.
+    pub(in crate::tools) sources: Vec<SourceChange>,
+    /// The same in words for a model.
+    pub(in crate::tools) text: String,
 }
 
 /// The members by which every tool that edits tells of it.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct Edited {
-    revision: String,
-    acknowledged: bool,
+    pub(in crate::tools) revision: String,
+    pub(in crate::tools) acknowledged: bool,
+}
+
+impl From<&live_document::Edited> for Edited {
+    fn from(edited: &live_document::Edited) -> Self {
+        edited.clone().into()
+    }
 }
 
 impl From<live_document::Edited> for Edited {
@@ -217,10 +227,18 @@ impl From<live_document::Edited> for Edited {
 }
 
 impl Change {
-    pub(in crate::tools) fn new(room: &Room, cell_ids: Vec<String>, edited: live_document::Edited) -> Self {
+    /// `moved` are those of them that are in new places.
+    pub(in crate::tools) fn new(
+        room: &Room,
+        cell_ids: Vec<String>,
+        moved: &[String],
+        edited: live_document::Edited,
+    ) -> Self {
         Self {
             positions: cell_ids.iter().map(|id| room.position_of(id)).collect(),
+            text: changes::of_cells(room, &edited, moved),
             cell_ids,
+            sources: edited.changes.clone(),
             edited: edited.into(),
         }
     }
@@ -237,7 +255,11 @@ pub(in crate::tools) async fn edit_cells(
     let (cell_ids, edits) = make(&room)?;
     check_positions(&room, by_position, &cell_ids, at.if_revision, call.principal())?;
     let edited = call.edit(&room, &edits, at.options()).await?;
-    let change = Change::new(&room, cell_ids, edited);
+    let moved = edits.iter().find_map(|edit| match edit {
+        Edit::MoveCells { cells, .. } => Some(cells.as_slice()),
+        _ => None,
+    });
+    let change = Change::new(&room, cell_ids, moved.unwrap_or_default(), edited);
     Ok((server, room, change))
 }
 
@@ -268,11 +290,15 @@ pub(in crate::tools) async fn change_and_run<T>(
             };
             if code_cells(&room, &wanted.cells).is_empty() {
                 let forbidden = exec == Exec::Forbidden && !code_cells(&room, &change.cell_ids).is_empty();
+                let mut text = change.text.clone();
                 let done = match forbidden {
-                    true => format!("{done}, {}", Exec::FORBIDDEN),
+                    true => {
+                        text = format!("{text}\n{}", Exec::FORBIDDEN);
+                        format!("{done}, {}", Exec::FORBIDDEN)
+                    }
                     false => done.to_owned(),
                 };
-                return Ok(ToolReply::json(answered((done, Some(change), None))));
+                return Ok(ToolReply::told(text, answered((done, Some(change), None))));
             }
             (
                 FoundExecution::Live(run_cells(call, &server, room, &wanted).await?),
@@ -281,9 +307,11 @@ pub(in crate::tools) async fn change_and_run<T>(
         }
     };
     let result = RunResult::of(call, found, options).await?;
-    Ok(run_reply(result, |run, message| {
+    let text = change.as_ref().map(|change| change.text.clone());
+    let reply = run_reply(result, |run, message| {
         answered((message(&run.after(done)), change, Some(run)))
-    }))
+    });
+    Ok(reply.after(text))
 }
 
 /// Queues the code cells among those named, each once.

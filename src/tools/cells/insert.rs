@@ -9,20 +9,24 @@ use super::{
     Notebook,
     blank::replacing_blank,
     execute::{Change, Edited, Run, change_and_run, edit_cells},
+    select::cell_named,
     wants_exec,
 };
 use crate::tools::{
     Call, ToolError,
     execution::{Disconnect, RunOptions},
     output::ToolReply,
+    position::position as index_to_insert_at,
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Index to insert at, or the id of the cell to insert before
-    position: Position,
+    /// Index to insert at (-1: the end), or the id of the cell to insert before
+    position: Option<Position>,
+    /// Cell id, instead of `position`
+    after: Option<String>,
     cells: Vec<CellToInsert>,
     if_revision: Option<String>,
     #[schemars(extend("default" = true))]
@@ -38,10 +42,10 @@ pub(super) struct Arguments {
 #[derive(Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected an index, 0 or more, or an id as in {\"cell_id\": \"...\"}"
+    expecting = "expected an index, -1 for the end, or an id as in {\"cell_id\": \"...\"}"
 )]
 enum Position {
-    Index(usize),
+    Index(i64),
     Before { cell_id: String },
 }
 
@@ -97,7 +101,12 @@ pub(super) async fn insert_nb_cells(call: Call, arguments: Arguments) -> Result<
     };
     let changes = edit_cells(&call, at, false, |room| {
         let cell_ids = cells.iter().map(|cell| cell.id.clone()).collect();
-        let edits = vec![edit(room, arguments.position, cells)?];
+        let edits = vec![edit(
+            room,
+            arguments.position.as_ref(),
+            arguments.after.as_deref(),
+            cells,
+        )?];
         Ok((cell_ids, replacing_blank(&call, room, edits)))
     });
     change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
@@ -122,14 +131,30 @@ pub(in crate::tools) fn cell_kind(argument: &str, named: &str) -> Result<CellKin
     })
 }
 
-fn edit(room: &Room, position: Position, cells: Vec<NewCell>) -> Result<Edit, ToolError> {
-    let count = room.cell_count();
-    match position {
-        Position::Index(at) if at <= count => Ok(Edit::InsertCells { at, cells }),
-        Position::Index(index) => Err(ToolError::argument(
+fn edit(room: &Room, position: Option<&Position>, after: Option<&str>, cells: Vec<NewCell>) -> Result<Edit, ToolError> {
+    match (position, after) {
+        (Some(Position::Index(index)), None) => {
+            let count = room.cell_count();
+            match index_to_insert_at("position", *index)? {
+                None => Ok(Edit::AppendCells { cells }),
+                Some(at) if at <= count => Ok(Edit::InsertCells { at, cells }),
+                Some(_) => Err(ToolError::argument(
+                    "position",
+                    format!("{index} is out of range; allowed: 0 to {count}, or -1 for the end"),
+                )),
+            }
+        }
+        (Some(Position::Before { cell_id }), None) => Ok(Edit::InsertBefore {
+            cell: cell_named(room, "position", cell_id)?,
+            cells,
+        }),
+        (None, Some(cell_id)) => Ok(Edit::InsertAfter {
+            cell: cell_named(room, "after", cell_id)?,
+            cells,
+        }),
+        (Some(_), Some(_)) | (None, None) => Err(ToolError::argument(
             "position",
-            format!("{index} is out of range; allowed: 0 to {count}"),
+            "give either `position` (an index, or -1 for the end) or `after` (a cell id)",
         )),
-        Position::Before { cell_id } => Ok(Edit::InsertBefore { cell: cell_id, cells }),
     }
 }

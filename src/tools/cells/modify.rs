@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use jupyter_client::counted;
-use live_document::{Edit, Room};
+use live_document::{CellKind, Edit, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Notebook,
     execute::{Change, Edited, Run, change_and_run, edit_cells},
+    insert::cell_kind,
     select::Range,
     wants_exec,
 };
@@ -43,7 +44,17 @@ pub(super) struct Arguments {
 #[serde(deny_unknown_fields)]
 struct Modification {
     range: Range,
-    content: String,
+    /// Left out, only `type` changes
+    content: Option<String>,
+    #[serde(rename = "type", alias = "cell_type")]
+    #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
+    kind: Option<String>,
+}
+
+impl Modification {
+    fn wanted(&self, argument: &str) -> Result<Wanted<'_>, ToolError> {
+        Wanted::new(argument, "type", self.kind.as_deref(), self.content.as_deref())
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -96,24 +107,67 @@ fn edits(room: &Room, modifications: &[Modification]) -> Result<(Vec<String>, Ve
     if modifications.is_empty() {
         return Err(ToolError::argument("modifications", "name at least one"));
     }
-    let mut contents = Vec::new();
+    let wanted = modifications.iter().enumerate();
+    let wanted: Vec<Wanted> = wanted
+        .map(|(index, modification)| modification.wanted(&format!("modifications[{index}]")))
+        .collect::<Result<_, _>>()?;
+    let mut meant = Vec::new();
     let cells = room.ids(|order| {
         let mut all = Vec::new();
         for (index, modification) in modifications.iter().enumerate() {
             let named = |why| ToolError::argument(&format!("modifications[{index}].range"), why);
             let found: Vec<usize> = modification.range.resolve(order).map_err(named)?.collect();
-            contents.extend(std::iter::repeat_n((index, &modification.content), found.len()));
+            meant.extend(std::iter::repeat_n(index, found.len()));
             all.extend(found);
         }
         Ok::<_, ToolError>(all)
     })?;
-    refuse_repeated(&cells, |place| format!("modifications[{}]", contents[place].0))?;
-    let edit = |(cell, (_, source)): (&String, &(usize, &String))| Edit::SetSource {
-        cell: cell.clone(),
-        source: (*source).clone(),
-    };
-    let edits = cells.iter().zip(&contents).map(edit).collect();
+    refuse_repeated(&cells, |place| format!("modifications[{}]", meant[place]))?;
+    let edits = cells.iter().zip(&meant).map(|(cell, index)| wanted[*index].edit(cell));
+    let edits = edits.collect();
     Ok((cells, edits))
+}
+
+/// Kind and content that a cell is to have, of which one at least is given.
+#[derive(Clone, Copy)]
+pub(in crate::tools) struct Wanted<'a> {
+    kind: Option<CellKind>,
+    content: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Parses what a call gives; `argument` is where it stands, with `kind` in its member `kind_name`.
+    pub(in crate::tools) fn new(
+        argument: &str,
+        kind_name: &str,
+        kind: Option<&str>,
+        content: Option<&'a str>,
+    ) -> Result<Self, ToolError> {
+        let kind = kind
+            .map(|named| cell_kind(&format!("{argument}.{kind_name}"), named))
+            .transpose()?;
+        match (kind, content) {
+            (None, None) => Err(ToolError::argument(
+                argument,
+                format!("give `content`, `{kind_name}` or both"),
+            )),
+            (kind, content) => Ok(Self { kind, content }),
+        }
+    }
+
+    pub(in crate::tools) fn edit(&self, cell: &str) -> Edit {
+        match self.kind {
+            Some(kind) => Edit::SetKind {
+                cell: cell.to_owned(),
+                kind,
+                source: self.content.map(str::to_owned),
+            },
+            None => Edit::SetSource {
+                cell: cell.to_owned(),
+                source: self.content.unwrap_or_default().to_owned(),
+            },
+        }
+    }
 }
 
 /// Refuses a cell that is meant twice, naming the argument that means it for the second time.

@@ -75,6 +75,13 @@ impl CellScope {
     }
 }
 
+/// The whole id of a cell that an argument names.
+pub(in crate::tools) fn cell_named(room: &Room, argument: &str, named: &str) -> Result<String, ToolError> {
+    let found = room.ids(|order| order.find(named).map(|position| vec![position]));
+    let found = found.map_err(|why| ToolError::argument(argument, why.to_string()))?;
+    Ok(found.into_iter().next().unwrap_or_default())
+}
+
 /// Refuses cells that a caller named by their positions at a revision after which others moved them.
 pub(in crate::tools) fn check_positions(
     room: &Room,

@@ -1,25 +1,19 @@
 //! `insert_cell`, `delete_cell`, `overwrite_cell`.
 
-use std::time::Duration;
-
 use live_document::{CellKind, Edit, EditOptions, NewCell, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use similar::TextDiff;
 
-use super::{
-    blocks,
-    table::CellTable,
-    target::{CellIndex, Notebook},
-};
 use crate::tools::{
     Call, ToolError,
     cells::{Edited, check_positions},
+    diff::unified,
+    named::{CellIndex, Notebook, blocks, table::CellTable},
     output::ToolReply,
 };
 
-/// Time for a fine diff, which could take forever on two long texts; a coarser one does as well.
-const DIFF_PATIENCE: Duration = Duration::from_millis(200);
+/// Number of lines around those that differ.
+const DIFF_CONTEXT: usize = 3;
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -215,10 +209,9 @@ pub(super) async fn overwrite_cell(
 ) -> Result<ToolReply<Overwritten>, ToolError> {
     let Notebook { room, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
     let cell_id = arguments.cell_index.id(&room)?;
-    let before = room.source_of(&cell_id).unwrap_or_default();
     let edit = Edit::SetSource {
         cell: cell_id.clone(),
-        source: arguments.cell_content.clone(),
+        source: arguments.cell_content,
     };
     let options = EditOptions {
         if_revision: arguments.if_revision.as_deref(),
@@ -226,7 +219,9 @@ pub(super) async fn overwrite_cell(
         ..EditOptions::default()
     };
     let edited = apply(&call, &room, &arguments.cell_index, edit, options).await?;
-    let diff = diff(before, room.source_of(&cell_id).unwrap_or(arguments.cell_content));
+    let change = edited.changes.first();
+    let texts = change.and_then(|change| Some((change.before.as_deref()?, change.after.as_deref()?)));
+    let diff = texts.map_or_else(String::new, |(before, after)| unified(before, after, DIFF_CONTEXT));
     Ok(ToolReply::in_blocks(
         blocks([format!("Overwrite successful!\n\n```diff\n{diff}\n```")]),
         Overwritten {
@@ -255,32 +250,4 @@ async fn apply(
         call.principal(),
     )?;
     call.edit(room, &[edit], options).await
-}
-
-/// The lines that differ, with three around them.
-fn diff(mut before: String, mut after: String) -> String {
-    // The last line of a cell has no line break, which is no difference unless it is the only one.
-    if before.trim_end_matches('\n') != after.trim_end_matches('\n') {
-        for text in [&mut before, &mut after] {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-        }
-    }
-    let compared = TextDiff::configure().timeout(DIFF_PATIENCE).diff_lines(&before, &after);
-    compared.unified_diff().to_string().trim_end().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_diff_has_the_lines_that_differ() {
-        let diff = |before: &str, after: &str| diff(before.to_owned(), after.to_owned());
-        assert_eq!(diff("a\nb\nc", "a\nB\nc\nd"), "@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d");
-        assert_eq!(diff("", "a"), "@@ -0,0 +1 @@\n+a");
-        assert_eq!(diff("a", "a"), "");
-        assert_eq!(diff("a", "a\n"), "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a");
-    }
 }

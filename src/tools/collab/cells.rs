@@ -1,7 +1,7 @@
 //! `batch_update_notebook_cells` and `batch_insert_notebook_cells`.
 
 use jupyter_client::counted;
-use live_document::{CellKind, Edit, NewCell};
+use live_document::{Edit, NewCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{run_options, select::Selection};
 use crate::tools::{
     Call, ToolError,
     cells::{
-        self, Change, Notebook, Run, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
+        self, Change, Notebook, Run, Wanted, cell_kind, change_and_run, edit_cells, refuse_repeated, replacing_blank,
         wants_exec,
     },
     output::ToolReply,
@@ -120,28 +120,18 @@ pub(super) async fn batch_update_notebook_cells(
     change_and_run(&call, Some(at), wanted, options, &done, changes, answer).await
 }
 
-/// Kind and content that a cell is to have, where they are given.
-type Wanted<'a> = (Option<CellKind>, Option<&'a str>);
-
 fn parse_updates(updates: &[Update]) -> Result<Vec<Wanted<'_>>, ToolError> {
     if updates.is_empty() {
         return Err(ToolError::argument("updates", "give at least one update"));
     }
-    let parse = |(index, update): (usize, &Update)| {
-        let kind = update.cell_type.as_deref();
-        let kind = kind.map(|named| cell_kind(&format!("updates[{index}].cell_type"), named));
-        kind.transpose()
-    };
-    let kinds: Result<Vec<_>, _> = updates.iter().enumerate().map(parse).collect();
-    let contents = updates.iter().map(|update| update.content.as_deref());
-    let parsed: Vec<_> = kinds?.into_iter().zip(contents).collect();
-    match parsed.iter().position(|update| *update == (None, None)) {
-        Some(index) => Err(ToolError::argument(
-            &format!("updates[{index}]"),
-            "give `content`, `cell_type` or both",
-        )),
-        None => Ok(parsed),
-    }
+    let updates = updates.iter().enumerate();
+    updates
+        .map(|(index, update)| {
+            let argument = format!("updates[{index}]");
+            let (kind, content) = (update.cell_type.as_deref(), update.content.as_deref());
+            Wanted::new(&argument, "cell_type", kind, content)
+        })
+        .collect()
 }
 
 /// One update for each cell, or one for all of them.
@@ -154,18 +144,8 @@ fn update_edits(ids: &[String], updates: &[Wanted<'_>]) -> Result<Vec<Edit>, Too
         );
         return Err(ToolError::argument("updates", why));
     }
-    let edit = |(id, (kind, content)): (&String, &Wanted<'_>)| match kind {
-        Some(kind) => Edit::SetKind {
-            cell: id.clone(),
-            kind: *kind,
-            source: content.map(str::to_owned),
-        },
-        None => Edit::SetSource {
-            cell: id.clone(),
-            source: content.unwrap_or_default().to_owned(),
-        },
-    };
-    Ok(ids.iter().zip(updates.iter().cycle()).map(edit).collect())
+    let updates = ids.iter().zip(updates.iter().cycle());
+    Ok(updates.map(|(id, wanted)| wanted.edit(id)).collect())
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -257,7 +237,7 @@ fn insert_edits(
 }
 
 fn insert(argument: &str, position: i64, cells: Vec<NewCell>) -> Result<Edit, ToolError> {
-    Ok(match super::document::position(argument, position)? {
+    Ok(match crate::tools::position::position(argument, position)? {
         Some(at) => Edit::InsertCells { at, cells },
         None => Edit::AppendCells { cells },
     })

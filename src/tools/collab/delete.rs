@@ -69,10 +69,13 @@ pub(super) async fn batch_delete_notebook_cells(
         None => "Nothing was deleted, since not all cells were executed; delete them with exec=false".to_owned(),
     };
     Ok(match result {
-        Some(result) => run_reply(result, |run, message| Changed::new(&message(&done), change, Some(run))),
+        Some(result) => {
+            let text = change.as_ref().map(|change| change.text.clone());
+            run_reply(result, |run, message| Changed::new(&message(&done), change, Some(run))).after(text)
+        }
         None => {
-            let changed = Changed::new(&done, change, None);
-            ToolReply::told(changed.description.clone(), changed)
+            let text = change.as_ref().map(|change| change.text.clone()).unwrap_or_default();
+            ToolReply::told(text, Changed::new(&done, change, None))
         }
     })
 }

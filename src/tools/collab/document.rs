@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tools::text::{Describe, Page};
-use crate::tools::{Call, ToolError, document::edit};
+use crate::tools::{Call, ToolError, document::edit, position::position};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -174,18 +174,6 @@ fn splice(index: usize, at: i64, delete: usize, insert: String) -> Result<Edit, 
         None => Err(ToolError::argument(
             &format!("operations[{index}].length"),
             format!("{delete} is out of range; allowed: 0, since position -1 appends"),
-        )),
-    }
-}
-
-/// A position of this vocabulary, in which -1 is the end: `None`.
-pub(super) fn position(argument: &str, given: i64) -> Result<Option<usize>, ToolError> {
-    match usize::try_from(given) {
-        Ok(position) => Ok(Some(position)),
-        Err(_) if given == -1 => Ok(None),
-        Err(_) => Err(ToolError::argument(
-            argument,
-            format!("{given} is out of range; allowed: 0 and more, or -1 to append"),
         )),
     }
 }

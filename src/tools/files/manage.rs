@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{create::parse_notebook, untrusted::Disarmed};
 use crate::tools::text::described_by;
-use crate::tools::{Call, ToolError, cells::Edited};
+use crate::tools::{Call, ToolError, cells::Edited, changes, output::ToolReply};
 
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
 const OPEN_WITHIN: Duration = Duration::from_secs(4);
@@ -128,9 +128,12 @@ pub(super) struct Overwritten {
     edited: Option<Edited>,
 }
 
-described_by!(message: Renamed, Copied, Overwritten);
+described_by!(message: Renamed, Copied);
 
-pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments) -> Result<Overwritten, ToolError> {
+pub(super) async fn overwrite_document(
+    call: Call,
+    arguments: OverwriteArguments,
+) -> Result<ToolReply<Overwritten>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     let content_length = arguments.content.chars().count();
@@ -157,6 +160,7 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
     } else {
         RoomKind::Text
     };
+    let mut text = None;
     let edited = match call.room(server, &path, room_kind).await {
         Ok(room) => {
             let options = EditOptions {
@@ -164,7 +168,12 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
                 force: arguments.force,
                 ..EditOptions::default()
             };
-            Some(Edited::from(call.edit(&room, &[edit], options).await?))
+            let edited = call.edit(&room, &[edit], options).await?;
+            text = Some(match room_kind {
+                RoomKind::Notebook => changes::of_cells(&room, &edited, &[]),
+                RoomKind::Text => changes::of_text(path.as_str(), &edited),
+            });
+            Some(Edited::from(edited))
         }
         // Nobody can be typing where there are no live documents, nor in a file that cannot be opened as one, so the
         // file itself is replaced.
@@ -183,12 +192,18 @@ pub(super) async fn overwrite_document(call: Call, arguments: OverwriteArguments
         }
         Err(error) => return Err(error),
     };
-    Ok(Overwritten {
-        message: format!("Successfully overwrote document at '{path}'{}", left_out.sentence()),
+    let message = format!("Successfully overwrote document at '{path}'{}", left_out.sentence());
+    let text = match text {
+        Some(text) => text + &left_out.sentence(),
+        None => message.clone(),
+    };
+    let value = Overwritten {
+        message,
         path: path.to_string(),
         content_length,
         edited,
-    })
+    };
+    Ok(ToolReply::told(text, value))
 }
 
 /// Waits until a document can be opened after its file was replaced. A server that has it open takes over the new content

@@ -95,7 +95,7 @@ impl KernelLink {
         kernel_id: &str,
         session_id: &str,
     ) -> Result<(Self, mpsc::Receiver<KernelEvent>), JupyterError> {
-        let closing = CancellationToken::new();
+        let closing = server.closing.child_token();
         let shared = Arc::new(Shared {
             server,
             kernel_id: kernel_id.to_owned(),
@@ -108,7 +108,8 @@ impl KernelLink {
         let connection = Connection::open(shared.kernel(), Framing::V1).await?;
         let (events, listener) = Queue::new();
         let (outbox, requests) = mpsc::channel(MAX_REQUESTS);
-        tokio::spawn(keep(Arc::clone(&shared), connection, requests, events));
+        let keeping = keep(Arc::clone(&shared), connection, requests, events);
+        shared.server.tasks.spawn(keeping);
         let handle = Handle {
             shared,
             outbox,

@@ -4,10 +4,13 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use super::{clock::Clock, policy::TYPING};
+use super::{
+    clock::Clock,
+    policy::{JUST_TYPED, TYPING},
+};
 
 /// Who made a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -87,9 +90,9 @@ impl History {
         found
     }
 
-    fn typing(&self, clock: &Clock) -> Option<&Author> {
+    fn typing(&self, clock: &Clock, within: Duration) -> Option<&Author> {
         let (at, author) = self.typed.as_ref()?;
-        (clock.since(*at) < TYPING).then_some(author)
+        (clock.since(*at) < within).then_some(author)
     }
 }
 
@@ -210,12 +213,17 @@ impl ChangeLog {
 
     /// Who may be about to go on typing in a cell.
     pub(crate) fn typing_in(&self, cell: &str) -> Option<&Author> {
-        self.cells.get(cell)?.typing(&self.clock)
+        self.cells.get(cell)?.typing(&self.clock, TYPING)
+    }
+
+    /// Who typed in a cell a moment ago.
+    pub(crate) fn just_typed_in(&self, cell: &str) -> Option<&Author> {
+        self.cells.get(cell)?.typing(&self.clock, JUST_TYPED)
     }
 
     /// Who may be about to go on typing in a text.
     pub(crate) fn typing_in_text(&self) -> Option<&Author> {
-        self.whole.typing(&self.clock)
+        self.whole.typing(&self.clock, TYPING)
     }
 }
 

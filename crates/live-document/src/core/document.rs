@@ -7,10 +7,12 @@ mod cursors;
 mod discarded;
 mod duplicate_cells;
 mod edits;
+mod moves;
 mod observing;
 mod outputs;
 mod restore;
 mod selection;
+mod sources;
 mod whole;
 
 use std::{
@@ -40,6 +42,7 @@ use observing::{CellEntry, Observer};
 pub use outputs::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
 pub(crate) use restore::Snapshot;
 use selection::Selection;
+pub use sources::{Source, SourceChange};
 
 use super::{
     Cell, EditError, RoomKind,

@@ -60,7 +60,7 @@ impl NewCell {
 }
 
 /// One change. Several of them are applied in one transaction; positions mean the document before it. What is about
-/// many places or the whole comes alone: `DeleteCells`, `SetNotebook`, `SetText`.
+/// many places or the whole comes alone: `DeleteCells`, `MoveCells`, `SetNotebook`, `SetText`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
     InsertCells {
@@ -69,6 +69,11 @@ pub enum Edit {
     },
     /// Before a cell, wherever it is by then.
     InsertBefore {
+        cell: String,
+        cells: Vec<NewCell>,
+    },
+    /// After a cell, wherever it is by then.
+    InsertAfter {
         cell: String,
         cells: Vec<NewCell>,
     },
@@ -93,6 +98,15 @@ pub enum Edit {
     DeleteBlank {
         cell: String,
     },
+    /// Puts cells, in this order, before another one that is not among them, or at the end.
+    MoveCells {
+        cells: Vec<String>,
+        before: Option<String>,
+    },
+    /// Removes the outputs and counts of code cells, except of those that run.
+    ClearOutputs {
+        cells: Vec<String>,
+    },
     /// Makes this the whole notebook, touching only what differs.
     SetNotebook {
         metadata: Value,
@@ -110,6 +124,14 @@ pub enum Edit {
     },
     SetText {
         text: String,
+    },
+    /// Replaces what a cell, or a text document, has exactly once, wherever that is by then; every occurrence with `all`.
+    /// Nothing is found only in an empty text.
+    ReplaceText {
+        cell: Option<String>,
+        old: String,
+        new: String,
+        all: bool,
     },
     /// Changes parts of a cell, or of a text document, from the end to the beginning.
     Splice {
@@ -147,6 +169,8 @@ pub enum EditError {
         "the changes at positions {first} and {second} overlap; change each part of the text once, and count all positions in the text before the call"
     )]
     Overlap { first: usize, second: usize },
+    #[error("nothing was changed: the text to replace was found {found} times")]
+    Matches { found: usize },
     #[error("nothing was changed: {what}; read it again and repeat the edit")]
     Stale { what: String },
     #[error(transparent)]

@@ -40,6 +40,8 @@ pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 /// For so long somebody who typed may be about to go on.
 pub(crate) const TYPING: Duration = Duration::from_secs(60);
+/// For so long the next letters of somebody who typed may be on their way here.
+pub(crate) const JUST_TYPED: Duration = Duration::from_secs(10);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 

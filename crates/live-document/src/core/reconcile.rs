@@ -3,11 +3,12 @@
 
 mod notebook;
 mod positions;
+mod replacements;
 
 use std::{fmt, sync::Arc};
 
 use super::{
-    Edit, EditError, EditOptions,
+    CellKind, Edit, EditError, EditOptions,
     change_log::{Author, Moment},
     document::Document,
     merge::{self, merge},
@@ -87,7 +88,7 @@ impl Reconciler<'_> {
             .iter()
             .partition(|edit| matches!(edit, Edit::SpliceText { .. } | Edit::AppendText { .. }));
         for edit in others {
-            self.plan_one(edit, &mut plan);
+            self.plan_one(edit, &mut plan)?;
         }
         if !splices.is_empty() {
             self.plan_splices(&splices, &mut plan)?;
@@ -122,7 +123,7 @@ impl Reconciler<'_> {
         Err(self.refused(refusals))
     }
 
-    fn plan_one(&self, edit: &Edit, plan: &mut Plan) {
+    fn plan_one(&self, edit: &Edit, plan: &mut Plan) -> Result<(), EditError> {
         match edit {
             Edit::SetSource { cell, source } => {
                 let splices = self.set(&Readable::cell(cell), source, plan);
@@ -146,6 +147,7 @@ impl Reconciler<'_> {
                 kind,
                 source: Some(source),
             } => {
+                plan.refusals.extend(self.refuse_other_kind(cell, *kind));
                 let splices = self.set(&Readable::cell(cell), source, plan);
                 let now = self.document.source(cell).unwrap_or_default();
                 plan.edits.push(Edit::SetKind {
@@ -166,7 +168,16 @@ impl Reconciler<'_> {
                 }
             }
             Edit::SetNotebook { metadata, cells } => self.set_notebook(metadata, cells, plan),
-            Edit::InsertCells { cells, .. } | Edit::InsertBefore { cells, .. } | Edit::AppendCells { cells } => {
+            Edit::MoveCells { cells, before } => {
+                let moved = self.document.reordered(cells, before.as_deref()).remade;
+                plan.refusals
+                    .extend(moved.iter().filter_map(|cell| self.refuse_remaking(cell)));
+                plan.edits.push(edit.clone());
+            }
+            Edit::InsertCells { cells, .. }
+            | Edit::InsertBefore { cells, .. }
+            | Edit::InsertAfter { cells, .. }
+            | Edit::AppendCells { cells } => {
                 plan.known.extend(
                     cells
                         .iter()
@@ -174,10 +185,20 @@ impl Reconciler<'_> {
                 );
                 plan.edits.push(edit.clone());
             }
-            Edit::SetKind { source: None, .. } | Edit::Splice { .. } => plan.edits.push(edit.clone()),
+            Edit::SetKind {
+                cell,
+                kind,
+                source: None,
+            } => {
+                plan.refusals.extend(self.refuse_other_kind(cell, *kind));
+                plan.edits.push(edit.clone());
+            }
+            Edit::ReplaceText { cell, old, new, all } => self.replace(cell.as_deref(), (old, new), *all, plan)?,
+            Edit::Splice { .. } | Edit::ClearOutputs { .. } => plan.edits.push(edit.clone()),
             // Those are planned together.
             Edit::SpliceText { .. } | Edit::AppendText { .. } => {}
         }
+        Ok(())
     }
 
     /// Plans that a text is to become what the principal sends. Returns the splices if that is merged.
@@ -249,6 +270,29 @@ impl Reconciler<'_> {
             false => !by.is_empty(),
         };
         is_changed.then(|| self.refusal(&subject, Cause::Changed, &by))
+    }
+
+    /// Refuses to make a cell one of another kind, which makes it anew.
+    fn refuse_other_kind(&self, cell: &str, kind: CellKind) -> Option<Refusal> {
+        let is_same = self
+            .document
+            .cell(cell)
+            .is_some_and(|cell| cell.cell_type == kind.as_str());
+        self.refuse_remaking(cell).filter(|_| !is_same)
+    }
+
+    /// Refuses to put another cell in the place of one that a person is in: Yjs knows no moves, so that what they type before
+    /// they hear of it goes with the old one.
+    fn refuse_remaking(&self, cell: &str) -> Option<Refusal> {
+        if self.options.force {
+            return None;
+        }
+        let mut by = (self.present)(cell);
+        if by.is_empty() {
+            by.extend(self.document.log().just_typed_in(cell).map(self.name));
+        }
+        let now = self.document.source(cell).unwrap_or_default();
+        (!by.is_empty()).then(|| Refusal::new(Some(cell), Cause::Remade, by, &now))
     }
 
     fn me(&self) -> Author {

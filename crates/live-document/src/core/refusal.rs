@@ -45,6 +45,8 @@ pub enum Cause {
     Typing,
     /// Somebody is in what the caller has not read.
     Present,
+    /// Somebody is in a cell that would be made anew, where their next letters would be lost.
+    Remade,
     /// The caller was shown only a part.
     Part,
 }
@@ -77,6 +79,12 @@ impl Refusal {
             Cause::Typing => format!("{who} typed in {it} less than a minute ago, and you have not read it"),
             Cause::Present if self.by.len() > 1 => format!("{who} are in {it}, and you have not read it"),
             Cause::Present => format!("{who} is in {it}, and you have not read it"),
+            Cause::Remade if self.by.len() > 1 => {
+                format!("{who} are in {it}, and what they type while it is put in its new place would be lost")
+            }
+            Cause::Remade => {
+                format!("{who} is in {it}, and what they type while it is put in its new place would be lost")
+            }
             Cause::Part => format!(
                 "you were shown only part of {it}, which has {}; the rest would be deleted",
                 counted(self.length, "character")
@@ -91,7 +99,7 @@ impl Refused {
         let mut left = MAX_SHOWN_IN_ALL;
         for refusal in &mut refusals {
             let max = match refusal.cause {
-                Cause::Part => 0,
+                Cause::Part | Cause::Remade => 0,
                 _ => MAX_SHOWN.min(left),
             };
             let cut = truncate(std::mem::take(&mut refusal.text), max);

@@ -25,6 +25,7 @@ impl Document {
                 Edit::SpliceText { .. }
                     | Edit::AppendText { .. }
                     | Edit::SetText { .. }
+                    | Edit::ReplaceText { cell: None, .. }
                     | Edit::Splice { cell: None, .. }
             )
         };
@@ -57,9 +58,13 @@ impl Document {
             Edit::SetSource { cell, .. }
             | Edit::SetKind { cell, .. }
             | Edit::InsertBefore { cell, .. }
+            | Edit::InsertAfter { cell, .. }
+            | Edit::ReplaceText { cell: Some(cell), .. }
             | Edit::Splice { cell: Some(cell), .. } => known(cell),
-            Edit::DeleteCells { cells } => cells.iter().try_for_each(known),
+            Edit::DeleteCells { cells } | Edit::ClearOutputs { cells } => cells.iter().try_for_each(known),
+            Edit::MoveCells { cells, before } => cells.iter().chain(before).try_for_each(known),
             Edit::SpliceText { .. }
+            | Edit::ReplaceText { cell: None, .. }
             | Edit::Splice { cell: None, .. }
             | Edit::InsertCells { .. }
             | Edit::AppendCells { .. }
@@ -87,21 +92,33 @@ impl Document {
                 Edit::SetSource { cell, .. }
                 | Edit::SetKind { cell, .. }
                 | Edit::InsertBefore { cell, .. }
+                | Edit::InsertAfter { cell, .. }
+                | Edit::ReplaceText { cell: Some(cell), .. }
                 | Edit::Splice { cell: Some(cell), .. } => look_at(&mut stale, cell),
-                Edit::DeleteCells { cells } => cells.iter().for_each(|cell| look_at(&mut stale, cell)),
+                Edit::DeleteCells { cells } | Edit::MoveCells { cells, .. } => {
+                    for cell in cells {
+                        look_at(&mut stale, cell);
+                    }
+                }
                 Edit::SetNotebook { .. } => {
                     self.cell_ids().for_each(|cell| look_at(&mut stale, cell));
                     stale.whole = self.log.whole_changed_by_others(since, me);
                 }
-                // What is put at the end is put there whatever others did.
-                Edit::AppendCells { .. } | Edit::AppendText { .. } | Edit::DeleteBlank { .. } => {}
+                // What is put at the end is put there whatever others did; outputs are no edits.
+                Edit::AppendCells { .. }
+                | Edit::AppendText { .. }
+                | Edit::DeleteBlank { .. }
+                | Edit::ClearOutputs { .. } => {}
                 // Before what others moved, a position means what it meant.
                 Edit::InsertCells { at, .. } => {
                     if self.log.moved_by_others(since, me).is_some_and(|first| first < *at) {
                         stale.whole = self.log.whole_changed_by_others(since, me);
                     }
                 }
-                Edit::SpliceText { .. } | Edit::SetText { .. } | Edit::Splice { cell: None, .. } => {
+                Edit::SpliceText { .. }
+                | Edit::SetText { .. }
+                | Edit::ReplaceText { cell: None, .. }
+                | Edit::Splice { cell: None, .. } => {
                     stale.whole = self.log.whole_changed_by_others(since, me);
                 }
             }

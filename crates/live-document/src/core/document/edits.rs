@@ -8,6 +8,7 @@ use yrs::{Any, Array, GetString, Map, MapRef, Out, ReadTxn, Transact, Transactio
 use super::{
     super::{
         CellKind, NewCell,
+        matches::replacing,
         notebook::{prelim, set_metadata, source_of, text_of},
     },
     Applied, Author, CellEntry, Document, Edit, EditError, OBSERVER, Selection, Splice, apply_splices, splice,
@@ -56,14 +57,19 @@ impl Document {
         match edit {
             Edit::InsertCells { at, .. } => (*at, false),
             Edit::InsertBefore { cell, .. } => (of(cell), false),
+            Edit::InsertAfter { cell, .. } => (of(cell) + 1, false),
             Edit::AppendCells { .. } => (self.cell_count(), false),
             Edit::SetSource { cell, .. }
             | Edit::SetKind { cell, .. }
             | Edit::DeleteBlank { cell }
+            | Edit::ReplaceText { cell: Some(cell), .. }
             | Edit::Splice { cell: Some(cell), .. } => (of(cell), true),
             Edit::SpliceText { position, delete, .. } => (*position, *delete > 0),
             Edit::AppendText { .. } => (self.source.get_string(txn).chars().count(), false),
             Edit::DeleteCells { .. }
+            | Edit::MoveCells { .. }
+            | Edit::ClearOutputs { .. }
+            | Edit::ReplaceText { cell: None, .. }
             | Edit::SetNotebook { .. }
             | Edit::SetText { .. }
             | Edit::Splice { cell: None, .. } => (0, true),
@@ -72,9 +78,10 @@ impl Document {
 
     fn perform(&mut self, txn: &mut TransactionMut<'_>, at: usize, edit: &Edit) {
         match edit {
-            Edit::InsertCells { cells, .. } | Edit::InsertBefore { cells, .. } | Edit::AppendCells { cells } => {
-                self.insert(txn, at, cells);
-            }
+            Edit::InsertCells { cells, .. }
+            | Edit::InsertBefore { cells, .. }
+            | Edit::InsertAfter { cells, .. }
+            | Edit::AppendCells { cells } => self.insert(txn, at, cells),
             Edit::SetSource { cell, source } => self.set_source(txn, cell, source),
             Edit::SetKind { cell, kind, source } => self.set_kind(txn, cell, *kind, source.as_deref()),
             Edit::DeleteCells { cells } => self.delete(txn, cells),
@@ -84,6 +91,8 @@ impl Document {
                     self.delete(txn, std::slice::from_ref(cell));
                 }
             }
+            Edit::MoveCells { cells, before } => self.move_cells(txn, cells, before.as_deref()),
+            Edit::ClearOutputs { cells } => self.clear_outputs_of(txn, cells),
             Edit::SetNotebook { metadata, cells } => {
                 self.set_metadata(txn, metadata);
                 self.set_cells(txn, cells);
@@ -94,6 +103,7 @@ impl Document {
                 let old = self.source.get_string(txn);
                 self.splice_text(txn, &old, &splice::between(&old, text));
             }
+            Edit::ReplaceText { cell, old, new, all } => self.replace(txn, cell.as_deref(), (old, new), *all),
             Edit::Splice { cell: None, splices } => {
                 let old = self.source.get_string(txn);
                 self.splice_text(txn, &old, splices);
@@ -161,6 +171,21 @@ impl Document {
             apply_splices(&text, txn, splices);
             self.selection = Some(Selection::of_edit(Some(cell), splice::spans(splices)));
             self.journal.changed(cell, &old, &text.get_string(txn));
+        }
+    }
+
+    /// Replaces what is found in a text. What is not found was refused before.
+    fn replace(&mut self, txn: &mut TransactionMut<'_>, cell: Option<&str>, (old, new): (&str, &str), all: bool) {
+        let now = match cell {
+            Some(cell) => self.source_in(txn, cell).unwrap_or_default(),
+            None => self.source.get_string(txn),
+        };
+        let Ok(splices) = replacing(&now, old, new, all) else {
+            return;
+        };
+        match cell {
+            Some(cell) => self.splice_source(txn, cell, &splices),
+            None => self.splice_text(txn, &now, &splices),
         }
     }
 

@@ -165,22 +165,39 @@ impl Document {
             let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
                 continue;
             };
-            let Some(Out::YArray(outputs)) = map.get(&txn, "outputs") else {
-                continue;
-            };
-            let counted = map
-                .get(&txn, "execution_count")
-                .is_some_and(|count| !matches!(count, Out::Any(Any::Null | Any::Undefined)));
-            if outputs.len(&txn) == 0 && !counted {
-                continue;
+            if clear_with_count(&map, &mut txn) {
+                cleared.push(entry.id.to_string());
             }
-            let length = outputs.len(&txn);
-            outputs.remove_range(&mut txn, 0, length);
-            map.insert(&mut txn, "execution_count", Any::Null);
-            cleared.push(entry.id.to_string());
         }
         (self.finish(txn, &Author::Local(Arc::clone(author))), cleared)
     }
+
+    /// Removes the outputs and counts of cells that do not run.
+    pub(super) fn clear_outputs_of(&self, txn: &mut TransactionMut<'_>, cells: &[String]) {
+        for cell in cells {
+            if let Some(map) = self.map(txn, cell)
+                && text_of(&map, txn, "execution_state") != RUNNING
+            {
+                clear_with_count(&map, txn);
+            }
+        }
+    }
+}
+
+/// Removes outputs and count of a code cell; whether it had any.
+fn clear_with_count(cell: &MapRef, txn: &mut TransactionMut<'_>) -> bool {
+    let Some(Out::YArray(outputs)) = cell.get(txn, "outputs") else {
+        return false;
+    };
+    let length = outputs.len(txn);
+    let is_counted = !execution_count(cell, txn).is_null();
+    if length > 0 {
+        outputs.remove_range(txn, 0, length);
+    }
+    if is_counted {
+        cell.insert(txn, "execution_count", Any::Null);
+    }
+    length > 0 || is_counted
 }
 
 fn clear(cell: &MapRef, txn: &mut TransactionMut<'_>) {

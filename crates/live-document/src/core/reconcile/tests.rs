@@ -363,3 +363,76 @@ fn a_whole_notebook_is_merged_by_cells() {
     scene.edit(&[whole(&[("a", "1")])], FORCE).expect("forced");
     scene.shows(&[("a", "1")]);
 }
+
+fn replace(cell: Option<&str>, old: &str, new: &str) -> Edit {
+    Edit::ReplaceText {
+        cell: cell.map(str::to_owned),
+        old: old.to_owned(),
+        new: new.to_owned(),
+        all: false,
+    }
+}
+
+fn move_to_end(cell: &str) -> Edit {
+    Edit::MoveCells {
+        cells: vec![cell.to_owned()],
+        before: None,
+    }
+}
+
+#[test]
+fn a_replacement_is_found_in_what_stands_there_and_changes_what_was_read() {
+    let mut scene = Scene::notebook(&[("a", "x = 1\ny = 2")]);
+    scene.read();
+    scene.person(set("a", "# 🎉\nx = 1\ny = 2\nz = 3"));
+    scene.does(replace(Some("a"), "x = 1", "x = 10"));
+    scene.shows(&[("a", "# 🎉\nx = 10\ny = 2\nz = 3")]);
+    // What it sends next means a change of what it knows: its own replacement, and nothing of what the person typed.
+    scene.merges(set("a", "x = 10\ny = 20"));
+    scene.shows(&[("a", "# 🎉\nx = 10\ny = 20\nz = 3")]);
+    assert_eq!(scene.refuses(delete(&["a"])), Cause::Changed, "it has never seen z");
+
+    let mut text = Scene::text("one\ntwo");
+    text.read();
+    text.does(replace(None, "two", "2"));
+    text.does(Edit::SetText {
+        text: "one\n2\nthree".to_owned(),
+    });
+    assert_eq!(text.theirs.text(), "one\n2\nthree");
+}
+
+#[test]
+fn a_replacement_by_who_saw_a_part_leaves_the_rest_unread() {
+    let mut scene = Scene::notebook(&[("a", "x = 1\ny = 2")]);
+    let now = scene.ours.log().now();
+    scene
+        .readings
+        .record(&ana(), Readable::cell("a"), "x = 1\ny = 2", false, now);
+    scene.does(replace(Some("a"), "x = 1", "x = 2"));
+    assert_eq!(scene.refuses(set("a", "x = 3")), Cause::Part);
+}
+
+#[test]
+fn a_cell_that_somebody_is_in_is_neither_moved_nor_made_another_kind() {
+    let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
+    scene.read();
+    scene.present = vec!["Ida".to_owned()];
+    assert_eq!(scene.refuses(move_to_end("a")), Cause::Remade);
+    assert_eq!(scene.refuses(to_markdown("a")), Cause::Remade);
+    // Nothing is made anew for it.
+    scene.does(move_to_end("b"));
+    scene.present.clear();
+    scene.person(set("a", "1 + 1"));
+    assert_eq!(scene.refuses(move_to_end("a")), Cause::Remade, "more may be on its way");
+    assert_eq!(scene.edit(&[move_to_end("a")], FORCE), Ok(vec![]));
+    scene.shows(&[("b", "2"), ("a", "1 + 1")]);
+    scene.does(to_markdown("b"));
+}
+
+fn to_markdown(cell: &str) -> Edit {
+    Edit::SetKind {
+        cell: cell.to_owned(),
+        kind: CellKind::Markdown,
+        source: None,
+    }
+}
