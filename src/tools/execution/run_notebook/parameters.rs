@@ -1,6 +1,8 @@
 //! Parameters of a notebook as papermill has them: a cell of assignments after the one with the tag `parameters`, in the
 //! language of the kernel.
 
+use std::fmt::Write;
+
 use serde_json::{Map, Value, json};
 
 use crate::tools::ToolError;
@@ -143,7 +145,10 @@ impl Language {
                 '\n' => quoted.push_str("\\n"),
                 '\r' => quoted.push_str("\\r"),
                 '\t' => quoted.push_str("\\t"),
-                c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+                c if c.is_control() => {
+                    // A string takes everything.
+                    let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+                }
                 c => quoted.push(c),
             }
         }
