@@ -142,7 +142,7 @@ impl Driver {
             return Input::Written(run.run);
         }
         match self.room() {
-            Some(room) if can_wait && room.is_in_line() => return Input::WriteDelayed(run.run),
+            Some(room) if can_wait && room.has_unsent_changes() => return Input::WriteDelayed(run.run),
             Some(room) => {
                 self.writer(&run).write(&run, &room);
             }
