@@ -186,7 +186,8 @@ fn keep_within(blocks: &mut [Block], max: usize) {
                 let end = text.floor_char_boundary(left.saturating_sub(CUT_LINE));
                 let cut = text.len() - end;
                 text.truncate(end);
-                text.push_str(&format!("\n[{cut} bytes left out: the answer is too long]"));
+                let told = format!("\n[{cut} bytes left out: the answer is too long]");
+                text.push_str(&told);
             }
             left = left.saturating_sub(text.len());
         }

@@ -161,10 +161,8 @@ pub(in crate::tools) fn explain_replacement(room: &Room, cell: &str, replacement
         .collect();
     if !elsewhere.is_empty() {
         let listed = elsewhere[..elsewhere.len().min(MAX_OTHERS)].join(", ");
-        why.push_str(&format!(
-            "\nIt is in {}: {listed}",
-            counted(elsewhere.len(), "other cell")
-        ));
+        let told = format!("\nIt is in {}: {listed}", counted(elsewhere.len(), "other cell"));
+        why.push_str(&told);
     }
     why
 }

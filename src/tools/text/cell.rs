@@ -168,7 +168,8 @@ fn in_full(heading: &str, cell: &Cell, names: &CellNames, max: usize) -> String 
     let mut text = delimited(heading, &source.text);
     if source.truncated {
         let all = source.full_length;
-        text.push_str(&format!("\n[cut: max_cell_data={all} shows all of the source]"));
+        let told = format!("\n[cut: max_cell_data={all} shows all of the source]");
+        text.push_str(&told);
     }
     if !cell.outputs.is_empty() {
         text.push_str("\n--- out\n");

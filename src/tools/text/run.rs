@@ -2,6 +2,7 @@
 
 use executor::{CellSnapshot, Snapshot};
 use jupyter_client::counted;
+use serde_json::Value;
 use store::ExecutionStatus;
 
 use super::{
@@ -103,12 +104,14 @@ fn standing(run: &Snapshot, since: &str) -> Option<String> {
     let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let id = &run.execution_id;
     let rest = run.cells.iter().filter(|cell| cell.execution_count.is_none()).count();
+    let is_told = run.cells.iter().any(|cell| cell.outputs.iter().any(is_error));
     match run.status {
-        ExecutionStatus::Completed if rest == 0 => None,
+        ExecutionStatus::Completed | ExecutionStatus::Failed if rest == 0 && (is_told || because.is_empty()) => None,
+        ExecutionStatus::Completed if rest == 0 => Some(format!("completed{because}")),
         ExecutionStatus::Completed => Some(format!("{} not run{because}", counted(rest, "cell"))),
         // The error itself is told by its cell.
-        ExecutionStatus::Failed if rest == 0 => None,
-        ExecutionStatus::Failed => Some(format!("failed; {} not run", counted(rest, "cell"))),
+        ExecutionStatus::Failed if is_told => Some(format!("failed; {} not run", counted(rest, "cell"))),
+        ExecutionStatus::Failed => Some(format!("failed{because}")),
         ExecutionStatus::Cancelled => Some(format!("cancelled{because}")),
         ExecutionStatus::Lost => Some(format!("lost, its end was not seen{because}")),
         ExecutionStatus::Queued => Some(format!(
@@ -128,4 +131,8 @@ fn standing(run: &Snapshot, since: &str) -> Option<String> {
             ))
         }
     }
+}
+
+fn is_error(output: &Value) -> bool {
+    output["output_type"] == "error"
 }
