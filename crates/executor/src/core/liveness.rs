@@ -27,7 +27,6 @@ const NEW_PROCESS: &str = "probe-";
 /// Begins the ids of probes for a free kernel, which keep nobody waiting.
 const FREE: &str = "free-";
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(crate) struct Liveness {
     /// When the kernel last said something, or was sent something.
