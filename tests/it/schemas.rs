@@ -137,6 +137,12 @@ async fn executions(caller: &Caller) {
         caller.bare("get_execution", cancel).await;
     }
     caller.bare("list_executions", json!({})).await.ok();
+    caller.call("run_code", json!({ "code": "variable = [1]" })).await.ok();
+    caller.call("inspect_variables", json!({})).await.ok();
+    caller
+        .call("inspect_variables", json!({ "name": "variable" }))
+        .await
+        .ok();
     caller.bare("run_code", json!({ "code": "print(1)" })).await.ok();
 }
 
@@ -169,6 +175,8 @@ async fn documents(caller: &Caller, folder: &Folder) {
         .await
         .ok();
     caller.bare("list_documents", json!({ "path": folder.name })).await.ok();
+    let search = json!({ "query": "a", "path": folder.name, "where": "all" });
+    caller.bare("search_documents", search).await.ok();
     let (copy, renamed) = (at("copy.md"), at("renamed.md"));
     caller
         .bare("copy_document", json!({ "path": path, "copyPath": copy }))
