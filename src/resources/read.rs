@@ -43,6 +43,7 @@ impl View {
         let forms = match address {
             Address::List => vec![in_text(self.read_list().await)],
             Address::Template(name) => vec![in_text(read_template(&name)?)],
+            Address::Document { server, path } => vec![self.read_document(&server, &path).await?],
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::NoCurrent)?;
                 self.read_part(opened, &Part::Srcmd).await?

@@ -1,6 +1,7 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod binary;
 mod edit;
 
 use std::sync::Arc;
@@ -85,12 +86,17 @@ pub(super) struct DocumentContent {
     pub(super) content_unit: Option<&'static str>,
     #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
+    /// Of a binary file
+    #[serde(flatten)]
+    binary: Option<binary::BinaryFile>,
 }
 
 impl Describe for DocumentContent {
     fn describe(&self, page: &mut Page) {
-        page.line(format_args!("revision {}", self.revision))
-            .block(&self.content);
+        if self.binary.is_none() {
+            page.line(format_args!("revision {}", self.revision));
+        }
+        page.block(&self.content);
     }
 }
 
@@ -112,7 +118,10 @@ pub(super) async fn read(
             let content = beginning(call.server(server)?, &call.file(path)?, max).await?;
             Ok((None, content))
         }
-        Err(error) => Err(error),
+        Err(error) => match binary::described(call, server, path).await {
+            Some(content) => Ok((None, content)),
+            None => Err(error),
+        },
         Ok((server, _, room)) => {
             let content = content(call, &room, max);
             Ok((Some((server, room)), content))
@@ -124,10 +133,9 @@ pub(super) async fn read(
 async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
     let file = server.document(path).await?;
     let beginning = Beginning::read(server, path, max).await?;
-    let text = beginning.text.ok_or_else(|| {
-        let why = format!("{path:?} is a binary file, and too large to be read as a whole; code that runs can read it");
-        ToolError::argument("path", why)
-    })?;
+    let Some(text) = beginning.text else {
+        return Ok(binary::content(server.name(), &file));
+    };
     Ok(DocumentContent {
         content: text,
         truncated: true,
@@ -136,6 +144,7 @@ async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result
         revision: String::new(),
         content_unit: Some(BYTES),
         people: Vec::new(),
+        binary: None,
     })
 }
 
@@ -151,6 +160,11 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
+    /// Whether it is text, and some.
+    pub(super) fn has_text(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| !text.is_empty())
+    }
+
     pub(super) async fn read(server: &JupyterServer, path: &DocPath, max: usize) -> Result<Self, ToolError> {
         // A character has four bytes at most.
         let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
@@ -180,6 +194,7 @@ fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
         revision,
         content_unit: None,
         people: people(room),
+        binary: None,
     }
 }
 
