@@ -11,10 +11,10 @@ SOAK_AGENTS ?= 40
 SOAK_NOTEBOOKS ?= 8
 SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat soak lint fmt docs bench
+.PHONY: help run test test-compat soak lint fmt docs bench bench-tokens
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Start the gateway with a JupyterLab of its own on ./notebooks
 	cargo run --profile quick --no-default-features --locked -- serve --with-jupyter $(NOTEBOOKS)
@@ -43,3 +43,10 @@ docs: ## Write the page with every tool, src/tools/README.md
 
 bench: ## Measure the gateway beside bare servers and clients
 	cargo bench --locked
+
+bench-tokens: target/peer/bin/jupyter-mcp-server ## Count what answers cost a model, beside datalayer's server
+	JMG_TOKENS_PEER=$(CURDIR)/$< cargo test --locked --test it tokens:: -- --nocapture
+
+target/peer/bin/jupyter-mcp-server:
+	python3 -m venv target/peer
+	target/peer/bin/pip install --quiet jupyter-mcp-server==2.2.4

@@ -142,6 +142,7 @@ impl App {
             engine.stop().await;
             // The rooms stay open until what the workers still have to write is in them.
             rooms.cancel();
+            servers.close_links().await;
         });
         app.background.spawn(async move { pool.sweep(rooms_close).await });
         Ok(app)

@@ -2,6 +2,7 @@
 //! dropped. Knows neither sources nor outputs.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
@@ -26,7 +27,8 @@ pub struct AuditRecord<'a> {
     pub principal: &'a str,
     pub tenant: &'a str,
     pub address: Option<IpAddr>,
-    pub tool: &'static str,
+    /// One that does not exist as the caller named it.
+    pub tool: &'a str,
     /// As the caller named it.
     pub server: Option<&'a str>,
     /// As the caller named it.
@@ -42,7 +44,8 @@ pub struct AuditRecord<'a> {
 pub enum Decision {
     Allowed,
     Denied {
-        /// The permission that was missing, or the kind of rule that forbids it.
+        /// The permission that was missing, or the kind of rule that forbids it: `paths`, `toolset`, `readonly`, or
+        /// `unknown` for a tool that does not exist.
         rule: &'static str,
     },
 }
@@ -68,7 +71,7 @@ pub struct AuditedCall {
     sink: Arc<dyn AuditSink>,
     principal: Arc<Principal>,
     origin: Origin,
-    tool: &'static str,
+    tool: Cow<'static, str>,
     server: Option<String>,
     path: Option<String>,
     began: (SystemTime, Instant),
@@ -80,14 +83,14 @@ impl AuditedCall {
         sink: &Arc<dyn AuditSink>,
         principal: &Arc<Principal>,
         origin: &Origin,
-        tool: &'static str,
+        tool: impl Into<Cow<'static, str>>,
         (server, path): (Option<&str>, Option<&str>),
     ) -> Option<Self> {
         sink.is_enabled().then(|| Self {
             sink: Arc::clone(sink),
             principal: Arc::clone(principal),
             origin: origin.clone(),
-            tool,
+            tool: tool.into(),
             server: server.map(str::to_owned),
             path: path.map(str::to_owned),
             began: (SystemTime::now(), Instant::now()),
@@ -109,7 +112,7 @@ impl Drop for AuditedCall {
             principal: &self.principal.id,
             tenant: &self.principal.tenant.name,
             address: self.origin.address,
-            tool: self.tool,
+            tool: &self.tool,
             server: self.server.as_deref(),
             path: self.path.as_deref(),
             decision,

@@ -2,8 +2,11 @@
 //! failed answers with the error's text, and the kind is what logs and dashboards tell it by.
 
 mod libraries;
+mod nearest;
 
 use std::fmt;
+
+pub(crate) use nearest::nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {

@@ -18,7 +18,7 @@
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
 //! | 5 | [`audit`] | a record of every call |
-//! | 6 | [`events`], [`auth`], [`limits`], [`srcbook`] | the event log; principals and their rules; how much they may ask; notebooks as markdown |
+//! | 6 | [`events`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
 //! | 7 | [`telemetry`] | logs, traces, metrics |
 //! | 8 | [`config`] | settings, their defaults, and what is refused |
 //! | 9 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
@@ -59,6 +59,7 @@ pub mod limits;
 pub mod mcp;
 pub mod prompts;
 pub mod resources;
+pub mod skills;
 pub mod srcbook;
 pub mod telemetry;
 pub mod tools;

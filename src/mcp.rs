@@ -13,6 +13,7 @@ mod endpoint;
 mod handler;
 mod headers;
 mod identity;
+mod instructions;
 mod message;
 mod observe;
 mod plain;
@@ -21,6 +22,7 @@ mod reply;
 mod request_state;
 mod resources;
 mod sessions;
+mod skills;
 mod subscriptions;
 mod tasks;
 

@@ -30,7 +30,7 @@ use live_document::{
     pool::{Lease, OpenRoom, Pool},
 };
 
-use crate::{auth::Principal, types::Permission};
+use crate::{auth::Principal, skills::Skill, types::Permission};
 
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
@@ -41,6 +41,7 @@ pub struct View {
     own: Vec<String>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
+    skills: &'static [Skill],
 }
 
 /// A notebook that the principal may read, kept open while it is looked at.
@@ -63,7 +64,27 @@ impl View {
             own: own.iter().map(|server| server.name().to_owned()).collect(),
             pool,
             engine,
+            skills: &[],
         }
+    }
+
+    /// The same with skills.
+    pub fn with_skills(mut self, skills: &'static [Skill]) -> Self {
+        self.skills = skills;
+        self
+    }
+
+    /// The skills that the principal may read.
+    pub fn skills(&self) -> &'static [Skill] {
+        match self.may_read() {
+            true => self.skills,
+            false => &[],
+        }
+    }
+
+    fn skill(&self, name: &str) -> Result<&'static Skill, ResourceError> {
+        let found = self.skills().iter().find(|skill| skill.name == name);
+        found.ok_or(ResourceError::SKILL)
     }
 
     fn require_read(&self) -> Result<(), ResourceError> {

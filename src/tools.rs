@@ -2,6 +2,7 @@
 //! arguments, a permission, an effect, a typed result. Knows nothing of MCP's wire types or of HTTP.
 
 mod advice;
+mod arguments;
 mod call;
 mod cells;
 mod changes;
@@ -17,16 +18,20 @@ mod files;
 mod gateway;
 mod images;
 mod kernel;
+mod lines;
 mod matches;
 mod notebook;
 mod output;
 mod people;
 mod position;
+mod schema;
 mod session;
+mod shares;
 mod text;
 mod url;
 
 pub use advice::advice_for;
+pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
 pub use classic::Connections;
 pub use client::{Client, ClientReply, Input, Resumption};

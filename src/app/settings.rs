@@ -95,6 +95,7 @@ pub(super) fn pool(config: &Config) -> PoolLimits {
 pub(super) fn engine(config: &Config) -> EngineSettings {
     EngineSettings {
         default_wait: config.execution.default_wait,
+        task_after: config.execution.task_after,
         input_timeout: config.execution.input_timeout,
         max_output_bytes: config.execution.max_output_bytes,
         idle_timeout: config.sessions.idle_timeout,

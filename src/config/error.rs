@@ -5,6 +5,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::error::nearest;
+
 /// Why a configuration cannot be used.
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -150,17 +152,9 @@ fn names(known: &[String]) -> String {
 }
 
 fn did_you_mean(given: &str, allowed: &[&str]) -> String {
-    const CLOSE: usize = 2;
-    // A longer word cannot be a slip of the pen, and comparing it would take time for nothing.
-    if given.len() > 64 {
-        return String::new();
-    }
-    let distance = |word: &&&str| strsim::osa_distance(given, word);
-    match allowed.iter().min_by_key(distance) {
-        Some(word) if distance(&word) <= CLOSE.min(word.len() / 2) => {
-            format!("; did you mean `{word}`?")
-        }
-        _ => String::new(),
+    match nearest(given, allowed.iter().copied()) {
+        Some(word) => format!("; did you mean `{word}`?"),
+        None => String::new(),
     }
 }
 

@@ -114,6 +114,7 @@ section! {
 section! {
     ExecutionConfig {
         default_wait: Duration = Duration::from_secs(60), value(parse::duration);
+        task_after: Duration = Duration::from_secs(20), value(parse::duration);
         input_timeout: Duration = Duration::from_secs(10 * 60), value(parse::duration);
         max_output_bytes: usize = 10_485_760, number(BYTES);
         shutdown_started_kernels: bool = false, value(parse::flag);

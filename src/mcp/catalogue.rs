@@ -7,7 +7,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use rmcp::model::{CacheScope, JsonObject, ListToolsResult, ServerResult, Tool, ToolAnnotations};
+use rmcp::model::{CacheScope, JsonObject, ListToolsResult, MetaObject, ServerResult, Tool, ToolAnnotations};
 use serde_json::Value;
 
 use super::{Caller, identity::names};
@@ -18,8 +18,14 @@ use crate::{
 
 /// Lists change only with the gateway's version and the caller's token.
 pub(super) const LIST_TTL_MS: u64 = 60_000;
+/// Tools that everyone needs, which Claude Code shows to a model at once: of the others it shows the names until the model
+/// asks for more. Other clients know nothing of the mark, and models are not shown it.
+const ALWAYS_LOADED: &[&str] = &["list_nbs", "read_nb_cells", "edit_nb_cell", "execute_nb_cells"];
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// Lists that are kept as they were written. Most callers select one of a few.
 const MAX_LISTED: usize = 64;
+/// Characters of the name of a tool that does not exist.
+const MAX_NAME: usize = 100;
 
 pub struct Catalogue {
     entries: Vec<Entry>,
@@ -65,6 +71,17 @@ pub(super) enum Refusal {
     },
     #[error("tool `{tool}` changes things, and this connection is read-only; connect without readonly=true to use it")]
     ReadOnly { tool: String },
+}
+
+impl Refusal {
+    /// The kind of rule that forbids the call, for its record.
+    pub(super) fn rule(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown",
+            Self::NotSelected { .. } | Self::NotOffered { .. } => "toolset",
+            Self::ReadOnly { .. } => "readonly",
+        }
+    }
 }
 
 impl Catalogue {
@@ -187,9 +204,7 @@ impl Catalogue {
 
     /// The tool of a name, if the caller's selection has it. Its permission is checked when it runs.
     pub(super) fn find(&self, name: &str, caller: &Caller) -> Result<&ToolDefinition, Refusal> {
-        let definition = self
-            .definition(name)
-            .ok_or_else(|| Refusal::Unknown(name.chars().take(100).collect()))?;
+        let definition = self.definition(name).ok_or_else(|| Refusal::Unknown(shortened(name)))?;
         // First of all: selecting its toolset would not help.
         if caller.is_readonly() && definition.permission != Permission::Read {
             return Err(Refusal::ReadOnly { tool: name.to_owned() });
@@ -232,6 +247,11 @@ impl Catalogue {
     pub(super) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.by_name.get(name).map(|index| &self.entries[*index].definition)
     }
+}
+
+/// A name as it was given, at a length that can be shown and logged.
+pub(super) fn shortened(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
 }
 
 fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
@@ -278,13 +298,20 @@ fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {
             }
         }
     }
-    Tool::new(
+    let tool = Tool::new(
         definition.name,
         Cow::Borrowed(definition.description),
         Arc::new(input_schema),
     )
     .with_raw_output_schema(Arc::new(definition.output_schema.clone()))
-    .with_annotations(annotations(definition.effect))
+    .with_annotations(annotations(definition.effect));
+    match ALWAYS_LOADED.contains(&definition.name) {
+        true => tool.with_meta(MetaObject(JsonObject::from_iter([(
+            ALWAYS_LOAD.to_owned(),
+            true.into(),
+        )]))),
+        false => tool,
+    }
 }
 
 /// What a person decides by is said even where it is the protocol's default; the rest only where it is not, since every

@@ -11,11 +11,12 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
-        CancelledNotificationParam, CompleteRequestParams, CompleteResult, DiscoverResult, Extensions,
-        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, InitializeRequestParams,
-        InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-        ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+        CancelledNotificationParam, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult,
+        ErrorCode, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+        InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -27,10 +28,11 @@ use super::{
     answer::server_info,
     catalogue::LIST_TTL_MS,
     client::{self, Calls, McpClient, can_elicit, is_modern},
+    instructions::instructions,
     observe::{Target, observe},
     prompts,
     request_state::RequestStates,
-    resources,
+    resources, skills,
     subscriptions::{Notices, SessionWatches},
     tasks::{self, TaskCall, TaskCalls},
 };
@@ -39,11 +41,6 @@ use crate::{
     telemetry::Metrics,
     tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution},
 };
-
-const INSTRUCTIONS: &str = "Work live in Jupyter notebooks next to the people who have them open. \
-    Paths are relative to a server's root. A failed call says what to do next.";
-const SERVERS: &str = " Tools take an optional `server`; list_servers shows which there are.";
-const READ_ONLY: &str = " This connection is read-only: tools that change something are not listed.";
 
 pub struct GatewayHandler {
     catalogue: Arc<Catalogue>,
@@ -94,11 +91,9 @@ impl GatewayHandler {
         Ok(caller(&context.extensions)?.view(&self.services))
     }
 
-    /// What a model is told before anything else; it names only tools that are listed.
     fn instructions(&self, caller: &Caller) -> String {
-        let servers = self.catalogue.is_visible("list_servers", caller).then_some(SERVERS);
-        let read_only = caller.is_readonly().then_some(READ_ONLY);
-        [Some(INSTRUCTIONS), servers, read_only].into_iter().flatten().collect()
+        let has_tool = |tool: &str| self.catalogue.is_visible(tool, caller);
+        instructions(has_tool, |permission| caller.may(permission), caller.is_readonly())
     }
 
     /// An error that names only tools which are listed for the caller.
@@ -129,13 +124,14 @@ impl GatewayHandler {
             execution_id: id.to_owned(),
             input: Input::Nothing,
         });
-        Answer::of(tool, request_id, definition.call(looking, arguments).await).into_result()
+        let result = definition.call(looking, definition.arguments(arguments)).await;
+        Answer::of(tool, request_id, result).into_result()
     }
 }
 
 impl ServerHandler for GatewayHandler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_completions()
             .enable_prompts()
             .enable_resources()
@@ -144,6 +140,8 @@ impl ServerHandler for GatewayHandler {
             .enable_tools()
             .enable_tasks()
             .build();
+        let extensions = capabilities.extensions.get_or_insert_default();
+        extensions.insert(skills::EXTENSION.to_owned(), JsonObject::new());
         ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
@@ -361,6 +359,20 @@ impl ServerHandler for GatewayHandler {
                 Ok(())
             },
         )
+        .await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let Some(method) = skills::method(&request.method) else {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        };
+        observe(&self.metrics, method, Target::Nothing, &context, async {
+            skills::answer(&request, self.view(&context)?.skills(), is_modern(&context))
+        })
         .await
     }
 

@@ -6,6 +6,7 @@ use crate::{
     audit::Origin,
     auth::Principal,
     resources::View,
+    skills::skills,
     tools::{Call, Client, Scope, Services},
     types::{Permission, Toolset},
 };
@@ -125,6 +126,11 @@ impl Caller {
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
         )
+        // They speak of the tools of this toolset.
+        .with_skills(match self.has_toolset(Toolset::Notebook) {
+            true => skills(),
+            false => &[],
+        })
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {

@@ -54,6 +54,7 @@ impl Observed for InitializeResult {
         Some(&self.protocol_version)
     }
 }
+impl Observed for rmcp::model::CustomResult {}
 impl Observed for rmcp::model::DiscoverResult {}
 impl Observed for rmcp::model::GetTaskResult {}
 impl Observed for rmcp::model::ListResourcesResult {}

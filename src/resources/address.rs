@@ -8,6 +8,7 @@ use crate::types::{DOCUMENTS, NOTEBOOK_SCHEME, encoded};
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
 const FILES: &str = "file:///notebooks/";
+const SKILLS: &str = "skill://";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
@@ -19,6 +20,7 @@ pub(super) enum Address {
         server: String,
         path: String,
     },
+    Skill(String),
     Notebook {
         session: String,
         /// A file's address names only the session.
@@ -49,6 +51,10 @@ impl Address {
         let unknown = || ResourceError::Unknown { uri: shown() };
         if let Some(document) = uri.strip_prefix(DOCUMENTS) {
             return document_at(document).ok_or_else(unknown);
+        }
+        if let Some(skill) = uri.strip_prefix(SKILLS) {
+            let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
+            return Ok(Self::Skill(name.to_owned()));
         }
         let (is_file, rest) = match (uri.strip_prefix(NOTEBOOK_SCHEME), uri.strip_prefix(FILES)) {
             (Some(rest), _) => (false, rest),

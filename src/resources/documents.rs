@@ -8,10 +8,9 @@ use super::{
     Body, ResourceError, View,
     read::{ReadBody, named},
 };
+use crate::types::MAX_DOCUMENT_BYTES;
 
 const MEGABYTE: u64 = 1024 * 1024;
-/// Megabytes of the largest file that is read.
-const MAX_MEGABYTES: u64 = 16;
 
 impl View {
     /// A file: text as it stands now, anything else as bytes. What must not be seen does not exist.
@@ -30,11 +29,11 @@ impl View {
         let size = document.size.unwrap_or_default();
         match document.kind {
             DocumentKind::Directory => return Err(ResourceError::DOCUMENT),
-            _ if size > MAX_MEGABYTES * MEGABYTE => {
+            _ if size > MAX_DOCUMENT_BYTES => {
                 return Err(ResourceError::Large {
                     path: path.to_string(),
                     megabytes: size.div_ceil(MEGABYTE),
-                    limit: MAX_MEGABYTES,
+                    limit: MAX_DOCUMENT_BYTES / MEGABYTE,
                 });
             }
             // They have addresses of their own.

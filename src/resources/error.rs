@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error(
-        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/ or file:///documents/, see resources/templates/list"
+        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/, file:///documents/ or skill://, see resources/templates/list"
     )]
     Foreign { uri: String },
     #[error(
@@ -72,6 +72,10 @@ impl ResourceError {
     pub(super) const WATCHED_EXECUTION: Self = Self::NotFound {
         what: "Execution to watch",
         hint: "watch its notebook, which changes while cells run",
+    };
+    pub(super) const SKILL: Self = Self::NotFound {
+        what: "Skill",
+        hint: "resources/list shows the skills",
     };
     pub(super) const TEMPLATE: Self = Self::NotFound {
         what: "Template",

@@ -9,7 +9,7 @@ use super::{
     metadata::NotebookMetadata,
     read::members,
 };
-use crate::srcbook::templates;
+use crate::{skills::Skill, srcbook::templates};
 
 /// Entries of one page.
 const PAGE: usize = 200;
@@ -174,6 +174,7 @@ impl View {
             entries.push((format!("{key}/cells"), cells));
         }
         entries.extend(template_entries());
+        entries.extend(self.skills().iter().map(skill_entry));
         entries
     }
 }
@@ -221,6 +222,17 @@ fn template_entries() -> impl Iterator<Item = (String, Entry)> {
     })
 }
 
+fn skill_entry(skill: &Skill) -> (String, Entry) {
+    let entry = Entry {
+        uri: skill.uri(),
+        name: skill.name.to_owned(),
+        description: skill.description().to_owned(),
+        mime_type: "text/markdown",
+        metadata: None,
+    };
+    (format!("4/{}", skill.name), entry)
+}
+
 fn encode(key: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(key)
 }
@@ -231,6 +243,6 @@ fn decode(cursor: &str) -> Result<String, ResourceError> {
         .map_err(|_| ResourceError::Cursor)?;
     let key = String::from_utf8(bytes).map_err(|_| ResourceError::Cursor)?;
     Some(key)
-        .filter(|key| key.starts_with(['0', '1', '2', '3']))
+        .filter(|key| key.starts_with(['0', '1', '2', '3', '4']))
         .ok_or(ResourceError::Cursor)
 }

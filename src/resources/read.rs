@@ -12,7 +12,10 @@ use super::{
     metadata::NotebookMetadata,
     sanitize::sanitized_notebook,
 };
-use crate::srcbook::{render, template};
+use crate::{
+    skills::Skill,
+    srcbook::{render, template},
+};
 
 /// The length at which a cell's first line is long enough to be its name.
 const MAX_NAME: usize = 60;
@@ -44,6 +47,7 @@ impl View {
             Address::List => vec![in_text(self.read_list().await)],
             Address::Template(name) => vec![in_text(read_template(&name)?)],
             Address::Document { server, path } => vec![self.read_document(&server, &path).await?],
+            Address::Skill(name) => vec![in_text(read_skill(self.skill(&name)?))],
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::NoCurrent)?;
                 self.read_part(opened, &Part::Srcmd).await?
@@ -161,6 +165,11 @@ fn read_template(name: &str) -> Result<Read, ResourceError> {
     metadata.insert("cellCount".to_owned(), template.book().cells.len().into());
     let metadata = named(template.title, template.description, metadata);
     Ok(("text/markdown", template.text.to_owned(), metadata))
+}
+
+fn read_skill(skill: &Skill) -> Read {
+    let metadata = named(skill.name, skill.description(), Map::new());
+    ("text/markdown", skill.text.to_owned(), metadata)
 }
 
 fn read_cell(cells: &Cells, position: usize, described: &NotebookMetadata) -> Read {

@@ -52,6 +52,10 @@ impl View {
                 crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
                 Subject::Still
             }
+            Address::Skill(name) => {
+                self.skill(&name)?;
+                Subject::Still
+            }
             Address::Notebook {
                 session,
                 notebook,

@@ -1,9 +1,9 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, UnknownServer};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
     Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
@@ -172,7 +172,7 @@ impl Call {
     }
 
     /// Begins the record of the call, if anybody wants one.
-    pub(super) fn audited(&self, tool: &'static str, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+    pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let target = (text("server"), text("path"));
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
@@ -250,6 +250,14 @@ impl Call {
     /// The actor of what this call does to a kernel.
     pub(super) fn actor(&self) -> Actor {
         self.principal.owner().actor()
+    }
+
+    /// The one for whom this call starts a kernel.
+    pub(super) fn starter(&self) -> Starter {
+        Starter {
+            id: Arc::clone(&self.principal.id),
+            name: self.principal.name.clone(),
+        }
     }
 
     pub(super) fn claim(&self) -> Claim {

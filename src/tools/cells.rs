@@ -95,7 +95,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "execute_nb_cells",
-            "Executes cells by range or id; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
+            "Executes cells by range or id, or all; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
             Execute,
             execute::execute_nb_cells,
         ),

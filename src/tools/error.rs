@@ -4,6 +4,7 @@ use executor::ExecutionError;
 use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError, counted};
 use live_document::{EditError, RoomError, pool::PoolError};
 
+use super::kernel::InspectError;
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
@@ -13,6 +14,8 @@ use crate::{
 pub enum ToolError {
     #[error("argument `{argument}`: {why}")]
     Argument { argument: String, why: String },
+    #[error("unknown argument `{argument}`; {advice}")]
+    UnknownArgument { argument: String, advice: String },
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
@@ -31,6 +34,8 @@ pub enum ToolError {
     Pool(#[from] PoolError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
     #[error(
         "{} running or waiting in {path:?}; wait with get_execution, or use cancel_execution first",
         counted(*.count, "execution")
@@ -78,13 +83,16 @@ impl From<EditError> for ToolError {
 impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Argument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => ErrorKind::InvalidArgument,
+            Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
+                ErrorKind::InvalidArgument
+            }
             Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } => ErrorKind::Forbidden,
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Renamed { .. } => ErrorKind::NotFound,
             Self::Pool(error) | Self::Full { why: error, .. } => error.kind(),
             Self::Execution(error) => error.kind(),
+            Self::Inspect(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,

@@ -6,6 +6,7 @@ mod file_type;
 mod info;
 mod listing;
 mod manage;
+mod search;
 mod untrusted;
 mod walk;
 
@@ -68,6 +69,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Replaces the whole content of an existing document.",
             Set,
             manage::overwrite_document,
+        ),
+        ToolDefinition::new(
+            files,
+            "search_documents",
+            "Finds lines in notebooks and text files: in sources, in outputs, or in all (`where`).",
+            Read,
+            search::search_documents,
         ),
     ]
 }

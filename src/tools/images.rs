@@ -73,6 +73,13 @@ pub(super) fn is_image(mime: &str) -> bool {
     TYPES.contains(&mime)
 }
 
+/// Width and height of an image in base64, from its header.
+pub(super) fn size_in_pixels(base64: &str) -> Option<(u32, u32)> {
+    let bytes = decoded(&header(base64)).ok()?;
+    let (_, width, height) = dimensions(&bytes).ok()?;
+    Some((width, height))
+}
+
 /// Looks at an image in base64 as far as its header, so that only what must be scaled waits for it.
 pub(super) fn shortcut(base64: String, limits: &ImageLimits) -> Shortcut {
     if !limits.enabled {
@@ -87,12 +94,7 @@ pub(super) fn shortcut(base64: String, limits: &ImageLimits) -> Shortcut {
             Err(left_out) => Shortcut::Settled(Err(left_out)),
         };
     }
-    let header: String = base64
-        .chars()
-        .filter(|character| !character.is_ascii_whitespace())
-        .take(HEADER_BYTES / 3 * 4)
-        .collect();
-    match decoded(&header).and_then(|bytes| dimensions(&bytes)) {
+    match decoded(&header(&base64)).and_then(|bytes| dimensions(&bytes)) {
         Ok((_, width, height)) => match check_pixels(width, height) {
             Ok(()) => Shortcut::MustScale(base64),
             Err(left_out) => Shortcut::Settled(Err(left_out)),
@@ -100,6 +102,12 @@ pub(super) fn shortcut(base64: String, limits: &ImageLimits) -> Shortcut {
         // It may say it later.
         Err(_) => Shortcut::MustScale(base64),
     }
+}
+
+/// The beginning of an image in base64, which says how large it is.
+fn header(base64: &str) -> String {
+    let digits = base64.chars().filter(|character| !character.is_ascii_whitespace());
+    digits.take(HEADER_BYTES / 3 * 4).collect()
 }
 
 /// An image that needs no scaling; none for one that does.

@@ -1,8 +1,11 @@
 //! Tools about kernels.
 
 mod assign;
+mod inspect;
 mod restart;
+mod running;
 
+pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
 
 use jupyter_client::Kernelspec;
@@ -47,6 +50,29 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             interrupt_nb_kernel,
         ),
+        ToolDefinition::new(
+            kernel,
+            "list_kernels",
+            "Lists the kernels that run, with their state and notebook.",
+            Effect::Read,
+            running::list_kernels,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "shutdown_kernel",
+            "Ends a kernel; its variables are gone, and what runs there is cancelled.",
+            Effect::Execute,
+            running::shutdown_kernel,
+        ),
+        ToolDefinition::new(
+            kernel,
+            "inspect_variables",
+            "Lists a kernel's variables with type, shape and preview, or one in detail (`name`), also while a cell runs.",
+            Effect::Read,
+            inspect::inspect_variables,
+        )
+        // A kernel holds more than its notebook shows.
+        .also_needs(Permission::Execute),
     ]
 }
 

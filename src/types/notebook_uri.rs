@@ -6,6 +6,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 pub const NOTEBOOK_SCHEME: &str = "notebook://";
 /// The beginning of the addresses of files.
 pub const DOCUMENTS: &str = "file:///documents/";
+/// Bytes of the largest file that can be read by its address.
+pub const MAX_DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// Characters to encode in one part of an address: all but RFC 3986 `unreserved`.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{
     eventually,
-    scene::{Scene, id, person, texts},
+    scene::{Scene, person, texts},
 };
 
 /// Runs until a file says that it is enough, so that people have all the time they need.
@@ -160,83 +160,4 @@ async fn outputs_that_the_person_clears_stay_cleared() {
     assert_eq!(texts(&ended["cells"][0]), ["begin\nend\n"], "the agent gets all");
     scene.shows(1, "end").await;
     assert_eq!(scene.rests(1).await, "end\n", "the notebook has what came since");
-}
-
-#[tokio::test]
-async fn a_notebook_renamed_by_an_agent_keeps_its_run_and_its_kernel() {
-    let (mut scene, id) = running().await;
-    let kernel = scene.kernel().await;
-    let renamed = scene.path.replace("run.ipynb", "renamed.ipynb");
-    scene.call("rename_document", json!({ "newPath": renamed })).await.ok();
-    scene.path = renamed;
-    assert_eq!(scene.kernels().await, [(scene.path.clone(), kernel.clone())]);
-    follows(&scene, &id, &kernel).await;
-}
-
-#[tokio::test]
-async fn a_notebook_renamed_by_a_person_keeps_its_run_and_its_kernel() {
-    let (mut scene, id) = running().await;
-    let kernel = scene.kernel().await;
-    let renamed = scene.path.replace("run.ipynb", "renamed.ipynb");
-    let answer = person()
-        .send(
-            Method::PATCH,
-            &format!("api/contents/{}", scene.path),
-            json!({ "path": renamed }),
-        )
-        .await;
-    assert_eq!(answer.status(), 200);
-    scene.path = renamed;
-    // No JupyterLab is open that would tell Jupyter where the kernel belongs now.
-    eventually("the kernel follows", async || {
-        (scene.kernels().await == [(scene.path.clone(), kernel.clone())]).then_some(())
-    })
-    .await;
-    follows(&scene, &id, &kernel).await;
-}
-
-#[tokio::test]
-async fn a_renamed_notebook_has_one_queue_whichever_name_was_used() {
-    let (mut scene, first) = running().await;
-    let renamed = scene.path.replace("run.ipynb", "renamed.ipynb");
-    let place = format!("api/contents/{}", scene.path);
-    let answer = person().send(Method::PATCH, &place, json!({ "path": renamed })).await;
-    assert_eq!(answer.status(), 200);
-    scene.path = renamed;
-    // At once, before the gateway may have heard of it.
-    let run = json!({ "ranges": [{ "start": 2 }], "timeout": 0 });
-    let second = id(&scene.call("execute_nb_cells", run).await.ok());
-    eventually("they are in one queue", async || {
-        let get = json!({ "execution_id": second });
-        let seen = scene.agent.call("get_execution", get).await.ok();
-        let behind = format!("waiting for your execution {first}");
-        seen["reason"]
-            .as_str()
-            .is_some_and(|why| why.starts_with(&behind))
-            .then_some(())
-    })
-    .await;
-    scene.enough();
-    for id in [first, second] {
-        assert_eq!(scene.ended(&id).await["status"], "completed");
-    }
-}
-
-async fn follows(scene: &Scene, id: &str, kernel: &str) {
-    let listed = scene.call("list_executions", json!({ "status": "running" })).await.ok();
-    assert_eq!(
-        listed["executions"][0]["execution_id"], id,
-        "it is known by its new name"
-    );
-    scene.enough();
-    let ended = scene.ended(id).await;
-    assert_eq!(
-        (&ended["status"], &ended["path"]),
-        (&json!("completed"), &json!(scene.path))
-    );
-    assert_eq!(scene.rests(1).await, "begin\nend\n");
-    assert_eq!(scene.code("mark").await, "42");
-    assert_eq!(texts(&scene.run(2, 3).await.ok()["execution_results"][0]), ["'below'"]);
-    assert_eq!(scene.kernel().await, kernel, "one kernel all the time");
-    scene.saved("renamed.ipynb", 1, "begin\nend\n").await;
 }

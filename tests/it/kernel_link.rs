@@ -260,6 +260,12 @@ async fn what_a_kernel_says_while_the_line_is_cut_arrives_later() {
     assert!(!kernel.link.is_connected());
     let refused = kernel.link.execute("never", &request("1")).await.unwrap_err();
     assert!(matches!(refused, KernelError::Reconnecting { .. }), "{refused}");
+    // What a kernel says before Jupyter has noticed the cut goes to a line that leads nowhere.
+    eventually("Jupyter has noticed the cut", async || {
+        let kernel = kernel.server.kernel(kernel.link.kernel_id()).await.unwrap()?;
+        (kernel.connections == Some(0)).then_some(())
+    })
+    .await;
     folder.write("go", "");
     eventually("the code has ended", async || folder.has("done").then_some(())).await;
     // The reply follows the file; the kernel's next idle state is known to the server.

@@ -449,22 +449,8 @@ async fn the_end(scene: Planned) {
 async fn both_eras_declare_what_they_have() {
     let gateway = Gateway::start().await;
     for era in ERAS {
-        let capabilities = match era {
-            Era::Modern => {
-                let agent = Agent::connect(&gateway, era).await;
-                agent.request("server/discover", json!({})).await["result"]["capabilities"].clone()
-            }
-            Era::Legacy => {
-                let body = crate::support::wire::initialize();
-                let answer = crate::support::wire::send(crate::support::wire::post(&gateway, body)).await;
-                let data = answer.text.lines().filter_map(|line| line.strip_prefix("data:"));
-                let mut messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-                let message = messages
-                    .find(|message| message["result"].is_object())
-                    .expect("an answer");
-                message["result"]["capabilities"].clone()
-            }
-        };
+        let agent = Agent::connect(&gateway, era).await;
+        let capabilities = agent.introduction().await["capabilities"].take();
         assert_eq!(
             capabilities["resources"],
             json!({ "subscribe": true, "listChanged": true }),

@@ -20,6 +20,7 @@ pub(crate) mod input;
 mod kernel;
 mod kernel_events;
 mod liveness;
+pub(crate) mod notebook;
 mod output_throttle;
 mod outputs;
 mod presence;
@@ -35,6 +36,7 @@ pub(crate) mod tests;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use jupyter_client::Starter;
 use store::ExecutionStatus;
 use tokio::time::Instant;
 
@@ -123,8 +125,7 @@ impl Core {
             | Input::Answer { .. }
             | Input::AnswerSent { .. }
             | Input::Interrupted(_)
-            | Input::LeaveKernel(_)
-            | Input::HandOverWaiting => self.on_command(input),
+            | Input::LeaveKernel(_) => self.on_command(input),
             Input::KernelFound(found) => self.on_kernel_found(found),
             Input::Message(message) => self.on_message(&message),
             Input::ConnectionLost => self.on_connection(false),
@@ -180,10 +181,13 @@ impl Core {
         self.idle_since
     }
 
-    /// The name under which people see a kernel that is started for what waits.
-    pub(crate) fn next_owner(&self) -> String {
-        let next = self.queue.front();
-        next.map(|execution| execution.owner.name.clone()).unwrap_or_default()
+    /// For whom a kernel is started that is needed for what waits.
+    pub(crate) fn next_owner(&self) -> Starter {
+        let owner = self.queue.front().map(|execution| &execution.owner);
+        Starter {
+            id: owner.map(|owner| Arc::clone(&owner.principal)).unwrap_or_default(),
+            name: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
+        }
     }
 
     fn on_tick(&mut self) {

@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use jupyter_client::{DocPath, JupyterError, JupyterServer, RunningKernel, kernel::KernelEvent};
+use jupyter_client::{
+    DocPath, JupyterError, JupyterServer, RunningKernel,
+    kernel::{KernelEvent, KernelLink},
+};
 use live_document::pool::Lease;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -32,6 +35,7 @@ use crate::{
         actor::Reason,
         execution::Execution,
         input::{Input, Moment, RunId},
+        notebook::Notebook,
     },
     engine::Shared,
     policy::KERNELS_CHANGED_APART,
@@ -44,27 +48,30 @@ pub(crate) enum Command {
     Resume(Arc<Execution>),
     /// Something for the core.
     Tell(Input),
-    /// The notebook's kernel is to be replaced or restarted.
+    /// The kernel is to be replaced, restarted or shut down; only if it is this one, where one is named.
     Leave {
+        kernel_id: Option<String>,
         why: Reason,
         done: oneshot::Sender<()>,
     },
-    Renamed(DocPath),
-    /// Another driver of the same notebook takes over what waits.
-    Retire(mpsc::Sender<Command>),
+    /// Asks for the connection to a kernel, if there is one.
+    Link {
+        kernel_id: String,
+        reply: oneshot::Sender<KernelLink>,
+    },
 }
 
 /// Notebook or private kernel that a driver works for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    Notebook(DocPath),
+    Notebook(Arc<Notebook>),
     Scratch { kernel_name: Option<String> },
 }
 
 impl Place {
     pub(crate) fn describe(&self) -> String {
         match self {
-            Self::Notebook(path) => format!("'{path}'"),
+            Self::Notebook(notebook) => format!("'{}'", notebook.path()),
             Self::Scratch { .. } => "your own kernel".to_owned(),
         }
     }
@@ -75,8 +82,6 @@ pub(crate) struct Driver {
     server: Arc<JupyterServer>,
     place: Place,
     inbox: mpsc::Receiver<Command>,
-    /// Takes over what is asked of this one, which leaves when what it runs has ended.
-    successor: Option<mpsc::Sender<Command>>,
     core: Core,
     connection: Option<Connection>,
     finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
@@ -125,7 +130,6 @@ impl Driver {
             server,
             place,
             inbox,
-            successor: None,
             core,
             connection: None,
             finding: None,
@@ -174,7 +178,7 @@ impl Driver {
         let timer = self.core.timer();
         let is_left = self.inbox.is_closed() && self.inbox.is_empty();
         let idle_since = self.core.idle_since();
-        let leaves_at = match is_left || self.successor.is_some() {
+        let leaves_at = match is_left {
             true => idle_since,
             false => idle_since + self.shared.settings.idle_timeout,
         };
@@ -239,9 +243,6 @@ impl Driver {
     }
 
     async fn on_command(&mut self, command: Command) {
-        let Some(command) = self.pass_on(command).await else {
-            return;
-        };
         let input = match command {
             Command::Submit(execution, lease) => {
                 self.lease = lease.or(self.lease.take());
@@ -249,42 +250,25 @@ impl Driver {
             }
             Command::Resume(execution) => Input::Resume(execution),
             Command::Tell(input) => input,
-            Command::Leave { why, done } => {
-                self.feed(Input::LeaveKernel(why)).await;
+            Command::Leave { kernel_id, why, done } => {
+                if kernel_id.is_none_or(|id| self.is_connected_to(&id)) {
+                    self.feed(Input::LeaveKernel(why)).await;
+                }
                 let _ = done.send(());
                 return;
             }
-            Command::Renamed(path) => {
-                self.place = Place::Notebook(path);
+            Command::Link { kernel_id, reply } => {
+                let connection = self.connection.as_ref();
+                let links = connection.map(|connection| &connection.link);
+                let usable = links.filter(|link| link.kernel_id() == kernel_id && link.is_connected());
+                if let Some(link) = usable {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(link.clone());
+                }
                 return;
-            }
-            Command::Retire(successor) => {
-                self.successor = Some(successor);
-                Input::HandOverWaiting
             }
         };
         self.feed(input).await;
-    }
-
-    /// Passes what is to be run on to the driver that takes over, if there is one; else returns it.
-    async fn pass_on(&mut self, command: Command) -> Option<Command> {
-        let execution = match &command {
-            Command::Submit(execution, _) | Command::Resume(execution) => Arc::clone(execution),
-            _ => return Some(command),
-        };
-        let Some(successor) = self.successor.clone() else {
-            return Some(command);
-        };
-        let here = self.shared.set_inbox(&execution, Some(successor.clone()));
-        match successor.send(command).await {
-            Ok(()) => None,
-            Err(mpsc::error::SendError(command)) => {
-                // It has left, so that this one is the only one.
-                self.successor = None;
-                self.shared.set_inbox(&execution, here);
-                Some(command)
-            }
-        }
     }
 
     async fn on_kernel_event(&mut self, event: KernelEvent) {
@@ -328,15 +312,26 @@ impl Driver {
         self.feed(Input::Drained).await;
     }
 
-    fn path(&self) -> Option<DocPath> {
+    fn is_connected_to(&self, kernel_id: &str) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|connection| connection.link.kernel_id() == kernel_id)
+    }
+
+    /// The notebook that it works for.
+    fn notebook(&self) -> Option<&Arc<Notebook>> {
         match &self.place {
-            Place::Notebook(path) => Some(
-                self.lease
-                    .as_ref()
-                    .map_or_else(|| path.clone(), |room| room.info().path),
-            ),
+            Place::Notebook(notebook) => Some(notebook),
             Place::Scratch { .. } => None,
         }
+    }
+
+    /// Where the notebook is now. Its open document may know of a rename that the engine has not heard of yet.
+    fn path(&self) -> Option<DocPath> {
+        let notebook = self.notebook()?;
+        let pool = &self.shared.pool;
+        let of_room = self.lease.as_ref().map(|room| room.info().path);
+        let of_document = || pool.path_of(&notebook.document()?);
+        Some(of_room.or_else(of_document).unwrap_or_else(|| notebook.path()))
     }
 }
 

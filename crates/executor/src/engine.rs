@@ -1,16 +1,17 @@
-//! The engine: takes what is to run, keeps one driver per queue, and follows notebooks to their new names.
+//! The engine: takes what is to run, and keeps one driver per queue.
 
 mod admission;
+mod identity;
 pub(crate) mod kernel_history;
 mod orphan_kernels;
 mod queue_key;
 mod recovery;
-mod renames;
 mod run_log;
 
 use std::{sync::Arc, time::Duration};
 
 use dashmap::DashMap;
+use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -21,11 +22,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{kernel_history::KernelHistory, queue_key::QueueKey, run_log::RunLog};
 use crate::{
     Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
-    core::{actor::Reason, execution::CellRun, input::Input, retained::RetainedBytes},
+    core::{actor::Reason, execution::CellRun, input::Input, notebook::Notebooks, retained::RetainedBytes},
     driver::{Command, Driver},
     policy::{MAX_COMMANDS, SETTLES_WITHIN},
 };
-use jupyter_client::{DocPath, JupyterServer};
+use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
 use store::{ExecutionFilter, ExecutionStatus, Store};
 
@@ -34,6 +35,8 @@ use store::{ExecutionFilter, ExecutionStatus, Store};
 pub struct EngineSettings {
     /// How long a call waits before it answers that the execution goes on.
     pub default_wait: Duration,
+    /// The same where the client can take up the execution as a task.
+    pub task_after: Duration,
     /// Kept per cell.
     pub max_output_bytes: usize,
     /// How long a question of running code may stay unanswered before it is interrupted.
@@ -60,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) store: Store,
     pub(crate) history: KernelHistory,
+    notebooks: Notebooks,
     /// Executions that have not ended.
     live: DashMap<String, Live>,
     runs: RunLog,
@@ -94,28 +98,27 @@ impl Shared {
     }
 
     /// Notes that code of somebody runs, and may write files from now on.
-    pub(crate) fn note_run(&self, execution: &Execution, path: Option<&DocPath>) {
-        self.runs.note(&execution.owner.principal, &execution.server, path);
+    pub(crate) fn note_run(&self, execution: &Execution) {
+        let path = execution.path();
+        self.runs
+            .note(&execution.owner.principal, &execution.server, path.as_ref());
     }
 
     /// Forgets an execution that has ended: its record is there before.
     pub(crate) fn finish(&self, execution: &Execution) {
         if execution.lock().cells.iter().any(|cell| cell.msg_id.is_some()) {
-            self.note_run(execution, execution.path().as_ref());
+            self.note_run(execution);
         }
         self.note(execution);
         self.live.remove(&execution.id);
         execution.changed();
     }
 
-    /// Sets where the driver of an execution is told of it. Returns where that was.
-    pub(crate) fn set_inbox(
-        &self,
-        execution: &Execution,
-        inbox: Option<mpsc::Sender<Command>>,
-    ) -> Option<mpsc::Sender<Command>> {
-        let mut live = self.live.get_mut(&execution.id)?;
-        std::mem::replace(&mut live.inbox, inbox)
+    /// Sets where the driver of an execution is told of it.
+    fn set_inbox(&self, execution: &Execution, inbox: mpsc::Sender<Command>) {
+        if let Some(mut live) = self.live.get_mut(&execution.id) {
+            live.inbox = Some(inbox);
+        }
     }
 
     fn add(&self, execution: &Arc<Execution>) {
@@ -135,6 +138,7 @@ impl Engine {
                 pool,
                 store,
                 history: KernelHistory::default(),
+                notebooks: Notebooks::default(),
                 live: DashMap::new(),
                 runs: RunLog::default(),
                 retained: RetainedBytes::default(),
@@ -162,8 +166,9 @@ impl Engine {
     ) -> Result<Arc<Execution>, ExecutionError> {
         let limit = self.shared.settings.max_output_bytes;
         let cells = cells.into_iter().map(|(index, id)| CellRun::cell(id, index, limit));
-        let path = room.info().path;
-        let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(path), cells.collect());
+        let file_id = room.document_id().map(|document| &document.file_id);
+        let notebook = self.notebook_at(server, &room.info().path, file_id).await;
+        let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(notebook), cells.collect());
         execution.stop_on_error = stop_on_error;
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), Some(room));
@@ -181,7 +186,11 @@ impl Engine {
         code: String,
     ) -> Result<Arc<Execution>, ExecutionError> {
         let cell = CellRun::code(code, self.shared.settings.max_output_bytes);
-        let mut execution = Execution::new(claim.owner.clone(), server.name(), path.cloned(), vec![cell]);
+        let notebook = match path {
+            Some(path) => Some(self.identify(server, path).await),
+            None => None,
+        };
+        let mut execution = Execution::new(claim.owner.clone(), server.name(), notebook, vec![cell]);
         execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), None);
@@ -227,7 +236,12 @@ impl Engine {
             limit,
         };
         let records = self.shared.store.executions(filter).await?;
-        Ok(records.into_iter().map(Snapshot::from).collect())
+        let told = |record| {
+            let mut snapshot = Snapshot::from(record);
+            self.add_wait(owner, &mut snapshot);
+            snapshot
+        };
+        Ok(records.into_iter().map(told).collect())
     }
 
     /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
@@ -286,22 +300,60 @@ impl Engine {
             .count()
     }
 
+    /// The connection to a notebook's kernel, if one is open to this kernel.
+    pub async fn link_to(&self, server: &JupyterServer, path: &DocPath, kernel_id: &str) -> Option<KernelLink> {
+        let notebook = self.shared.notebooks.at(server.name(), path)?;
+        let (reply, link) = oneshot::channel();
+        let kernel_id = kernel_id.to_owned();
+        self.tell_queue(&QueueKey::Notebook(notebook), Command::Link { kernel_id, reply })
+            .await;
+        link.await.ok()
+    }
+
     /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
     pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath, actor: Actor) {
-        let interrupted = Command::Tell(Input::Interrupted(actor));
-        self.tell_notebook(server, path, interrupted).await;
+        if let Some(notebook) = self.shared.notebooks.at(server.name(), path) {
+            let interrupted = Command::Tell(Input::Interrupted(actor));
+            self.tell_queue(&QueueKey::Notebook(notebook), interrupted).await;
+        }
     }
 
     /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled. Everybody who
     /// ran something there is told what was done, which begins with the verb.
     pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
+        let Some(notebook) = self.shared.notebooks.at(server.name(), path) else {
+            return;
+        };
         let (done, left) = oneshot::channel();
         let why = Reason::by(actor, did);
         // Who ran something there is told also if nobody works there now.
-        self.shared.history.on_left(server.name(), path, &why);
-        self.tell_notebook(server, path, Command::Leave { why, done }).await;
+        self.shared.history.on_left(&notebook, &why);
+        let key = QueueKey::Notebook(notebook);
+        let kernel_id = None;
+        self.tell_queue(&key, Command::Leave { kernel_id, why, done }).await;
         // A driver that is gone has left.
         let _ = left.await;
+    }
+
+    /// Leaves a kernel wherever it is used, in a notebook or in none. The same otherwise.
+    pub async fn leave_kernel_by_id(&self, server: &JupyterServer, kernel_id: &str, actor: Actor, did: &str) {
+        let why = Reason::by(actor, did);
+        self.shared.history.on_ended(kernel_id, &why);
+        let of_server = self
+            .drivers
+            .iter()
+            .filter(|driver| driver.key().may_be_on(server.name()));
+        let inboxes: Vec<_> = of_server.map(|driver| driver.value().clone()).collect();
+        let leaving = inboxes.into_iter().map(|inbox| {
+            let (why, kernel_id) = (why.clone(), Some(kernel_id.to_owned()));
+            async move {
+                let (done, left) = oneshot::channel();
+                // A driver that is gone has left.
+                let _ = inbox.send(Command::Leave { kernel_id, why, done }).await;
+                let _ = left.await;
+            }
+        });
+        join_all(leaving).await;
     }
 
     /// Stops the drivers. What runs goes on in its kernel, and is taken up by the next process.
@@ -314,7 +366,7 @@ impl Engine {
 
     fn admit(&self, claim: &Claim, execution: Execution) -> Result<Arc<Execution>, ExecutionError> {
         let _admission = self.admission.lock();
-        self.check_room(claim, &QueueKey::of(&execution), execution.code_bytes())?;
+        self.check_room(claim, Some(&QueueKey::of(&execution)), execution.code_bytes())?;
         let execution = Arc::new(execution);
         self.shared.note(&execution);
         self.shared.add(&execution);
@@ -331,9 +383,8 @@ impl Engine {
         }
     }
 
-    async fn tell_notebook(&self, server: &JupyterServer, path: &DocPath, command: Command) {
-        let key = QueueKey::notebook(server.name(), path.clone());
-        let inbox = self.drivers.get(&key).map(|inbox| inbox.clone());
+    async fn tell_queue(&self, key: &QueueKey, command: Command) {
+        let inbox = self.drivers.get(key).map(|inbox| inbox.clone());
         if let Some(inbox) = inbox {
             // A driver that has left has nothing to be told of.
             let _ = inbox.send(command).await;
@@ -345,7 +396,7 @@ impl Engine {
         let key = QueueKey::of(execution);
         loop {
             let inbox = self.inbox(&key, server);
-            self.shared.set_inbox(execution, Some(inbox.clone()));
+            self.shared.set_inbox(execution, inbox.clone());
             match inbox.send(command).await {
                 Ok(()) => return,
                 Err(mpsc::error::SendError(unsent)) => {

@@ -21,6 +21,8 @@ pub(crate) const KERNEL_TRUSTED: Duration = Duration::from_secs(10);
 /// How long after somebody started a kernel a notebook may come to have it: JupyterLab says which notebook a kernel is for
 /// only some time after it was started.
 pub(crate) const KERNEL_UNSETTLED: Duration = Duration::from_secs(15);
+/// How long a server may take to say which notebook is at a path; one that takes longer has it known by its path.
+pub(crate) const IDENTIFIED_WITHIN: Duration = Duration::from_secs(2);
 /// How far apart two starts of kernels must be to be told from one whose age was measured twice.
 pub(crate) const KERNELS_CHANGED_APART: Duration = Duration::from_millis(10);
 /// The pauses between questions to a new process whether it is heard, which double.

@@ -13,6 +13,7 @@ use reqwest::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::{Host, Url};
 
 use crate::{
@@ -44,6 +45,9 @@ pub struct JupyterServer {
     /// The sessions as they were a moment ago.
     pub(super) recent_sessions: Mutex<Option<(Instant, Vec<NotebookSession>)>>,
     pub(super) creations: Creations,
+    /// Those that keep connections to kernels.
+    pub(super) tasks: TaskTracker,
+    pub(super) closing: CancellationToken,
 }
 
 impl JupyterServer {
@@ -78,7 +82,16 @@ impl JupyterServer {
             kernel_starts: KernelStarts::default(),
             recent_sessions: Mutex::new(None),
             creations: Creations::default(),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         })
+    }
+
+    /// Ends the connections to its kernels, which run on. Requests can still be made.
+    pub async fn close_links(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// One that no operator configured, at the URL and with the token that an agent gave. Its name is like no configured

@@ -37,6 +37,14 @@ impl JupyterServer {
         }
     }
 
+    /// The id of a file, if the server has given it one.
+    pub async fn file_id_of(&self, path: &DocPath) -> Result<String, JupyterError> {
+        let request = self.request(Method::GET, "api/fileid/id");
+        let request = request.query(&[("path", path.as_str())]);
+        let found: FileId = self.json(request, path.as_str()).await?;
+        Ok(found.id)
+    }
+
     /// Where the file of a room is now; it keeps its id when it is renamed and loses it when it is deleted.
     pub async fn path_of_file(&self, file_id: &str, subject: &str) -> Result<DocPath, JupyterError> {
         let request = self.request(Method::GET, "api/fileid/path").query(&[("id", file_id)]);
@@ -56,4 +64,9 @@ impl JupyterServer {
 #[derive(Deserialize)]
 struct FilePath {
     path: String,
+}
+
+#[derive(Deserialize)]
+struct FileId {
+    id: String,
 }

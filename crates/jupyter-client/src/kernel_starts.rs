@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dashmap::{DashMap, DashSet};
+use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
@@ -22,10 +22,17 @@ pub(crate) struct KernelStarts {
     sessions: DashMap<DocPath, Arc<OnceCell<NotebookSession>>>,
     /// How many more kernels may be started at the same time.
     permits: Semaphore,
-    /// Kernels that the gateway itself started for notebooks.
-    own: DashSet<String>,
+    /// Kernels that the gateway itself started, and for whom, if that is known.
+    own: DashMap<String, Option<Starter>>,
     /// When somebody else last started one.
     others: Mutex<Option<Instant>>,
+}
+
+/// Somebody for whom a kernel was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Starter {
+    pub id: Arc<str>,
+    pub name: String,
 }
 
 impl Default for KernelStarts {
@@ -33,7 +40,7 @@ impl Default for KernelStarts {
         Self {
             sessions: DashMap::new(),
             permits: Semaphore::new(MAX_STARTS),
-            own: DashSet::new(),
+            own: DashMap::new(),
             others: Mutex::default(),
         }
     }
@@ -59,11 +66,26 @@ impl KernelStarts {
     }
 
     pub(crate) fn record_own(&self, kernel_id: &str) {
-        self.own.insert(kernel_id.to_owned());
+        self.own.entry(kernel_id.to_owned()).or_default();
+    }
+
+    /// Notes for whom a kernel was started, if the gateway did so and it is not known yet.
+    pub(crate) fn record_starter(&self, kernel_id: &str, starter: &Starter) {
+        if let Some(mut known) = self.own.get_mut(kernel_id) {
+            known.get_or_insert_with(|| starter.clone());
+        }
+    }
+
+    pub(crate) fn starter_of(&self, kernel_id: &str) -> Option<Starter> {
+        self.own.get(kernel_id)?.clone()
+    }
+
+    pub(crate) fn on_shut_down(&self, kernel_id: &str) {
+        self.own.remove(kernel_id);
     }
 
     pub(crate) fn is_own(&self, kernel_id: &str) -> bool {
-        self.own.contains(kernel_id)
+        self.own.contains_key(kernel_id)
     }
 
     /// Notes that a kernel was started, be it by the gateway.

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
 use super::{JupyterError, JupyterServer};
-use crate::DocPath;
+use crate::{DocPath, Starter};
 
 /// Jupyter answers only when a kernel has started, which takes its time where many do at once. To give up earlier
 /// would leave behind a kernel that nobody asked for any more.
@@ -22,6 +22,9 @@ pub struct RunningKernel {
     /// How many listen to it, where the server says so. Jupyter counts below zero when it sees one leave twice.
     #[serde(default)]
     pub connections: Option<i64>,
+    /// As Jupyter spells the time.
+    #[serde(default)]
+    pub last_activity: Option<String>,
 }
 
 impl JupyterServer {
@@ -74,9 +77,22 @@ impl JupyterServer {
     pub async fn shutdown_kernel(&self, id: &str) -> Result<(), JupyterError> {
         let request = self.request(Method::DELETE, &format!("api/kernels/{id}"));
         match self.send(request, id).await {
-            Ok(_) | Err(JupyterError::NotFound { .. }) => Ok(()),
+            Ok(_) | Err(JupyterError::NotFound { .. }) => {
+                self.kernel_starts.on_shut_down(id);
+                Ok(())
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// Notes for whom the gateway started a kernel; nothing if it did not.
+    pub fn record_starter(&self, kernel_id: &str, starter: &Starter) {
+        self.kernel_starts.record_starter(kernel_id, starter);
+    }
+
+    /// For whom the gateway started a kernel, if it did so since its own start.
+    pub fn starter_of(&self, kernel_id: &str) -> Option<Starter> {
+        self.kernel_starts.starter_of(kernel_id)
     }
 
     /// Sends a request that starts a kernel, when another one may be started.

@@ -11,7 +11,7 @@
 //! | [`kernel`] | the connection to a running kernel and its messages |
 //! | [`socket`], `feed` | WebSockets; what a server tells of itself |
 //! | `doc_path`, `urls`, `links` | paths of one spelling; addresses as people write and open them |
-//! | `text`, `nesting`, `secret`, `recent_map` | small things that those who use the client need too |
+//! | `text`, `terminal`, `nesting`, `secret`, `recent_map` | small things that those who use the client need too |
 
 mod client;
 pub mod collaboration;
@@ -34,6 +34,7 @@ mod servers;
 mod sessions;
 pub mod socket;
 mod status;
+mod terminal;
 mod text;
 mod urls;
 
@@ -42,6 +43,7 @@ pub use contents::{Content, Document, DocumentKind, NewDocument};
 pub use doc_path::{DocPath, PathError};
 pub use error::JupyterError;
 pub use feed::{Feed, ServerEvent};
+pub use kernel_starts::Starter;
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;
 pub use links::Links;
@@ -53,5 +55,6 @@ pub use secret::Secret;
 pub use servers::{Servers, UnknownServer};
 pub use sessions::{NotebookSession, SESSIONS_FRESH};
 pub use status::ServerStatus;
-pub use text::{Truncated, counted, cut_middle, truncate, without_ansi};
+pub use terminal::{as_shown, without_ansi};
+pub use text::{Truncated, counted, cut_middle, truncate};
 pub use urls::{NotebookUrl, UrlError, allowed_base, locate_notebook, locate_server};

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use futures::future::join_all;
 use parking_lot::Mutex;
 use url::Url;
 
@@ -51,6 +52,13 @@ impl Servers {
             servers.find(|server| server.name() == name)
         };
         self.get(name).cloned().or_else(by_url)
+    }
+
+    /// Ends the connections to all kernels.
+    pub async fn close_links(&self) {
+        let by_url: Vec<_> = self.by_url.lock().iter().filter_map(Weak::upgrade).collect();
+        let servers = self.configured.iter().chain(&by_url);
+        join_all(servers.map(|server| server.close_links())).await;
     }
 
     /// A server at a URL that is not configured. Whether it may be asked for is for the caller to judge.

@@ -10,9 +10,9 @@ use super::{JupyterError, JupyterServer, RunningKernel};
 use crate::DocPath;
 
 const SESSIONS: &str = "api/sessions";
-/// Begins the paths of sessions that belong to no document. No directory need have this name: Jupyter starts the kernel of a
-/// path that does not exist in the nearest directory above it.
-const PRIVATE: &str = "jupyter-mcp-gateway/";
+/// The directory in the paths of sessions that belong to no document. None need have this name: Jupyter starts the kernel
+/// of a path that does not exist in the nearest directory above it.
+const PRIVATE: &str = "jupyter-mcp-gateway";
 /// How long a look at the sessions serves those who only make sure.
 pub const SESSIONS_FRESH: Duration = Duration::from_secs(1);
 
@@ -35,7 +35,10 @@ impl NotebookSession {
 
     /// Whether it is that of a kernel which a gateway started for an agent, and not for a document.
     pub fn is_private(&self) -> bool {
-        self.path.starts_with(PRIVATE)
+        let mut parts = self.path.rsplit('/');
+        let (name, directory) = (parts.next().unwrap_or_default(), parts.next());
+        let id = name.len().checked_sub(36).and_then(|at| name.get(at..));
+        directory == Some(PRIVATE) && id.is_some_and(|id| uuid::Uuid::try_parse(id).is_ok())
     }
 
     pub fn is_of(&self, path: &DocPath) -> bool {
@@ -119,25 +122,29 @@ impl JupyterServer {
         }
     }
 
-    /// Starts a kernel that belongs to no document, in the server's root, with a session by whose name people find it among
-    /// what runs.
+    /// Starts a kernel that belongs to no document, in a directory, with a session by whose name people find it among what
+    /// runs.
     pub async fn start_private_session(
         &self,
         name: &str,
+        directory: &DocPath,
         kernel_name: Option<&str>,
     ) -> Result<NotebookSession, JupyterError> {
         let plain: String = name
             .chars()
             .map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' })
             .collect();
-        let path = format!("{PRIVATE}{plain}-{}", uuid::Uuid::new_v4());
+        let slash = if directory.is_root() { "" } else { "/" };
+        let path = format!("{directory}{slash}{PRIVATE}/{plain}-{}", uuid::Uuid::new_v4());
         let kernel = kernel_name.map_or_else(|| json!({}), |name| json!({ "name": name }));
         let body = json!({ "path": path, "name": name, "type": "console", "kernel": kernel });
         let request = self.patient(self.request(Method::POST, SESSIONS).json(&body));
-        match self.start(request, SESSIONS).await {
-            Err(error) => Err(self.explain_start(error, kernel_name).await),
-            started => started,
-        }
+        let started: NotebookSession = match self.start(request, SESSIONS).await {
+            Err(error) => return Err(self.explain_start(error, kernel_name).await),
+            Ok(started) => started,
+        };
+        self.kernel_starts.record_own(&started.kernel.id);
+        Ok(started)
     }
 
     /// Ends a kernel that the gateway started for a notebook which has another one now, unless somebody uses it.
@@ -174,9 +181,24 @@ impl JupyterServer {
     /// Gives a session a new kernel and ends its old one.
     pub async fn change_kernel(&self, session_id: &str, kernel_name: &str) -> Result<NotebookSession, JupyterError> {
         let body = json!({ "kernel": { "name": kernel_name } });
-        match self.change_session(session_id, &body).await {
-            Err(error) => Err(self.explain_start(error, Some(kernel_name)).await),
-            changed => changed,
+        let changed = match self.change_session(session_id, &body).await {
+            Err(error) => return Err(self.explain_start(error, Some(kernel_name)).await),
+            Ok(changed) => changed,
+        };
+        self.kernel_starts.record_own(&changed.kernel.id);
+        Ok(changed)
+    }
+
+    /// Ends a session and with it its kernel, as JupyterLab's "Shut Down Kernel" does. One that does not exist is ended
+    /// already.
+    pub async fn end_session(&self, session: &NotebookSession) -> Result<(), JupyterError> {
+        let request = self.request(Method::DELETE, &format!("{SESSIONS}/{}", session.id));
+        match self.send(request, &session.id).await {
+            Ok(_) | Err(JupyterError::NotFound { .. } | JupyterError::Refused { status: 410, .. }) => {
+                self.kernel_starts.on_shut_down(&session.kernel.id);
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
     }
 

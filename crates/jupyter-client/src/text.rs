@@ -1,6 +1,4 @@
-//! Cutting text to a length, and to what can be read. Lengths count Unicode code points, as every position in the contract does.
-
-use std::{iter::Peekable, str::Chars};
+//! Cutting text to a length. Lengths count Unicode code points, as every position in the contract does.
 
 /// Appended where text was cut, so that a reader of the text alone can see it.
 const MARK: &str = "\n\n...[CONTENT TRUNCATED]";
@@ -103,53 +101,6 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// Removes what steers a terminal: colours, cursor movements, titles and links.
-pub fn without_ansi(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let kind = match character {
-            '\u{1b}' => characters.next(),
-            // The same in one character.
-            '\u{9b}' => Some('['),
-            '\u{9d}' => Some(']'),
-            _ => {
-                plain.push(character);
-                continue;
-            }
-        };
-        match kind {
-            Some('[') => skip_sequence(&mut characters),
-            Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut characters),
-            _ => {}
-        }
-    }
-    plain
-}
-
-/// Parameters, up to the letter that says what is done with them.
-fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
-    for code in characters {
-        if ('\u{40}'..='\u{7e}').contains(&code) {
-            break;
-        }
-    }
-}
-
-/// A text for the terminal itself. One that has no end must not take the lines after it along.
-fn skip_string(characters: &mut Peekable<Chars<'_>>) {
-    while let Some(code) = characters.next_if(|code| *code != '\n') {
-        match code {
-            '\u{7}' | '\u{9c}' => return,
-            '\u{1b}' => {
-                characters.next_if_eq(&'\\');
-                return;
-            }
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,19 +152,5 @@ mod tests {
         let mut shown = cut.text.lines();
         assert!(shown.all(|line| line.starts_with("epoch ") || line.ends_with(" left out]")));
         assert!(cut.text.starts_with("epoch 0\n") && cut.text.ends_with("epoch 998\nepoch 999\n"));
-    }
-
-    #[test]
-    fn what_steers_a_terminal_is_removed_whole() {
-        for (text, plain) in [
-            ("\u{1b}[1;31mred\u{1b}[0m", "red"),
-            ("\u{1b}]8;;http://x.test\u{1b}\\link\u{1b}]8;;\u{1b}\\.", "link."),
-            ("\u{1b}]0;title\u{7}text", "text"),
-            ("\u{9b}31mred", "red"),
-            ("\u{1b}]0;without an end\nnext line", "\nnext line"),
-            ("at the end\u{1b}", "at the end"),
-        ] {
-            assert_eq!(without_ansi(text), plain);
-        }
     }
 }

@@ -372,6 +372,11 @@ impl Room {
         self.0.read().document.idle_cells(cells)
     }
 
+    /// The cells that look queued or running, whoever runs them.
+    pub fn running_cells(&self) -> Vec<String> {
+        self.0.read().document.running_cells()
+    }
+
     /// Shows code cells as queued.
     pub fn mark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
         let mut state = self.0.write();

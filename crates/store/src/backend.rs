@@ -66,8 +66,17 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct Rename {
     pub(crate) server: String,
-    pub(crate) from: String,
+    pub(crate) from: Origin,
     pub(crate) to: String,
+}
+
+/// What has another path now.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// What was at a path, or below it.
+    Path(String),
+    /// A file, by the server's id of it, wherever it was.
+    File(String),
 }
 
 /// What was run in one notebook.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::{ExecutionFilter, ExecutionRecord, LeftBehind, Store, StoreError, row::micros};
+use crate::{ExecutionFilter, ExecutionRecord, LeftBehind, Store, StoreError, backend::Origin, row::micros};
 
 impl Store {
     /// Takes note of a record without waiting: the newest version of each execution is written in the
@@ -18,7 +18,12 @@ impl Store {
 
     /// Takes note that a notebook, or all in a directory, has another name now: what was run there goes with it.
     pub fn note_rename(&self, server: &str, from: &str, to: &str) {
-        self.journal.note_rename(server, from, to);
+        self.journal.note_rename(server, Origin::Path(from.to_owned()), to);
+    }
+
+    /// Takes note of where a file is: what was run there before it got its name goes with it.
+    pub fn note_location(&self, server: &str, file_id: &str, path: &str) {
+        self.journal.note_rename(server, Origin::File(file_id.to_owned()), path);
     }
 
     /// An execution of this principal; those of others do not exist.

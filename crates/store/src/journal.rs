@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     ExecutionRecord,
-    backend::{Backend, Batch, Rename},
+    backend::{Backend, Batch, Origin, Rename},
     size::Bounds,
 };
 
@@ -82,10 +82,10 @@ impl Journal {
         self.noted.notify_one();
     }
 
-    pub(crate) fn note_rename(&self, server: &str, from: &str, to: &str) {
+    pub(crate) fn note_rename(&self, server: &str, from: Origin, to: &str) {
         let rename = Rename {
             server: server.to_owned(),
-            from: from.to_owned(),
+            from,
             to: to.to_owned(),
         };
         let mut state = self.state.lock();
@@ -240,10 +240,19 @@ impl State {
 }
 
 impl Rename {
-    /// Where a record's notebook is after it, if it is that or lies below it.
+    /// Where a record's notebook is after it, if it moved.
     fn new_path(&self, record: &ExecutionRecord) -> Option<String> {
-        let below = record.path.as_deref()?.strip_prefix(&self.from)?;
-        let is_it = self.server == record.server && (below.is_empty() || below.starts_with('/'));
-        is_it.then(|| format!("{}{below}", self.to))
+        let path = record.path.as_deref().filter(|_| record.server == self.server)?;
+        match &self.from {
+            Origin::Path(from) => {
+                let below = path.strip_prefix(from)?;
+                let is_it = below.is_empty() || below.starts_with('/');
+                is_it.then(|| format!("{}{below}", self.to))
+            }
+            Origin::File(file_id) => {
+                let is_it = record.file_id.as_ref() == Some(file_id) && path != self.to;
+                is_it.then(|| self.to.clone())
+            }
+        }
     }
 }

@@ -27,5 +27,8 @@ pub(crate) const UPSERT: &str = "INSERT INTO executions (execution_id, tenant, p
 pub(crate) const RENAME: &str = "UPDATE executions SET path = $3 || substr(path, length($2) + 1) \
      WHERE server = $1 AND (path = $2 OR substr(path, 1, length($2) + 1) = $2 || '/')";
 
+pub(crate) const RENAME_FILE: &str =
+    "UPDATE executions SET path = $3 WHERE server = $1 AND file_id = $2 AND path <> $3";
+
 pub(crate) const REMOVE_LEASE: &str =
     "DELETE FROM gateways WHERE gateway = $1 AND expires_at = COALESCE($2, expires_at)";

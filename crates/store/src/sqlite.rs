@@ -14,7 +14,7 @@ pub use schema::Migrated;
 
 use crate::{
     ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, StoreError, StoreLimits,
-    backend::{Backend, Batch, CodeKernel, NotebookActivity, Rename, StoredLease},
+    backend::{Backend, Batch, CodeKernel, NotebookActivity, Origin, Rename, StoredLease},
     lease::Lease,
     process::Process,
     row::{ExecutionRow, micros, time, to_json},
@@ -267,7 +267,11 @@ async fn forget_oldest(pool: &SqlitePool, partition: &'static str, limit: usize)
 }
 
 async fn rename(connection: &mut SqliteConnection, rename: &Rename) -> Result<(), sqlx::Error> {
-    let query = sqlx::query(sql::RENAME).bind(&rename.server);
-    query.bind(&rename.from).bind(&rename.to).execute(connection).await?;
+    let (statement, from) = match &rename.from {
+        Origin::Path(path) => (sql::RENAME, path),
+        Origin::File(file_id) => (sql::RENAME_FILE, file_id),
+    };
+    let query = sqlx::query(statement).bind(&rename.server);
+    query.bind(from).bind(&rename.to).execute(connection).await?;
     Ok(())
 }

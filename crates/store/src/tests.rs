@@ -257,6 +257,31 @@ async fn executions_follow_their_notebook_to_another_name() {
 }
 
 #[tokio::test]
+async fn executions_follow_their_file_from_wherever_it_was() {
+    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+    let of_file = |number: u64, file_id: Option<&str>| ExecutionRecord {
+        file_id: file_id.map(str::to_owned),
+        ..record(number, ExecutionStatus::Completed)
+    };
+    store.note_execution(of_file(1, Some("f")));
+    store.note_execution(of_file(2, Some("g")));
+    store.flush().await;
+    store.note_execution(of_file(3, Some("f")));
+    store.note_execution(of_file(4, None));
+    store.note_location("lab-a", "f", "c.ipynb");
+    store.note_location("lab-b", "g", "c.ipynb");
+    let moved = ExecutionFilter {
+        path: Some("c.ipynb".into()),
+        ..anas(10)
+    };
+    for written in [false, true] {
+        assert_eq!(ids(&store, moved.clone()).await, ["e3", "e1"], "{written}");
+        store.flush().await;
+    }
+    assert_eq!(ids(&store, anas(10)).await.len(), 4);
+}
+
+#[tokio::test]
 async fn activities_are_of_everybody_and_count_each_execution_once() {
     let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
     store.note_execution(record(1, ExecutionStatus::Running));

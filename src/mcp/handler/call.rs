@@ -1,6 +1,7 @@
 //! The one place where a call of a tool is answered, however it came and however the answer travels.
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -8,20 +9,21 @@ use std::{
 use executor::Question;
 use rmcp::{
     ErrorData,
-    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult},
+    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, InputRequiredResult, JsonObject},
 };
 
 use super::GatewayHandler;
 use crate::{
+    audit::{Decision, Outcome},
     mcp::{
         Answer, Caller,
-        catalogue::Refusal,
+        catalogue::{Refusal, shortened},
         client::{input_required, resumption},
         observe::Observed,
         request_state::CallBinding,
         tasks::TaskCall,
     },
-    tools::{Client, Effect, Output, find_execution},
+    tools::{Call, Client, Effect, Output, find_execution},
 };
 
 /// How long after a question was given up a client may still ask what became of its call.
@@ -51,17 +53,20 @@ impl GatewayHandler {
     /// Answers a call.
     pub(super) async fn answer(&self, call: ToolCall<'_>) -> Result<Answered, ErrorData> {
         let ToolCall { params, caller, .. } = call;
+        let arguments = params.arguments.unwrap_or_default();
         let definition = match self.catalogue.find(&params.name, caller) {
             Ok(definition) => definition,
-            Err(refusal @ Refusal::Unknown(_)) => return Err(ErrorData::invalid_params(refusal.to_string(), None)),
-            Err(refusal) => return Ok(Answered::Result(Answer::failure(&refusal.to_string()))),
+            Err(refusal) => {
+                let context = caller.call(&self.services, call.client);
+                return self.refuse(&refusal, &params.name, &context, &arguments);
+            }
         };
         let becomes_task = definition.effect != Effect::Read && call.client.knows_tasks();
         let mut context = caller.call(&self.services, call.client);
-        let arguments = params.arguments.unwrap_or_default();
+        let arguments = definition.arguments(arguments);
         // Only calls that are repeated with input have a state.
         let binding = (call.repeats_with_input || params.request_state.is_some())
-            .then(|| CallBinding::new(&caller.principal.id, definition.name, &arguments));
+            .then(|| CallBinding::new(&caller.principal.id, definition.name, arguments.members()));
         if let (Some(state), Some(binding)) = (params.request_state, &binding) {
             let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
             let opened = self.states.open(&state, binding, Instant::now());
@@ -70,7 +75,7 @@ impl GatewayHandler {
             found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
             context = context.resuming(resumption(id, params.input_responses.as_ref()));
         }
-        let made_by = becomes_task.then(|| TaskCall::new(definition.name, &arguments));
+        let made_by = becomes_task.then(|| TaskCall::new(definition.name, arguments.members()));
         let result = definition.call(context.clone(), arguments).await;
         if let Ok(Output { open: Some(open), .. }) = &result {
             if let Some(made_by) = made_by {
@@ -83,6 +88,24 @@ impl GatewayHandler {
             }
         }
         Ok(Answered::Result(Answer::of(definition.name, call.request_id, result)))
+    }
+
+    /// Answers a call of a tool that the caller cannot use here, and records it.
+    fn refuse(
+        &self,
+        refusal: &Refusal,
+        name: &str,
+        context: &Call,
+        arguments: &JsonObject,
+    ) -> Result<Answered, ErrorData> {
+        let tool = self.catalogue.known_name(name).map(Cow::Borrowed);
+        if let Some(audited) = context.audited(tool.unwrap_or_else(|| shortened(name).into()), arguments) {
+            audited.end(Decision::Denied { rule: refusal.rule() }, Outcome::Failed);
+        }
+        match refusal {
+            Refusal::Unknown(_) => Err(ErrorData::invalid_params(refusal.to_string(), None)),
+            _ => Ok(Answered::Result(Answer::failure(&refusal.to_string()))),
+        }
     }
 
     /// A question of an execution, with the state by which the call is taken up again.

@@ -16,14 +16,14 @@ pub(super) fn check(method: &str, params: &str) -> Result<(), String> {
         "initialize" => read::<InitializeRequestParams>(params),
         "completion/complete" => read::<CompleteRequestParams>(params),
         "prompts/get" => read::<GetPromptRequestParams>(params),
-        "resources/read" => read::<ReadResourceRequestParams>(params),
+        "resources/read" | "skills/get" => read::<ReadResourceRequestParams>(params),
         "resources/subscribe" => read::<SubscribeRequestParams>(params),
         "resources/unsubscribe" => read::<UnsubscribeRequestParams>(params),
         "subscriptions/listen" => read::<SubscriptionsListenRequestParams>(params),
         "tasks/get" => read::<GetTaskParams>(params),
         "tasks/update" => read::<UpdateTaskParams>(params),
         "tasks/cancel" => read::<CancelTaskParams>(params),
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "skills/list" => {
             read::<PaginatedRequestParams>(params)
         }
         _ => Ok(()),

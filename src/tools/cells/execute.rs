@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Exec, Notebook, notebook,
-    select::{Range, check_positions, positions},
+    select::{CellScope, Range, check_positions},
 };
 use crate::{
     tools::{
@@ -25,7 +25,11 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    ranges: Vec<Range>,
+    /// Default: all cells
+    ranges: Option<Vec<Range>>,
+    /// above: all before the first of `ranges`; below: it and all after
+    #[serde(default)]
+    scope: CellScope,
     /// Refuse if others changed them since
     if_revision: Option<String>,
     /// Seconds to wait before it answers `running`
@@ -34,7 +38,6 @@ pub(super) struct Arguments {
     stop_on_error: Option<bool>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -129,17 +132,18 @@ pub(super) async fn execute_nb_cells(call: Call, arguments: Arguments) -> Result
         if_revision: arguments.if_revision.as_deref(),
         force: false,
     };
-    let by_position = arguments.ranges.iter().any(Range::is_by_position);
+    let ranges = arguments.ranges.as_deref();
+    let by_position = ranges.is_some_and(|ranges| ranges.iter().any(Range::is_by_position));
     let result = execute(
         &call,
         at,
         options,
         arguments.stop_on_error.unwrap_or(true),
         by_position,
-        |room| room.ids(|order| positions(order, &arguments.ranges, "ranges")),
+        |room| room.ids(|order| arguments.scope.positions(order, ranges)),
     )
     .await?;
-    let executed_ranges = arguments.ranges.len();
+    let executed_ranges = ranges.map_or(1, <[Range]>::len);
     Ok(run_reply(result, |run, message| Executed {
         message: message(&match run.progress() {
             Progress::Done => format!("Successfully executed {}", counted(executed_ranges, "cell range")),

@@ -35,7 +35,6 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -53,7 +52,7 @@ enum Position {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CellToInsert {
-    #[serde(rename = "type", alias = "cell_type")]
+    #[serde(rename = "type")]
     #[schemars(extend("default" = "code", "enum" = ["code", "markdown", "raw"]))]
     kind: Option<String>,
     content: String,

@@ -29,7 +29,6 @@ pub(super) struct Arguments {
     ranges: Option<Vec<Range>>,
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
-    #[serde(alias = "maxCellData")]
     max_cell_data: Option<usize>,
     /// full, brief (a line per output) or outline (a line per cell)
     #[schemars(extend("default" = "full"))]

@@ -1,7 +1,6 @@
 //! Cells and outputs as a model reads them: cut to a size, images as images.
 
 mod output;
-mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -11,14 +10,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::{
-    output::{error_size, show_output, text_size},
-    shares::shares,
-};
+use self::output::{error_size, show_output, text_size};
 use crate::tools::{
     Block, ToolError,
     images::{Illustrator, is_image},
-    text::cell::output_lines,
+    shares::shares,
+    text::{cell::output_lines, output::joined},
 };
 
 /// Size up to which metadata goes along with its cell or output; more is counted like their text.
@@ -214,7 +211,7 @@ async fn attach_images(
         .map(|(_, value)| value);
     let found: Vec<&mut Value> = found.collect();
     for value in found {
-        *value = match illustrator.fit(output::joined(value)).await? {
+        *value = match illustrator.fit(joined(value).into_owned()).await? {
             Ok(image) => {
                 images.push(Block::Image {
                     data: image.data,

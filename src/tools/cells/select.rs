@@ -35,6 +35,46 @@ pub(in crate::tools) fn positions(
     Ok(found)
 }
 
+// The cells that a call means beside those it names. Not a doc comment, which would be in the schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::tools) enum CellScope {
+    #[default]
+    Only,
+    Above,
+    Below,
+}
+
+impl CellScope {
+    /// The positions that are meant; without ranges those of all cells.
+    pub(in crate::tools) fn positions(
+        self,
+        cells: &(impl CellOrder + ?Sized),
+        ranges: Option<&[Range]>,
+    ) -> Result<Vec<usize>, ToolError> {
+        let Some(ranges) = ranges else {
+            return match self {
+                Self::Only => Ok((0..cells.count()).collect()),
+                Self::Above | Self::Below => {
+                    let why = "needs `ranges` to name the cell; leave both out for all cells";
+                    Err(ToolError::argument("scope", why))
+                }
+            };
+        };
+        let named = positions(cells, ranges, "ranges")?;
+        let first = named.iter().copied().min().unwrap_or_default();
+        match self {
+            Self::Only => Ok(named),
+            Self::Above if first == 0 => {
+                let why = "there is no cell above cell 0; \"below\" runs it and all after it";
+                Err(ToolError::argument("scope", why))
+            }
+            Self::Above => Ok((0..first).collect()),
+            Self::Below => Ok((first..cells.count()).collect()),
+        }
+    }
+}
+
 /// The whole id of a cell that an argument names.
 pub(in crate::tools) fn cell_named(room: &Room, argument: &str, named: &str) -> Result<String, ToolError> {
     let found = room.ids(|order| order.find(named).map(|position| vec![position]));

@@ -43,7 +43,6 @@ enum Mode {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Name or URL of a server the gateway knows (default: the first)
-    #[serde(alias = "server")]
     server_url: Option<String>,
     /// Only for other servers an operator allows
     token: Option<String>,
@@ -209,7 +208,7 @@ impl Layers {
         let (kernel, kernel_error) = match server.kernel_of(path).await? {
             Some(kernel) => (Some(kernel), None),
             None if call.principal().require(Permission::Execute).is_err() => (None, None),
-            None => match start_kernel(server, path, room).await {
+            None => match start_kernel(call, server, path, room).await {
                 Ok(kernel) => (Some(kernel), None),
                 Err(error) => (None, Some(error.to_string())),
             },

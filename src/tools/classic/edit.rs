@@ -55,7 +55,7 @@ pub(super) struct InsertArguments {
     cell_index: Anchor,
     cell_type: CellType,
     cell_content: String,
-    #[serde(default, alias = "direction")]
+    #[serde(default)]
     location: Location,
     if_revision: Option<String>,
 }

@@ -87,7 +87,6 @@ pub(super) struct UpdateArguments {
 #[serde(deny_unknown_fields)]
 struct Update {
     content: Option<String>,
-    #[serde(alias = "type")]
     #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     cell_type: Option<String>,
 }
@@ -172,7 +171,6 @@ pub(super) struct InsertArguments {
 struct CellToInsert {
     #[serde(default)]
     content: String,
-    #[serde(alias = "type")]
     #[schemars(extend("default" = "code", "enum" = ["code", "markdown", "raw"]))]
     cell_type: Option<String>,
 }

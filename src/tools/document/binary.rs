@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{BYTES, Beginning, DocumentContent};
-use crate::{tools::Call, types::document_uri};
+use crate::{
+    tools::Call,
+    types::{MAX_DOCUMENT_BYTES, document_uri},
+};
 
 /// Characters that are looked at to tell text from what is none.
 const MAX_SNIFFED: usize = 64 * 1024;
@@ -13,8 +16,9 @@ const MAX_SNIFFED: usize = 64 * 1024;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BinaryFile {
     mimetype: String,
-    /// Address of the resource that has its bytes.
-    resource: String,
+    /// Address of the resource that has its bytes
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
 }
 
 /// What there is to say of a file that cannot be opened as text, if it is binary.
@@ -33,9 +37,14 @@ pub(super) fn content(server: &str, file: &Document) -> DocumentContent {
         .unwrap_or("application/octet-stream")
         .to_owned();
     let size = usize::try_from(file.size.unwrap_or_default()).unwrap_or(usize::MAX);
-    let resource = document_uri(server, &file.path);
+    let is_readable = file.size.unwrap_or_default() <= MAX_DOCUMENT_BYTES;
+    let resource = is_readable.then(|| document_uri(server, &file.path));
+    let how = match &resource {
+        Some(uri) => format!("read it as resource {uri}"),
+        None => "it is too large to be read here, and code that runs can read it".to_owned(),
+    };
     DocumentContent {
-        content: format!("[binary file: {mimetype}, {size} bytes; read it as resource {resource}]"),
+        content: format!("[binary file: {mimetype}, {size} bytes; {how}]"),
         truncated: true,
         content_length: size,
         revision: String::new(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use executor::Snapshot as ExecutionSnapshot;
+use futures::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::ExecutionStatus;
@@ -33,7 +34,6 @@ pub(super) struct GetArguments {
     input: Option<String>,
     /// `since` of an earlier answer: only what came after it
     since: Option<String>,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
 }
 
@@ -123,7 +123,7 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
     };
     let path = arguments.path.as_deref().map(|path| call.file(path)).transpose()?;
     let server = match arguments.server.as_deref() {
-        Some(name) => Some(call.server(Some(name))?.name()),
+        Some(name) => Some(call.server(Some(name))?),
         None => None,
     };
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
@@ -131,10 +131,13 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
         let why = format!("{limit} is out of range; allowed: 1 to {MAX_LIMIT}");
         return Err(ToolError::argument("limit", why));
     }
-    let found = call
-        .engine()
-        .list(&call.owner(), server, path.as_ref(), status, limit)
-        .await?;
+    let engine = call.engine();
+    if let Some(path) = &path {
+        let servers = server.map_or(call.servers(), std::slice::from_ref);
+        join_all(servers.iter().map(|server| engine.refresh_records(server, path))).await;
+    }
+    let server = server.map(|server| server.name());
+    let found = engine.list(&call.owner(), server, path.as_ref(), status, limit).await?;
     let readable = found
         .into_iter()
         .filter(|snapshot| is_readable(&call, snapshot.path.as_deref()));

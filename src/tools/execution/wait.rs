@@ -19,9 +19,6 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The longest that one call may wait.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Default wait for a client that knows tasks, which gets a task for whatever takes longer.
-const TASK_WAIT: Duration = Duration::from_secs(1);
-
 // What happens to an execution when the connection that waits for it is lost. Not a doc comment, which would be
 // repeated in the schema of every tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -32,17 +29,17 @@ pub(in crate::tools) enum Disconnect {
     Interrupt,
 }
 
-/// The duration that a call wants to wait.
+/// The duration that a call wants to wait. A client that knows tasks gets one for whatever takes longer.
 pub(in crate::tools) fn wait_duration(
     call: &Call,
     argument: &str,
     seconds: Option<f64>,
 ) -> Result<Duration, ToolError> {
     let Some(seconds) = seconds else {
-        let default = call.engine().settings().default_wait;
+        let settings = call.engine().settings();
         return Ok(match call.client().knows_tasks() {
-            true => default.min(TASK_WAIT),
-            false => default,
+            true => settings.default_wait.min(settings.task_after),
+            false => settings.default_wait,
         });
     };
     Duration::try_from_secs_f64(seconds.min(MAX_WAIT.as_secs_f64()))

@@ -43,7 +43,7 @@ pub(super) async fn require_contents(
 #[serde(deny_unknown_fields)]
 pub(super) struct RenameArguments {
     path: String,
-    #[serde(rename = "newPath", alias = "new_path")]
+    #[serde(rename = "newPath")]
     new_path: String,
     server: Option<String>,
 }
@@ -79,7 +79,7 @@ pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> R
 #[serde(deny_unknown_fields)]
 pub(super) struct CopyArguments {
     path: String,
-    #[serde(rename = "copyPath", alias = "copy_path")]
+    #[serde(rename = "copyPath")]
     copy_path: String,
     server: Option<String>,
 }

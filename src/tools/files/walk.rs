@@ -26,6 +26,8 @@ pub(in crate::tools) struct Walk {
     filter: Filter,
     /// Whether the directory was not named itself, so that one that does not exist has nothing in it.
     may_be_missing: bool,
+    /// Whether what is below a directory is looked at.
+    pub(in crate::tools) enters: fn(&Document) -> bool,
     pub(in crate::tools) max_depth: usize,
     pub(in crate::tools) max_found: usize,
 }
@@ -83,6 +85,7 @@ impl Walk {
             beginning: String::new(),
             filter: Filter::All,
             may_be_missing: false,
+            enters: |_| true,
             max_depth: DEFAULT_MAX_DEPTH,
             max_found: DEFAULT_MAX_FOUND,
         }
@@ -116,12 +119,23 @@ impl Walk {
         }
         // What no path could be is refused here as everywhere.
         let filter = match is_glob {
-            true => Filter::Glob(glob(filter)?),
+            true => Filter::Glob(glob("path_filter", filter)?),
             false => Filter::Containing(DocPath::parse(filter)?.to_string()),
         };
         Ok(Self {
             filter,
             ..Self::below(call.directory(None)?)
+        })
+    }
+
+    /// All that match a glob, searched from the directory that it begins with.
+    pub(in crate::tools) fn matching(call: &Call, argument: &str, pattern: &str) -> Result<Self, ToolError> {
+        let is_plain = |part: &&str| !part.contains(['*', '?', '[', '{']);
+        let beginning: Vec<&str> = pattern.split('/').take_while(is_plain).collect();
+        Ok(Self {
+            filter: Filter::Glob(glob(argument, pattern)?),
+            may_be_missing: true,
+            ..Self::below(call.directory(Some(&beginning.join("/")))?)
         })
     }
 
@@ -137,7 +151,10 @@ impl Walk {
             truncated: false,
             skipped: Vec::new(),
         };
-        let picks = |document: &Document| self.filter.matches(document) && picks(document);
+        let picks = Picks {
+            enters: self.enters,
+            picks: |document: &Document| self.filter.matches(document) && picks(document),
+        };
         let mut level = vec![Pending {
             path: self.directory,
             above: None,
@@ -176,15 +193,30 @@ impl Walk {
     }
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
-    let glob = GlobBuilder::new(pattern.trim_start_matches('/'))
+fn glob(argument: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
+    let glob = GlobBuilder::new(pattern.trim_start_matches("./").trim_start_matches('/'))
         .literal_separator(true)
         .build();
-    let glob = glob.map_err(|error| ToolError::argument("path_filter", error.kind().to_string()))?;
+    let glob = glob.map_err(|error| ToolError::argument(argument, error.kind().to_string()))?;
     Ok(glob.compile_matcher())
 }
 
+/// Choice of what is looked into and of what is found.
+struct Picks<F> {
+    enters: fn(&Document) -> bool,
+    picks: F,
+}
+
 impl Found {
+    /// A document that was not searched for.
+    pub(in crate::tools) fn one(document: Document) -> Self {
+        Self {
+            documents: vec![document],
+            truncated: false,
+            skipped: Vec::new(),
+        }
+    }
+
     /// Keeps the first of them and says how many there are.
     pub(in crate::tools) fn cut(&mut self, max_results: usize, what: &str) -> String {
         let count = self.documents.len();
@@ -213,7 +245,7 @@ async fn walk_level(
     server: &JupyterServer,
     level: Vec<Pending>,
     beginning: Option<&str>,
-    picks: &impl Fn(&Document) -> bool,
+    picks: &Picks<impl Fn(&Document) -> bool>,
     found: &mut Found,
 ) -> Result<Vec<Pending>, JupyterError> {
     let mut below = Vec::new();
@@ -246,13 +278,16 @@ async fn walk_level(
             if !call.sees(&entry.path, is_directory) || !entry.name.starts_with(beginning.unwrap_or_default()) {
                 continue;
             }
-            if is_directory && let Ok(path) = DocPath::parse(&entry.path) {
+            if is_directory
+                && (picks.enters)(&entry)
+                && let Ok(path) = DocPath::parse(&entry.path)
+            {
                 below.push(Pending {
                     path,
                     above: Some(Arc::clone(&ancestor)),
                 });
             }
-            if picks(&entry) {
+            if (picks.picks)(&entry) {
                 found.documents.push(entry);
             }
         }

@@ -70,6 +70,7 @@ pub(super) async fn give_kernel(
         Some(session) => server.change_kernel(&session.id, name).await?,
         None => server.start_session(path, Some(name)).await?,
     };
+    server.record_starter(&session.kernel.id, &call.starter());
     let described = json!({ "name": spec.name, "display_name": spec.display_name, "language": spec.language });
     room.set_kernelspec(&call.principal().id, &described)?;
     Ok(session)

@@ -33,7 +33,6 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -118,7 +117,7 @@ pub(in crate::tools) async fn restart_kernel(
     let kernel = match (other, running) {
         (Some(name), _) => give_kernel(call, server, path, name).await?.kernel,
         (None, Some(kernel)) => kernel,
-        (None, None) => start_kernel(server, path, room).await?,
+        (None, None) => start_kernel(call, server, path, room).await?,
     };
     // A new connection hears nothing of the process that ends now.
     call.engine()
@@ -129,6 +128,7 @@ pub(in crate::tools) async fn restart_kernel(
 
 /// Starts the kernel that a notebook says it is written for, unless it has one.
 pub(in crate::tools) async fn start_kernel(
+    call: &Call,
     server: &JupyterServer,
     path: &DocPath,
     room: &Room,
@@ -136,5 +136,7 @@ pub(in crate::tools) async fn start_kernel(
     let metadata = room.metadata();
     let name = metadata.pointer("/kernelspec/name").and_then(serde_json::Value::as_str);
     let name = name.filter(|name| !name.is_empty());
-    Ok(server.start_session(path, name).await?.kernel)
+    let kernel = server.start_session(path, name).await?.kernel;
+    server.record_starter(&kernel.id, &call.starter());
+    Ok(kernel)
 }

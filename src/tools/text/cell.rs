@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Page,
-    output::{output_line, outputs_text},
+    output::{self, outputs_text},
 };
 use crate::types::{joined_text, notebook_uri, output_uri};
 
@@ -190,13 +190,7 @@ fn delimited(heading: &str, source: &str) -> String {
 
 /// A line for each output, of the last ones if there are more than `max`: errors come last.
 pub(in crate::tools) fn output_lines(cell: &Cell, max: usize) -> Vec<String> {
-    let left_out = cell.outputs.len().saturating_sub(max);
-    let shown = cell.outputs[left_out..].iter();
-    let mut lines: Vec<String> = shown.map(|output| output_line(output, MAX_OUTPUT_LINE)).collect();
-    if left_out > 0 {
-        lines.insert(0, format!("{left_out} more"));
-    }
-    lines
+    output::output_lines(&cell.outputs, max, MAX_OUTPUT_LINE)
 }
 
 /// A text of at most so many characters, with dots where it is cut.

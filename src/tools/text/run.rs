@@ -7,13 +7,15 @@ use store::ExecutionStatus;
 use super::{
     Page,
     cell::{CellNames, cut},
-    output::{output_line, outputs_text},
+    output::{output_lines, outputs_text},
 };
 
 /// Number of cells whose outputs are shown as they are; more are told of in a line each.
 const MAX_IN_FULL: usize = 5;
 /// Number of cells of a long batch that get a line.
 const MAX_LINES: usize = 60;
+/// Number of outputs that the line about a cell tells of.
+const MAX_OUTPUTS: usize = 2;
 /// Bytes of the line that tells of the output of a cell.
 const MAX_LINE: usize = 60;
 /// Bytes of what a failed cell of a long batch put out.
@@ -70,14 +72,7 @@ fn write_batch(page: &mut Page, cells: &[CellSnapshot], names: &CellNames, max: 
             ExecutionStatus::Completed | ExecutionStatus::Queued if cell.outputs.is_empty() => {}
             ExecutionStatus::Completed if lines < MAX_LINES => {
                 lines += 1;
-                let told: Vec<String> = cell
-                    .outputs
-                    .iter()
-                    .rev()
-                    .take(2)
-                    .map(|output| output_line(output, MAX_LINE))
-                    .collect();
-                let told: Vec<&str> = told.iter().rev().map(String::as_str).collect();
+                let told = output_lines(&cell.outputs, MAX_OUTPUTS, MAX_LINE);
                 page.line(format_args!("{}: {}", heading(cell, names), told.join("; ")));
             }
             ExecutionStatus::Completed => lines += 1,

@@ -30,6 +30,7 @@ pub struct Agent {
     /// Whether cells that it edits are executed, which is what a call that does not say so means.
     pub(super) executes: bool,
     capabilities: Value,
+    initialized: Value,
     /// Name with which it introduces itself.
     client: &'static str,
 }
@@ -106,6 +107,7 @@ impl Agent {
             next_id: AtomicI64::new(1000),
             executes: false,
             capabilities,
+            initialized: Value::Null,
             client,
         };
         if era == Era::Legacy {
@@ -113,7 +115,8 @@ impl Agent {
             assert_eq!(response.status(), StatusCode::OK, "initialize");
             let session = response.headers().get("mcp-session-id").expect("a session id");
             agent.session = Some(session.to_str().expect("text").to_owned());
-            response.text().await.expect("the answer");
+            let message = Events::new(response).next_message().await;
+            agent.initialized = message.expect("the answer").1["result"].take();
             let accepted = agent
                 .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
                 .await;
@@ -127,6 +130,14 @@ impl Agent {
         Self {
             executes: true,
             ..Self::connect(gateway, era).await
+        }
+    }
+
+    /// What the gateway tells of itself: capabilities and instructions.
+    pub async fn introduction(&self) -> Value {
+        match self.era {
+            Era::Legacy => self.initialized.clone(),
+            Era::Modern => self.request("server/discover", json!({})).await["result"].take(),
         }
     }
 

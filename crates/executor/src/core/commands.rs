@@ -49,7 +49,6 @@ impl Core {
                 self.kernel = KernelLife::None;
                 self.effects.extend([Effect::DropKernel, Effect::AbandonLookup]);
             }
-            Input::HandOverWaiting => self.hand_over_waiting(),
             _ => {}
         }
     }

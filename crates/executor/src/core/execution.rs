@@ -19,7 +19,7 @@ use tokio::{sync::watch, time::timeout};
 
 pub(crate) use self::cell_run::{CellRun, Outcome, RunEvent, RunState, pages};
 pub use self::snapshot::{CellSnapshot, Snapshot};
-use super::actor::Actor;
+use super::{actor::Actor, notebook::Notebook};
 
 /// Owner of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub struct Execution {
     pub(crate) owner: Owner,
     /// The name of the Jupyter server.
     pub(crate) server: Arc<str>,
+    pub(crate) notebook: Option<Arc<Notebook>>,
     pub(crate) kind: ExecutionKind,
     pub(crate) stop_on_error: bool,
     /// Kept per cell.
@@ -77,7 +78,6 @@ pub struct Execution {
 
 pub(crate) struct State {
     pub(crate) status: ExecutionStatus,
-    pub(crate) path: Option<DocPath>,
     pub(crate) kernel_id: Option<String>,
     pub(crate) kernel_session: Option<String>,
     pub(crate) started_at: Option<SystemTime>,
@@ -119,10 +119,9 @@ pub(crate) struct EarlierRun {
 }
 
 impl State {
-    fn new(path: Option<DocPath>, cells: Vec<CellRun>) -> Self {
+    fn new(cells: Vec<CellRun>) -> Self {
         Self {
             status: ExecutionStatus::Queued,
-            path,
             kernel_id: None,
             kernel_session: None,
             started_at: None,
@@ -149,12 +148,13 @@ impl State {
 
 impl Execution {
     /// An execution of cells of a notebook, or of code, which then is its only "cell".
-    pub(crate) fn new(owner: Owner, server: &str, path: Option<DocPath>, cells: Vec<CellRun>) -> Self {
+    pub(crate) fn new(owner: Owner, server: &str, notebook: Option<Arc<Notebook>>, cells: Vec<CellRun>) -> Self {
         let is_code = cells.iter().any(|cell| cell.code.is_some());
         Self {
             id: uuid::Uuid::new_v4().to_string(),
             owner,
             server: server.into(),
+            notebook,
             kind: match is_code {
                 true => ExecutionKind::Code,
                 false => ExecutionKind::Cells,
@@ -165,7 +165,7 @@ impl Execution {
             kernel_name: None,
             is_resumed: false,
             created_at: SystemTime::now(),
-            state: Mutex::new(State::new(path, cells)),
+            state: Mutex::new(State::new(cells)),
             changes: watch::Sender::new(0),
         }
     }
@@ -187,7 +187,7 @@ impl Execution {
     }
 
     pub fn path(&self) -> Option<DocPath> {
-        self.lock().path.clone()
+        self.notebook.as_ref().map(|notebook| notebook.path())
     }
 
     pub fn question(&self) -> Option<Question> {
@@ -242,6 +242,11 @@ impl Execution {
         cells
             .find(|cell| cell.state.status() == ExecutionStatus::Running)
             .map(|cell| cell.index)
+    }
+
+    /// Whether a cell is among its own.
+    pub(crate) fn has_cell(&self, id: &str) -> bool {
+        self.lock().cells.iter().any(|cell| cell.cell_id == id)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,5 +1,4 @@
-//! What passes from one process of the gateway to the next, or from one driver to another: runs that are left behind, and
-//! runs that are taken up.
+//! What passes from one process of the gateway to the next: runs that are left behind, and runs that are taken up.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -72,14 +71,6 @@ impl Core {
         let lost = format!("output between {since} and {until} UTC may be lost: the gateway was down");
         active.say(&format!("[jupyter-mcp-gateway: {lost}]\n"), self.now.at);
         execution.add_remark(lost);
-    }
-
-    /// Gives what waits to the driver that takes over. What has begun is ended here.
-    pub(super) fn hand_over_waiting(&mut self) {
-        let queue = std::mem::take(&mut self.queue).into_iter();
-        let (waiting, begun): (Vec<_>, Vec<_>) = queue.partition(|execution| execution.next_cell() == Some(0));
-        self.queue = begun.into();
-        self.effects.extend(waiting.into_iter().map(Effect::HandOver));
     }
 
     /// Begins nothing more: what waits is left to nobody, what runs to the next process.

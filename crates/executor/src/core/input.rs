@@ -49,8 +49,6 @@ pub(crate) enum Input {
     Interrupted(Actor),
     /// The notebook's kernel is to be replaced or restarted.
     LeaveKernel(Reason),
-    /// Another driver takes over what waits.
-    HandOverWaiting,
     /// The gateway leaves, or nothing was asked for a while.
     Stop,
     /// All that the kernel said before it was left has been given.
@@ -207,8 +205,6 @@ pub(crate) enum Effect {
         reason: Reason,
     },
     Answered(Reply, Result<(), ExecutionError>),
-    /// Gives an execution to the driver that takes over.
-    HandOver(Arc<Execution>),
 }
 
 /// Where the one who answered a question is told what became of it.

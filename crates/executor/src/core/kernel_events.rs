@@ -267,7 +267,9 @@ impl Core {
             Ok(Some(running)) if running.execution_state != "busy" => {
                 let active = self.active.as_ref();
                 let is_probed = active.is_none_or(|active| kernel.liveness.is_end_probed(&active.run.msg_id));
-                if is_probed {
+                if is_probed && kernel.liveness.is_server_misled() {
+                    // It may well be busy, and the probe is answered when it is done.
+                } else if is_probed {
                     // It did not answer on this connection; on a new one it is probed again.
                     self.effects.push(Effect::RenewConnection);
                 } else {

@@ -17,7 +17,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use jupyter_client::kernel::{Channel, Message};
+use jupyter_client::kernel::{Channel, Message, is_question};
 use tokio::time::Instant;
 
 use crate::policy::{MAX_OPEN_REQUESTS, PROBE_FIRST_PAUSE, PROBE_MAX_PAUSE, PROBE_RENEWS_AFTER, SILENCE};
@@ -41,6 +41,8 @@ pub(crate) struct Liveness {
     is_known_free: bool,
     /// The server is being asked about it.
     is_asking_server: bool,
+    /// The server has last heard of the end of a question beside the queue, and so takes the kernel for idle.
+    is_server_misled: bool,
 }
 
 #[derive(Debug)]
@@ -87,6 +89,7 @@ impl Liveness {
             probes: Vec::new(),
             is_known_free: false,
             is_asking_server: false,
+            is_server_misled: false,
         }
     }
 
@@ -102,6 +105,10 @@ impl Liveness {
             if message.channel == Channel::Iopub {
                 self.probes.retain(|probe| !matches!(probe, Probe::NewProcess { .. }));
             }
+            return None;
+        }
+        if is_question(parent) {
+            self.is_server_misled = true;
             return None;
         }
         self.on_free_probe(parent, message.channel);
@@ -121,6 +128,7 @@ impl Liveness {
     }
 
     fn on_status(&mut self, parent: &str, message: &Message) {
+        self.is_server_misled = false;
         if is_state(message, "busy") {
             if self.open.len() == MAX_OPEN_REQUESTS {
                 self.open.pop_front();
@@ -255,6 +263,12 @@ impl Liveness {
         self.is_asking_server = true;
     }
 
+    /// Whether the server may take a busy kernel for idle. Questions are answered while a cell runs, and Jupyter takes the end
+    /// of any request for that of the kernel's work.
+    pub(crate) fn is_server_misled(&self) -> bool {
+        self.is_server_misled
+    }
+
     pub(crate) fn on_server_answered(&mut self, now: Instant) {
         (self.is_asking_server, self.last_contact) = (false, now);
     }
@@ -288,6 +302,19 @@ mod tests {
         kernel.on_message(&status("control", "idle"));
         assert!(!kernel.is_free(), "it is still at the first");
         kernel.on_message(&status("theirs", "idle"));
+        assert!(kernel.is_free());
+    }
+
+    #[test]
+    fn a_question_beside_the_queue_is_no_work_and_misleads_the_server() {
+        let mut kernel = liveness(false);
+        kernel.on_message(&status("run", "busy"));
+        kernel.on_message(&status("ask-1", "busy"));
+        kernel.on_message(&status("ask-1", "idle"));
+        assert!(!kernel.is_free() && kernel.is_server_misled());
+        kernel.on_message(&status("run", "idle"));
+        assert!(kernel.is_free() && !kernel.is_server_misled());
+        kernel.on_message(&status("ask-2", "busy"));
         assert!(kernel.is_free());
     }
 

@@ -234,9 +234,10 @@ impl Driver {
         if let Some(lease) = self.lease.as_ref().filter(|lease| lease.is_open()) {
             return Some(Room::clone(lease));
         }
-        let (pool, path) = (&self.shared.pool, self.path()?);
-        let lease = pool.lease_open(self.server.name(), &path, RoomKind::Notebook)?;
-        Some(Room::clone(&lease))
+        let (pool, notebook) = (&self.shared.pool, self.notebook()?);
+        let lease = notebook.document().and_then(|document| pool.lease_document(&document));
+        let by_path = || pool.lease_open(self.server.name(), &notebook.path(), RoomKind::Notebook);
+        Some(Room::clone(&*lease.or_else(by_path)?))
     }
 
     fn writer(&mut self, run: &Written) -> &mut CellWriter {

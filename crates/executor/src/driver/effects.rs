@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use jupyter_client::kernel::{ExecuteRequest, KernelError};
-use live_document::{Room, RoomKind};
+use live_document::Room;
 use store::ExecutionKind;
 use tokio::time::timeout;
 
 use super::{
-    Command, Driver, Place,
+    Driver, Place,
     kernel_finder::{Wanted, find, return_to},
 };
 use crate::{
@@ -81,7 +81,6 @@ impl Driver {
                 // Whoever asked may be gone; the answer counts all the same.
                 let _ = reply.send(result);
             }
-            Effect::HandOver(execution) => return self.hand_over(execution).await,
             to_document => return self.carry_out_on_document(to_document).await,
         }
         None
@@ -89,29 +88,29 @@ impl Driver {
 
     fn find_kernel(&mut self) {
         let wanted = match &self.place {
-            Place::Notebook(path) => Wanted::Notebook {
-                path: self.path().unwrap_or_else(|| path.clone()),
+            Place::Notebook(notebook) => Wanted::Notebook {
+                path: self.path().unwrap_or_else(|| notebook.path()),
                 room: self.lease.as_ref().map(|lease| Room::clone(lease)),
             },
             Place::Scratch { kernel_name } => Wanted::Scratch {
                 kernel_name: kernel_name.clone(),
-                owner: self.core.next_owner(),
             },
         };
+        let starter = self.core.next_owner();
         let connection = self.connection.as_ref();
         let connected = connection.map(|connection| connection.link.kernel_id().to_owned());
-        self.finding = Some(find(Arc::clone(&self.server), wanted, connected).boxed());
+        self.finding = Some(find(Arc::clone(&self.server), wanted, starter, connected).boxed());
     }
 
     fn return_to_kernel(&mut self, execution: &Arc<Execution>, kernel_id: String, session: String) {
         let is_shown = execution.kind == ExecutionKind::Cells;
-        let notebook = self.path().filter(|_| is_shown);
-        let notebook = notebook.map(|path| (Arc::clone(&self.shared.pool), path, execution.owner.account()));
-        self.finding = Some(return_to(Arc::clone(&self.server), notebook, kernel_id, session).boxed());
+        let notebook = self.notebook().filter(|_| is_shown);
+        let notebook = notebook.map(|notebook| (Arc::clone(notebook), execution.owner.account()));
+        let (shared, server) = (Arc::clone(&self.shared), Arc::clone(&self.server));
+        self.finding = Some(return_to(shared, server, notebook, kernel_id, session).boxed());
     }
 
     async fn execute(&mut self, execution: &Arc<Execution>, msg_id: String, code: String) -> Option<Input> {
-        let path = self.path();
         let connection = self.connection.as_ref()?;
         let request = ExecuteRequest {
             code,
@@ -121,10 +120,7 @@ impl Driver {
             // Requests of other clients are theirs to stop; the rest of this batch waits here.
             stop_on_error: false,
         };
-        self.shared.note_run(execution, path.as_ref());
-        if let Some(path) = path {
-            execution.set_path(path);
-        }
+        self.shared.note_run(execution);
         let (history, kernel_id) = (&self.shared.history, connection.link.kernel_id());
         if let Some(notice) = history.on_run(self.server.name(), &self.place, &execution.owner, kernel_id) {
             execution.notify(notice);
@@ -187,8 +183,6 @@ impl Driver {
 
     async fn end_kernel(&mut self, effect: Effect) {
         match (effect, self.path()) {
-            // The driver of the notebook's new path has taken it over.
-            (Effect::ShutDownKernel { .. } | Effect::RetireIfReplaced { .. }, _) if self.successor.is_some() => {}
             (Effect::ShutDownKernel { kernel_id }, _) => {
                 let unused = Reason::new("your kernel was shut down after it had not been used for a while");
                 self.shared.history.on_ended(&kernel_id, &unused);
@@ -209,18 +203,6 @@ impl Driver {
                 let _ = timeout(SHUTS_DOWN_WITHIN, retired).await;
             }
             _ => {}
-        }
-    }
-
-    async fn hand_over(&mut self, execution: Arc<Execution>) -> Option<Input> {
-        let path = self.path()?;
-        let lease = self
-            .shared
-            .pool
-            .lease_open(self.server.name(), &path, RoomKind::Notebook);
-        match self.pass_on(Command::Submit(execution, lease)).await {
-            Some(Command::Submit(execution, _)) => Some(Input::Execute(execution)),
-            _ => None,
         }
     }
 }

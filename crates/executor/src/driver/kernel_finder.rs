@@ -4,12 +4,12 @@
 use std::{fmt::Display, sync::Arc};
 
 use jupyter_client::{
-    Content, DocPath, JupyterServer, NotebookSession,
+    Content, DocPath, JupyterServer, NotebookSession, Starter,
     kernel::{KernelEvent, KernelLink},
 };
 use live_document::{
-    Room, RoomKind,
-    pool::{Account, Lease, Pool, PoolError},
+    Room,
+    pool::{Account, Lease, PoolError},
 };
 use tokio::{
     sync::mpsc,
@@ -18,7 +18,11 @@ use tokio::{
 
 use crate::{
     ExecutionError,
-    core::input::{FoundKernel, KernelInfo},
+    core::{
+        input::{FoundKernel, KernelInfo},
+        notebook::Notebook,
+    },
+    engine::Shared,
     policy::{RETURN_FIRST_BACKOFF, RETURN_MAX_BACKOFF, RETURNS_WITHIN},
 };
 
@@ -40,17 +44,14 @@ pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
     /// One of its own, in no notebook's name.
-    Scratch {
-        kernel_name: Option<String>,
-        /// Under whose name people see it.
-        owner: String,
-    },
+    Scratch { kernel_name: Option<String> },
 }
 
 /// Finds or starts the kernel that is wanted, and connects to it.
 pub(super) async fn find(
     server: Arc<JupyterServer>,
     wanted: Wanted,
+    starter: Starter,
     connected: Option<String>,
 ) -> Result<Found, ExecutionError> {
     let same = || Found {
@@ -67,11 +68,17 @@ pub(super) async fn find(
             }
         },
         Wanted::Scratch { .. } if connected.is_some() => return Ok(same()),
-        Wanted::Scratch { kernel_name, owner } => {
-            let session = server.start_private_session(&owner, kernel_name.as_deref()).await?;
+        // People see it under the name of its owner.
+        Wanted::Scratch { kernel_name } => {
+            let session = server
+                .start_private_session(&starter.name, &DocPath::root(), kernel_name.as_deref())
+                .await?;
             (session.kernel, true)
         }
     };
+    if started {
+        server.record_starter(&kernel.id, &starter);
+    }
     if connected.as_ref() == Some(&kernel.id) {
         return Ok(same());
     }
@@ -89,17 +96,19 @@ pub(super) async fn find(
 }
 
 /// Returns to a kernel under the session id of an earlier process, and so to what it said meanwhile. The room of the
-/// notebook comes first, so that what the kernel says follows what the notebook shows already.
+/// notebook, which may have been renamed since, comes first, so that what the kernel says follows what the notebook shows
+/// already.
 pub(super) async fn return_to(
+    shared: Arc<Shared>,
     server: Arc<JupyterServer>,
-    notebook: Option<(Arc<Pool>, DocPath, Account)>,
+    notebook: Option<(Arc<Notebook>, Account)>,
     kernel_id: String,
     session: String,
 ) -> Result<Found, ExecutionError> {
     let until = Instant::now() + RETURNS_WITHIN;
     let lease = match &notebook {
-        Some((pool, path, account)) => {
-            let lease = || pool.lease(&server, path, RoomKind::Notebook, account);
+        Some((notebook, account)) => {
+            let lease = || shared.lease(&server, notebook, account);
             match persist(until, lease, PoolError::may_pass).await {
                 // What it puts out could be shown nowhere, now or after the next start.
                 Err(error) if error.is_excess() => return Err(ExecutionError::Document(error)),

@@ -6,6 +6,7 @@
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use jupyter_client::{DocPath, JupyterServer, counted, truncate};
+use live_document::RoomKind;
 use store::ExecutionStatus;
 
 use super::{Claim, Engine, QueueKey};
@@ -25,17 +26,18 @@ type Heads = HashMap<QueueKey, (SystemTime, String)>;
 impl Engine {
     /// Whether another execution of a notebook would be taken; asked before something is done that it is to follow.
     pub fn has_room(&self, claim: &Claim, server: &JupyterServer, path: &DocPath) -> Result<(), ExecutionError> {
-        self.check_room(claim, &QueueKey::notebook(server.name(), path.clone()), 0)
+        let notebook = self.shared.notebooks.at(server.name(), path);
+        self.check_room(claim, notebook.map(QueueKey::Notebook).as_ref(), 0)
     }
 
     /// Refuses an execution in a queue if too many run, or too many wait where it would have to wait.
-    pub(super) fn check_room(&self, claim: &Claim, key: &QueueKey, bytes: usize) -> Result<(), ExecutionError> {
+    pub(super) fn check_room(&self, claim: &Claim, key: Option<&QueueKey>, bytes: usize) -> Result<(), ExecutionError> {
         let heads = self.heads();
         let (waiting, running) = self
             .executions_where(|other| other.owner.tenant == claim.owner.tenant)
             .into_iter()
             .partition::<Vec<_>, _>(|other| is_waiting(other, &heads));
-        if heads.contains_key(key) {
+        if key.is_some_and(|key| heads.contains_key(key)) {
             return check_waiting(claim, &waiting, bytes);
         }
         match running.len() >= claim.max_concurrent {
@@ -53,11 +55,24 @@ impl Engine {
         snapshot
     }
 
+    /// Adds to an execution from the records behind what it waits, if it does.
+    pub(super) fn add_wait(&self, viewer: &Owner, snapshot: &mut Snapshot) {
+        if snapshot.status.is_finished() || snapshot.reason.is_some() {
+            return;
+        }
+        if let Some(execution) = self.live(viewer, &snapshot.execution_id) {
+            snapshot.status = execution.status();
+            snapshot.reason = self.waits_behind(viewer, &execution);
+        }
+    }
+
     fn waits_behind(&self, viewer: &Owner, execution: &Execution) -> Option<String> {
         if execution.is_awaiting_kernel() {
-            let why = "waiting for code that somebody else runs in the same kernel; \
-                       interrupt_nb_kernel would end that; cancel_execution ends yours";
-            return Some(why.to_owned());
+            let (cell, who) = self.persons_run(execution);
+            return Some(format!(
+                "waiting for {cell} that {who} runs in the same kernel; interrupt_nb_kernel would end that; \
+                 cancel_execution ends yours"
+            ));
         }
         if execution.status() != ExecutionStatus::Queued {
             return None;
@@ -75,6 +90,26 @@ impl Engine {
             name(viewer, first),
             advice(viewer, first)
         ))
+    }
+
+    /// What a person runs in the notebook of an execution, and who that is, as far as the notebook shows it.
+    fn persons_run(&self, execution: &Execution) -> (String, String) {
+        let somebody = "somebody else".to_owned();
+        let pool = &self.shared.pool;
+        let open = |path: DocPath| pool.find(&execution.server, &path, RoomKind::Notebook);
+        let Some(open) = execution.path().and_then(open) else {
+            return ("code".to_owned(), somebody);
+        };
+        let here = self.executions_where(|other| QueueKey::of(other) == QueueKey::of(execution));
+        let is_agents = |cell: &String| here.iter().any(|other| other.has_cell(cell));
+        let mut running = open.room.running_cells().into_iter().filter(|cell| !is_agents(cell));
+        let cell = running.find_map(|cell| open.room.position_of(&cell));
+        let mut people = open.room.people().into_iter();
+        match (cell, people.next(), people.next()) {
+            (Some(cell), Some(person), None) => (format!("cell {cell}"), person.name),
+            (Some(cell), ..) => (format!("cell {cell}"), somebody),
+            (None, ..) => ("code".to_owned(), somebody),
+        }
     }
 
     fn executions_where(&self, is_wanted: impl Fn(&Execution) -> bool) -> Vec<Arc<Execution>> {

@@ -2,11 +2,14 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 
-use jupyter_client::DocPath;
 use lru::LruCache;
 use parking_lot::Mutex;
 
-use crate::{Owner, core::actor::Reason, driver::Place};
+use crate::{
+    Owner,
+    core::{actor::Reason, notebook::Notebook},
+    driver::Place,
+};
 
 /// Runs beyond this are forgotten, and with them what could be told.
 const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
@@ -51,8 +54,8 @@ impl KernelHistory {
     }
 
     /// Notes that somebody ends or restarts the kernel of a notebook, whichever that is.
-    pub(crate) fn on_left(&self, server: &str, path: &DocPath, reason: &Reason) {
-        let is_there = |key: &Key| *key.server == *server && matches!(&key.place, Place::Notebook(of) if of == path);
+    pub(crate) fn on_left(&self, notebook: &Arc<Notebook>, reason: &Reason) {
+        let is_there = |key: &Key| matches!(&key.place, Place::Notebook(of) if of == notebook);
         self.mark_ended(reason, |key, last| is_there(key) && !last.kernel_id.is_empty());
     }
 
@@ -83,8 +86,9 @@ impl KernelHistory {
         drop(known);
         let earlier = earlier.filter(|earlier| !earlier.kernel_id.is_empty())?;
         let what = match place {
-            Place::Notebook(path) => format!(
-                "'{path}' has a different kernel than at your last run: somebody chose another one, or shut the earlier one down"
+            Place::Notebook(_) => format!(
+                "{} has a different kernel than at your last run: somebody chose another one, or shut the earlier one down",
+                place.describe()
             ),
             Place::Scratch { .. } => {
                 "This is a different kernel than at your last run: the earlier one was shut down".to_owned()
@@ -127,8 +131,11 @@ fn capitalized(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jupyter_client::DocPath;
+    use tokio::time::Instant;
+
     use super::*;
-    use crate::core::actor::Actor;
+    use crate::core::{actor::Actor, notebook::Notebooks};
 
     fn owner(name: &str) -> Owner {
         Owner {
@@ -140,13 +147,14 @@ mod tests {
     }
 
     fn place() -> Place {
-        Place::Notebook(DocPath::parse("a.ipynb").expect("a path"))
+        let path = DocPath::parse("a.ipynb").expect("a path");
+        Place::Notebook(Notebooks::default().identify("lab", &path, None, Instant::now()))
     }
 
     #[test]
     fn who_ran_something_in_an_earlier_kernel_is_told_once() {
-        let history = KernelHistory::default();
-        let run = |name: &str, kernel: &str| history.on_run("lab", &place(), &owner(name), kernel);
+        let (history, place) = (KernelHistory::default(), place());
+        let run = |name: &str, kernel: &str| history.on_run("lab", &place, &owner(name), kernel);
         assert_eq!(run("ana", "k1"), None, "the first");
         assert_eq!(run("ana", "k1"), None);
         assert_eq!(run("bo", "k2"), None, "of no concern to who ran nothing before");
@@ -160,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_restart_is_told_to_everybody_but_who_did_it() {
-        let history = KernelHistory::default();
-        let run = |name: &str| history.on_run("lab", &place(), &owner(name), "k1");
+        let (history, place) = (KernelHistory::default(), place());
+        let run = |name: &str| history.on_run("lab", &place, &owner(name), "k1");
         assert_eq!((run("ana"), run("bo")), (None, None));
         let bo = Actor::Agent {
             principal: "bo".into(),
@@ -175,11 +183,11 @@ mod tests {
 
     #[test]
     fn a_restart_that_nobody_saw_is_told_by_the_process_that_runs_the_next_code() {
-        let history = KernelHistory::default();
+        let (history, place) = (KernelHistory::default(), place());
         let run = |name: &str, process: &str| {
-            let told = history.on_run("lab", &place(), &owner(name), "k1");
+            let told = history.on_run("lab", &place, &owner(name), "k1");
             assert_eq!(told, None, "the kernel's id is the same");
-            history.on_picked_up("lab", &place(), &owner(name), process)
+            history.on_picked_up("lab", &place, &owner(name), process)
         };
         assert_eq!((run("ana", "p1"), run("ana", "p1")), (None, None));
         let told = run("ana", "p2").expect("a notice");
@@ -190,12 +198,12 @@ mod tests {
 
     #[test]
     fn a_restart_that_was_told_is_not_told_again() {
-        let history = KernelHistory::default();
+        let (history, place) = (KernelHistory::default(), place());
         let run = |name: &str, process: &str| {
-            let told = history.on_run("lab", &place(), &owner(name), "k1");
+            let told = history.on_run("lab", &place, &owner(name), "k1");
             (
                 told.is_some(),
-                history.on_picked_up("lab", &place(), &owner(name), process),
+                history.on_picked_up("lab", &place, &owner(name), process),
             )
         };
         assert_eq!((run("ana", "p1"), run("bo", "p1")), ((false, None), (false, None)));
@@ -203,8 +211,10 @@ mod tests {
             principal: "bo".into(),
             name: "bo".to_owned(),
         };
-        let path = DocPath::parse("a.ipynb").expect("a path");
-        history.on_left("lab", &path, &Reason::by(bo, "restarted the kernel"));
+        let Place::Notebook(notebook) = &place else {
+            panic!("a notebook")
+        };
+        history.on_left(notebook, &Reason::by(bo, "restarted the kernel"));
         assert_eq!(run("ana", "p2"), (true, None));
         assert_eq!(run("bo", "p2"), (false, None), "who did it knows");
     }

@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use jupyter_client::DocPath;
-
-use crate::{Execution, driver::Place};
+use crate::{Execution, core::notebook::Notebook, driver::Place};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct QueueKey {
-    pub(super) server: Arc<str>,
-    pub(super) queue: Queue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Queue {
-    Notebook(DocPath),
+pub(super) enum QueueKey {
+    Notebook(Arc<Notebook>),
     /// A kernel of a principal's own.
     Scratch {
+        server: Arc<str>,
         principal: Arc<str>,
         kernel_name: Option<String>,
     },
@@ -29,48 +22,82 @@ pub(super) enum Queue {
 impl QueueKey {
     /// The queue that an execution is in.
     pub(super) fn of(execution: &Execution) -> Self {
-        let queue = match execution.path() {
-            Some(path) => Queue::Notebook(path),
-            None if execution.is_resumed => Queue::Earlier {
+        match &execution.notebook {
+            Some(notebook) => Self::Notebook(Arc::clone(notebook)),
+            None if execution.is_resumed => Self::Earlier {
                 execution_id: execution.id.clone(),
             },
-            None => Queue::Scratch {
+            None => Self::Scratch {
+                server: Arc::clone(&execution.server),
                 principal: Arc::clone(&execution.owner.principal),
                 kernel_name: execution.kernel_name.clone(),
             },
-        };
-        Self {
-            server: Arc::clone(&execution.server),
-            queue,
         }
     }
 
-    pub(super) fn notebook(server: &str, path: DocPath) -> Self {
-        Self {
-            server: server.into(),
-            queue: Queue::Notebook(path),
+    /// Whether the queue may be one of a server.
+    pub(super) fn may_be_on(&self, server: &str) -> bool {
+        match self {
+            Self::Notebook(notebook) => *notebook.server == *server,
+            Self::Scratch { server: own, .. } => **own == *server,
+            Self::Earlier { .. } => true,
         }
     }
 
     /// Place that the driver of the queue works for.
     pub(super) fn place(&self) -> Place {
-        match &self.queue {
-            Queue::Notebook(path) => Place::Notebook(path.clone()),
-            Queue::Scratch { kernel_name, .. } => Place::Scratch {
+        match self {
+            Self::Notebook(notebook) => Place::Notebook(Arc::clone(notebook)),
+            Self::Scratch { kernel_name, .. } => Place::Scratch {
                 kernel_name: kernel_name.clone(),
             },
-            Queue::Earlier { .. } => Place::Scratch { kernel_name: None },
+            Self::Earlier { .. } => Place::Scratch { kernel_name: None },
         }
     }
+}
 
-    /// The key after a notebook, or a directory with it, got another name, if it did.
-    pub(super) fn moved(&self, server: &str, from: &DocPath, to: &DocPath) -> Option<(Self, DocPath)> {
-        match &self.queue {
-            Queue::Notebook(path) if &*self.server == server => {
-                let path = path.moved(from, to)?;
-                Some((Self::notebook(server, path.clone()), path))
-            }
-            _ => None,
+#[cfg(test)]
+mod tests {
+    use jupyter_client::DocPath;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::core::{execution::CellRun, notebook::Notebooks, tests::owner};
+
+    #[test]
+    fn a_rename_leaves_executions_in_their_queue_and_is_in_their_records() {
+        let (notebooks, path) = (Notebooks::default(), |name| DocPath::parse(name).expect("a path"));
+        let execution = |name, file_id: &str| {
+            let notebook = notebooks.identify("lab", &path(name), Some(&file_id.into()), Instant::now());
+            let cells = vec![CellRun::cell("c".to_owned(), 0, 1000)];
+            Execution::new(owner("ana"), "lab", Some(notebook), cells)
+        };
+        let running = execution("a.ipynb", "f");
+        let (key, queued) = (QueueKey::of(&running), execution("a.ipynb", "f"));
+        notebooks.rename("lab", &path("a.ipynb"), &path("b.ipynb"));
+        let (later, other) = (execution("b.ipynb", "f"), execution("a.ipynb", "g"));
+        for execution in [&running, &queued, &later] {
+            let record = execution.record();
+            assert_eq!(QueueKey::of(execution), key);
+            assert_eq!(
+                (record.path.as_deref(), record.file_id.as_deref()),
+                (Some("b.ipynb"), Some("f"))
+            );
+            assert_eq!(execution.snapshot().path.as_deref(), Some("b.ipynb"));
         }
+        assert_ne!(QueueKey::of(&other), key, "another file that has the old name now");
+    }
+
+    #[test]
+    fn code_in_no_notebook_waits_with_that_of_the_same_principal_and_kernel() {
+        let execution = |name: &str, kernel: Option<&str>| {
+            let cells = vec![CellRun::code("1".to_owned(), 1000)];
+            let mut execution = Execution::new(owner(name), "lab", None, cells);
+            execution.kernel_name = kernel.map(str::to_owned);
+            QueueKey::of(&execution)
+        };
+        assert_eq!(execution("ana", None), execution("ana", None));
+        assert_ne!(execution("ana", None), execution("bo", None));
+        assert_ne!(execution("ana", None), execution("ana", Some("ir")));
     }
 }

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::SystemTime};
 
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
-use jupyter_client::{JupyterServer, Servers};
-use live_document::RoomKind;
+use jupyter_client::{DocPath, JupyterServer, Servers};
 use store::{ExecutionRecord, ExecutionStatus, LeftBehind, OtherGateway};
+use tokio::time::Instant;
 
 use super::Engine;
 use crate::{Execution, driver::Command};
@@ -59,7 +59,14 @@ impl Engine {
     /// Makes an execution of an earlier process one of this.
     fn know(&self, left: LeftBehind) -> Arc<Execution> {
         let limit = self.shared.settings.max_output_bytes;
-        let execution = Arc::new(Execution::resumed(left, limit));
+        let ExecutionRecord {
+            server, path, file_id, ..
+        } = &left.record;
+        let path = path.as_deref().and_then(|path| DocPath::parse(path).ok());
+        let file_id: Option<Arc<str>> = file_id.as_deref().map(Into::into);
+        let notebooks = &self.shared.notebooks;
+        let notebook = path.map(|path| notebooks.identify(server, &path, file_id.as_ref(), Instant::now()));
+        let execution = Arc::new(Execution::resumed(left, notebook, limit));
         tracing::info!(
             execution_id = execution.id,
             "an execution of an earlier run is taken up"
@@ -78,18 +85,14 @@ impl Engine {
 
     /// Shows cells that an earlier process queued, and that will not run, as they were before.
     async fn unmark_queued(&self, execution: &Execution, server: &Arc<JupyterServer>) {
-        let (cells, Some(path)) = (execution.take_queued(true), execution.path()) else {
+        let (cells, Some(notebook)) = (execution.take_queued(true), &execution.notebook) else {
             return;
         };
         if cells.is_empty() {
             return;
         }
         let account = execution.owner.account();
-        let opened = self
-            .shared
-            .pool
-            .lease(server, &path, RoomKind::Notebook, &account)
-            .await;
+        let opened = self.shared.lease(server, notebook, &account).await;
         let shown = opened.map(|room| room.unmark_queued(&execution.owner.principal, &cells));
         // A server that cannot be reached has lost its rooms, and the file does not say what is queued.
         if let Err(error) = shown {

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Framing, KernelEvent, Message, WireError,
+    answers::Answers,
     message::Outgoing,
     queue::{NoListener, Queue},
     wire::{self, LongStream, Payload, SUBPROTOCOL},
@@ -96,13 +97,13 @@ impl Connection {
         kernel: Kernel<'_>,
         greeting: Option<KernelEvent>,
         outbox: &mut mpsc::Receiver<Request>,
-        events: &mut Queue,
+        (events, answers): (&mut Queue, &Answers),
         closing: &CancellationToken,
     ) -> End {
         let (mut sink, mut stream) = self.socket.split();
         let heard = Notify::new();
         let end = tokio::select! {
-            end = listen(&mut stream, self.framing, greeting, events, &heard) => end,
+            end = listen(&mut stream, self.framing, greeting, (events, answers), &heard) => end,
             end = speak(&mut sink, self.framing, outbox, closing) => end,
             gone = watch_over(kernel, &heard) => End::Gone(gone),
         };
@@ -119,7 +120,7 @@ async fn listen(
     stream: &mut Stream,
     framing: Framing,
     greeting: Option<KernelEvent>,
-    events: &mut Queue,
+    (events, answers): (&mut Queue, &Answers),
     heard: &Notify,
 ) -> End {
     if let Some(greeting) = greeting
@@ -154,7 +155,10 @@ async fn listen(
         };
         heard.notify_one();
         let handed_on = match said {
-            Ok(Said::One(message)) => events.offer(KernelEvent::Message(message), size).await,
+            Ok(Said::One(message)) => match answers.take(message) {
+                Some(message) => events.offer(KernelEvent::Message(message), size).await,
+                None => Ok(()),
+            },
             Ok(Said::Long(stream)) => hand_on(stream, events).await,
             Err(error) => {
                 tracing::warn!(%error, "ignoring an unreadable frame from a kernel");

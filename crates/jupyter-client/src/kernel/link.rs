@@ -11,7 +11,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    ExecuteRequest, Framing, Message,
+    Channel, ExecuteRequest, Framing, Message,
+    answers::Answers,
     connection::{Connection, End, Kernel, Request},
     message::Outgoing,
     queue::Queue,
@@ -72,6 +73,8 @@ struct Shared {
     kernel_id: String,
     session_id: String,
     status: watch::Sender<Status>,
+    /// Requests of callers who wait for the reply themselves.
+    answers: Answers,
     /// Rung when the connection is to be opened anew.
     renewal: Notify,
     closing: CancellationToken,
@@ -92,19 +95,21 @@ impl KernelLink {
         kernel_id: &str,
         session_id: &str,
     ) -> Result<(Self, mpsc::Receiver<KernelEvent>), JupyterError> {
-        let closing = CancellationToken::new();
+        let closing = server.closing.child_token();
         let shared = Arc::new(Shared {
             server,
             kernel_id: kernel_id.to_owned(),
             session_id: session_id.to_owned(),
             status: watch::Sender::new(Status::Connected),
+            answers: Answers::default(),
             renewal: Notify::new(),
             closing: closing.clone(),
         });
         let connection = Connection::open(shared.kernel(), Framing::V1).await?;
         let (events, listener) = Queue::new();
         let (outbox, requests) = mpsc::channel(MAX_REQUESTS);
-        tokio::spawn(keep(Arc::clone(&shared), connection, requests, events));
+        let keeping = keep(Arc::clone(&shared), connection, requests, events);
+        shared.server.tasks.spawn(keeping);
         let handle = Handle {
             shared,
             outbox,
@@ -134,6 +139,15 @@ impl KernelLink {
     /// all the same; what the kernel says after the reconnection tells.
     pub async fn execute(&self, msg_id: &str, request: &ExecuteRequest) -> Result<(), KernelError> {
         self.send(Outgoing::execute(self.session_id(), msg_id, request)).await
+    }
+
+    /// Asks the kernel something and waits for the content of its reply, which no listener of the link gets. It never comes if
+    /// the kernel ends or the connection is cut meanwhile: the caller sets a limit.
+    pub async fn ask(&self, channel: Channel, msg_type: &str, content: Value) -> Result<Value, KernelError> {
+        let (question, reply) = self.0.shared.answers.expect();
+        let message = Outgoing::new(channel, self.session_id(), question.msg_id(), msg_type, content);
+        self.send(message).await?;
+        reply.await.map_err(|_| self.0.shared.refusal())
     }
 
     /// Asks for the kernel's info on the shell channel: its reply is a barrier behind everything sent before.
@@ -251,7 +265,13 @@ async fn keep_connected(
     let mut greeting = None;
     loop {
         let (framing, since) = (connection.framing, Instant::now());
-        let serving = connection.serve(shared.kernel(), greeting.take(), requests, events, &shared.closing);
+        let serving = connection.serve(
+            shared.kernel(),
+            greeting.take(),
+            requests,
+            (events, &shared.answers),
+            &shared.closing,
+        );
         let end = tokio::select! {
             end = serving => end,
             () = shared.renewal.notified() => End::Cut("it is opened anew".to_owned()),

@@ -172,7 +172,7 @@ impl Outgoing {
         }
     }
 
-    fn new(channel: Channel, session: &str, msg_id: &str, msg_type: &str, content: Value) -> Self {
+    pub(super) fn new(channel: Channel, session: &str, msg_id: &str, msg_type: &str, content: Value) -> Self {
         let header = json!({
             "msg_id": msg_id,
             "msg_type": msg_type,

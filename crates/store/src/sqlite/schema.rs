@@ -27,6 +27,7 @@ const STEPS: &[(&str, &str)] = embed![
     "0005_terms",
     "0006_sizes",
     "0007_leases",
+    "0008_files",
 ];
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {

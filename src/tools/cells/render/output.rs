@@ -3,8 +3,8 @@
 use jupyter_client::{cut_middle, truncate, without_ansi};
 use serde_json::{Map, Value, json};
 
-use super::{drop_large, metadata_size, shares::shares};
-use crate::tools::images::is_image;
+use super::{drop_large, metadata_size};
+use crate::tools::{images::is_image, shares::shares, text::output::joined};
 
 /// Beginning of the text that stands in the place of an image that is not shown.
 pub(super) const IMAGE_LEFT_OUT: &str = "[image left out";
@@ -174,7 +174,7 @@ fn show_whole(value: &mut Value, max: usize) -> bool {
     if is_large {
         *value = json!(format!("[left out: it is too large, {size} characters]"));
     } else if value.is_array() {
-        *value = text.into();
+        *value = text.into_owned().into();
     }
     is_large
 }
@@ -191,13 +191,4 @@ fn shorten(value: &mut Value, max: usize, hint: &str) -> bool {
         *value = Value::String(cut.text);
     }
     cut.truncated
-}
-
-/// nbformat allows a text to be a list of lines.
-pub(super) fn joined(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(lines) if lines.iter().all(Value::is_string) => lines.iter().filter_map(Value::as_str).collect(),
-        other => other.to_string(),
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use jupyter_client::DocPath;
 use live_document::QueuedCell;
 use store::ExecutionStatus;
 
@@ -95,10 +94,6 @@ impl Execution {
             cell.msg_id = Some(msg_id.to_owned());
             cell.is_shown_queued = false;
         }
-    }
-
-    pub(crate) fn set_path(&self, path: DocPath) {
-        self.lock().path = Some(path);
     }
 
     /// Queues a cell again that the kernel dropped; tells how often that has happened. It may be shown as running already.

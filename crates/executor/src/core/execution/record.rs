@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use jupyter_client::DocPath;
 use parking_lot::Mutex;
 use serde_json::Value;
 use store::{ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, Terms};
 use tokio::sync::watch;
 
 use super::{CellRun, Execution, Owner, State};
-use crate::policy::MAX_STORED_OUTPUT_BYTES;
+use crate::{core::notebook::Notebook, policy::MAX_STORED_OUTPUT_BYTES};
 
 impl Execution {
     /// An execution that an earlier process of the gateway began and did not see the end of.
-    pub(crate) fn resumed(left: LeftBehind, limit: usize) -> Self {
+    pub(crate) fn resumed(left: LeftBehind, notebook: Option<Arc<Notebook>>, limit: usize) -> Self {
         let LeftBehind { record, noted_at } = left;
         let (outputs, terms) = (record.outputs.unwrap_or_default(), record.terms);
         let limit = terms.max_output_bytes.unwrap_or(limit);
         let cells = record.cells.into_iter().enumerate();
         let cells = cells.map(|(position, cell)| CellRun::recorded(cell, outputs.get(position), limit));
-        let path = record.path.and_then(|path| DocPath::parse(&path).ok());
         Self {
             id: record.execution_id,
             owner: Owner {
@@ -29,6 +27,7 @@ impl Execution {
                 max_open_rooms: terms.max_open_rooms.unwrap_or(usize::MAX),
             },
             server: Arc::from(record.server),
+            notebook,
             kind: record.kind,
             stop_on_error: !terms.ignores_errors,
             max_output_bytes: limit,
@@ -45,7 +44,7 @@ impl Execution {
                 kernel_id: record.kernel_id,
                 kernel_session: record.kernel_session,
                 started_at: record.started_at,
-                ..State::new(path, cells.collect())
+                ..State::new(cells.collect())
             }),
             changes: watch::Sender::new(0),
         }
@@ -76,8 +75,11 @@ impl Execution {
             tenant: self.owner.tenant.to_string(),
             principal: self.owner.principal.to_string(),
             server: self.server.to_string(),
-            path: state.path.as_ref().map(ToString::to_string),
-            file_id: None,
+            path: self.path().map(|path| path.to_string()),
+            file_id: self
+                .notebook
+                .as_ref()
+                .and_then(|notebook| Some(notebook.file_id()?.to_string())),
             kernel_id: state.kernel_id.clone(),
             kernel_session: state.kernel_session.clone(),
             kind: self.kind,

@@ -50,7 +50,7 @@ impl Execution {
         Snapshot {
             execution_id: self.id.clone(),
             server: self.server.to_string(),
-            path: state.path.as_ref().map(ToString::to_string),
+            path: self.path().map(|path| path.to_string()),
             kind: self.kind,
             kernel_id: state.kernel_id.clone(),
             status: state.status,

@@ -162,6 +162,20 @@ fn a_silent_kernel_is_asked_about_probed_and_connected_to_anew() {
 }
 
 #[test]
+fn a_kernel_that_answered_a_question_meanwhile_is_not_connected_to_anew() {
+    let (mut scene, execution) = Scene::begun(1);
+    scene.says([status("ask-1", "busy"), status("ask-1", "idle")]);
+    for _ in 0..3 {
+        scene.pass(Duration::from_secs(6));
+        scene.feed(server_says("idle"));
+    }
+    assert_eq!((scene.probes.len(), scene.renewals), (1, 0), "the server does not know");
+    let run = scene.run();
+    scene.says([reply(&run, "ok"), status(&run, "idle")]);
+    assert_ended(&scene, &execution, ExecutionStatus::Completed, "");
+}
+
+#[test]
 fn a_kernel_that_does_not_exist_any_more_loses_what_ran_there() {
     let (mut scene, first) = Scene::begun(1);
     let second = scene.execute(cells("bo", 1));
@@ -226,7 +240,7 @@ fn the_next_process_takes_up_what_runs_and_sends_nothing_again() {
             record: execution.record_with_outputs(),
             noted_at: Some(scene.now.time),
         };
-        let resumed = Arc::new(Execution::resumed(left, 1000));
+        let resumed = Arc::new(Execution::resumed(left, None, 1000));
         let mut next = Scene::new();
         next.feed(Input::Resume(Arc::clone(&resumed)));
         if end_is_seen {
@@ -246,7 +260,7 @@ fn what_an_earlier_process_had_only_queued_is_cancelled() {
     let mut scene = Scene::new();
     let execution = cells("ana", 1);
     let record = execution.record();
-    let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, 1000));
+    let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, None, 1000));
     scene.feed(Input::Resume(Arc::clone(&resumed)));
     assert_ended(&scene, &resumed, ExecutionStatus::Cancelled, "before this ran");
     assert!(scene.core.is_idle());
@@ -260,8 +274,8 @@ fn two_runs_of_earlier_processes_in_one_notebook_both_end() {
         noted_at: Some(scene.now.time),
     };
     let (first, second) = (
-        Arc::new(Execution::resumed(left(), 1000)),
-        Arc::new(Execution::resumed(left(), 1000)),
+        Arc::new(Execution::resumed(left(), None, 1000)),
+        Arc::new(Execution::resumed(left(), None, 1000)),
     );
     let mut next = Scene::new();
     next.feed(Input::Resume(Arc::clone(&first)));

@@ -110,7 +110,7 @@ fn a_question_is_in_the_record_at_once_and_is_put_again_by_the_next_process() {
     let record = execution.record();
     assert!(record.cells[0].asks.is_some());
     let left = store::LeftBehind { record, noted_at: None };
-    let resumed = Arc::new(Execution::resumed(left, 1000));
+    let resumed = Arc::new(Execution::resumed(left, None, 1000));
     let mut next = Scene::new();
     next.feed(Input::Resume(Arc::clone(&resumed)));
     assert_eq!(resumed.question().expect("the question").prompt, "name?");

@@ -114,6 +114,17 @@ impl Document {
         cells.iter().filter_map(idle).collect()
     }
 
+    /// The cells that look queued or running, in their order.
+    pub(crate) fn running_cells(&self) -> Vec<String> {
+        let txn = self.doc.transact();
+        let ids = self.order.iter().map(|entry| &*entry.id);
+        let is_running = |id: &&str| {
+            let map = self.map(&txn, id);
+            map.is_some_and(|map| text_of(&map, &txn, "execution_state") == RUNNING)
+        };
+        ids.filter(is_running).map(str::to_owned).collect()
+    }
+
     /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
     /// they run, since they may never do.
     pub(crate) fn mark_queued(&mut self, author: &Arc<str>, cells: &[QueuedCell]) -> Option<Applied> {

@@ -1,7 +1,7 @@
 //! Fair shares of a limit.
 
 /// Share of each in a total: all that it wants where that is little, and of what is left the same as the others.
-pub(super) fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
+pub(in crate::tools) fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|index| wanted[*index]);
     let mut shares = vec![0; wanted.len()];

@@ -1,0 +1,113 @@
+//! The same jobs through datalayer's jupyter-mcp-server, whose program `JMG_TOKENS_PEER` names.
+
+use std::{
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::work::{Cost, FAILING, Notebooks};
+use crate::support::{Agent, Era, eventually, lab, lab::Folder};
+
+/// The costs of the jobs in their order, if they are asked for.
+pub(super) async fn costs() -> Vec<Option<Cost>> {
+    let Some(program) = std::env::var_os("JMG_TOKENS_PEER") else {
+        return Vec::new();
+    };
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = port.expect("a free port").port();
+    let server = Command::new(program)
+        .args(["start", "--transport", "streamable-http", "--port", &port.to_string()])
+        .args(["--jupyter-url", lab().url(), "--jupyter-token", lab().token()])
+        .args(["--start-new-code-sandbox", "false"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let server = Running(server.expect("the peer's program"));
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    eventually("the peer listens", async || {
+        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()
+    })
+    .await;
+    let folder = lab().folder();
+    let peer = Peer {
+        agent: Agent::introduced_as("claude-code", &url, Era::Legacy).await,
+        notebooks: Notebooks::write(&folder),
+        _folder: folder,
+        _server: server,
+    };
+    peer.all().await
+}
+
+/// Ends the program when the measurement is over.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Peer {
+    agent: Agent,
+    notebooks: Notebooks,
+    _folder: Folder,
+    _server: Running,
+}
+
+impl Peer {
+    async fn all(&self) -> Vec<Option<Cost>> {
+        let Notebooks {
+            messy,
+            print,
+            failing,
+            fresh,
+        } = &self.notebooks;
+        let whole = |format: &str| json!({ "notebook_name": "messy", "response_format": format, "limit": 120 });
+        self.using("messy", messy).await;
+        let outline = self.cost("read_notebook", whole("brief")).await;
+        let brief = self.cost("read_notebook", whole("detailed")).await;
+        let mut fix = outline;
+        for index in FAILING {
+            let edit =
+                json!({ "cell_index": index, "old_string": "(values[-1] - values[-1])", "new_string": "values[-1]" });
+            for (tool, arguments) in [
+                ("read_cell", json!({ "cell_index": index })),
+                ("edit_cell_source", edit),
+                ("execute_cell", json!({ "cell_index": index })),
+            ] {
+                fix = fix + self.cost(tool, arguments).await;
+            }
+        }
+        self.using("print", print).await;
+        let printed = self.cost("execute_cell", json!({ "cell_index": 0 })).await;
+        self.using("failing", failing).await;
+        let failed = self.cost("execute_cell", json!({ "cell_index": 0 })).await;
+        self.using("fresh", fresh).await;
+        let mut all = Cost::default();
+        for index in 0..120 {
+            all = all + self.cost("execute_cell", json!({ "cell_index": index })).await;
+        }
+        let listed = self.agent.request("tools/list", json!({})).await;
+        let list = Cost {
+            bytes: listed["result"]["tools"].to_string().len(),
+            images: 0,
+        };
+        [outline, brief, printed, failed, fix, all, list].map(Some).into()
+    }
+
+    async fn using(&self, name: &str, path: &str) {
+        let arguments = json!({ "notebook_name": name, "notebook_path": path, "mode": "connect" });
+        self.cost("use_notebook", arguments).await;
+    }
+
+    async fn cost(&self, tool: &str, arguments: Value) -> Cost {
+        let call = json!({ "name": tool, "arguments": arguments });
+        let result = self.agent.request("tools/call", call).await["result"].take();
+        let mut cost = Cost::default();
+        cost.count(&result);
+        cost
+    }
+}
