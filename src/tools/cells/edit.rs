@@ -158,10 +158,7 @@ fn explained(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
         .collect();
     if !elsewhere.is_empty() {
         let listed = elsewhere[..elsewhere.len().min(MAX_OTHERS)].join(", ");
-        why.push_str(&format!(
-            "\nIt is in {}: {listed}",
-            counted(elsewhere.len(), "other cell")
-        ));
+        why = format!("{why}\nIt is in {}: {listed}", counted(elsewhere.len(), "other cell"));
     }
     why
 }

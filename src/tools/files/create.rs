@@ -55,8 +55,9 @@ pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<
     let kind = arguments.kind.unwrap_or_else(|| kind_of(&path));
     let (document, left_out) = match arguments.content_base64 {
         Some(given) => {
-            if arguments.content.is_some() || kind != NewKind::File {
-                let why = "bytes are for files of type=\"file\", without `content`";
+            // As bytes a notebook could bring along what nobody looked through.
+            if arguments.content.is_some() || kind != NewKind::File || path.is_notebook() {
+                let why = "bytes are for files of type=\"file\" that are no notebooks, without `content`";
                 return Err(ToolError::argument("content_base64", why));
             }
             (NewDocument::Base64(bytes(&given)?.0), Disarmed::default())

@@ -96,7 +96,9 @@ impl Document {
                 | Edit::ReplaceText { cell: Some(cell), .. }
                 | Edit::Splice { cell: Some(cell), .. } => look_at(&mut stale, cell),
                 Edit::DeleteCells { cells } | Edit::MoveCells { cells, .. } => {
-                    cells.iter().for_each(|cell| look_at(&mut stale, cell))
+                    for cell in cells {
+                        look_at(&mut stale, cell);
+                    }
                 }
                 Edit::SetNotebook { .. } => {
                     self.cell_ids().for_each(|cell| look_at(&mut stale, cell));
