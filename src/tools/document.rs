@@ -86,17 +86,12 @@ pub(super) struct DocumentContent {
     pub(super) content_unit: Option<&'static str>,
     #[schemars(with = "Vec<JsonObject>")]
     people: Vec<PersonHere>,
-    /// Of a binary file
-    #[serde(flatten)]
-    binary: Option<binary::BinaryFile>,
 }
 
 impl Describe for DocumentContent {
     fn describe(&self, page: &mut Page) {
-        if self.binary.is_none() {
-            page.line(format_args!("revision {}", self.revision));
-        }
-        page.block(&self.content);
+        page.line(format_args!("revision {}", self.revision))
+            .block(&self.content);
     }
 }
 
@@ -118,10 +113,7 @@ pub(super) async fn read(
             let content = beginning(call.server(server)?, &call.file(path)?, max).await?;
             Ok((None, content))
         }
-        Err(error) => match binary::described(call, server, path).await {
-            Some(content) => Ok((None, content)),
-            None => Err(error),
-        },
+        Err(error) => Err(error),
         Ok((server, _, room)) => {
             let content = content(call, &room, max);
             Ok((Some((server, room)), content))
@@ -133,9 +125,7 @@ pub(super) async fn read(
 async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
     let file = server.document(path).await?;
     let beginning = Beginning::read(server, path, max).await?;
-    let Some(text) = beginning.text else {
-        return Ok(binary::content(server.name(), &file));
-    };
+    let text = beginning.text.ok_or_else(|| binary::refusal(server.name(), &file))?;
     Ok(DocumentContent {
         content: text,
         truncated: true,
@@ -144,7 +134,6 @@ async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result
         revision: String::new(),
         content_unit: Some(BYTES),
         people: Vec::new(),
-        binary: None,
     })
 }
 
@@ -194,7 +183,6 @@ fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
         revision,
         content_unit: None,
         people: people(room),
-        binary: None,
     }
 }
 
@@ -225,6 +213,11 @@ pub(super) async fn text_room(
             format!("{path:?} is a notebook; use the tools for notebooks"),
         ));
     }
-    let room = call.room(&server, &path, RoomKind::Text).await?;
-    Ok((server, path, room))
+    match call.room(&server, &path, RoomKind::Text).await {
+        Ok(room) => Ok((server, path, room)),
+        Err(error @ ToolError::Pool(PoolError::Room(RoomError::Refused { .. }))) => {
+            Err(binary::explained(&server, &path).await.unwrap_or(error))
+        }
+        Err(error) => Err(error),
+    }
 }

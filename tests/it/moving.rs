@@ -77,7 +77,7 @@ async fn bad_moves_change_nothing() {
     let scene = Scene::notebook(&["one", "two"]).editing().set().await;
     for (bad, told) in [
         (to(&["c0"], 3), "0 to 2, or -1"),
-        (to(&["c0"], -2), "-1 for the end"),
+        (to(&["c0"], -2), "-1 to append"),
         (to(&["nowhere"], 0), "no cell \"nowhere\""),
         (to(&[], 0), "name at least one"),
         (

@@ -42,7 +42,6 @@ pub(super) struct Arguments {
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
