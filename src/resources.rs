@@ -15,14 +15,16 @@ mod read;
 mod sanitize;
 mod watch;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
+pub use address::notebook_name;
 pub use complete::{Completions, Known};
 pub use error::ResourceError;
 pub use list::{Entry, Page, UriTemplate, uri_templates};
 pub use read::{Body, Contents};
 pub use watch::{ListWatch, Watch};
 
+use self::address::{Address, named};
 use executor::Engine;
 use jupyter_client::{DocPath, JupyterServer};
 use live_document::{
@@ -39,6 +41,8 @@ pub struct View {
     servers: Vec<Arc<JupyterServer>>,
     /// The names of those that only this principal is connected to.
     own: Vec<String>,
+    /// The names that the principal gave notebooks, with their rooms, if its client addresses them so.
+    names: Option<HashMap<String, String>>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
     skills: &'static [Skill],
@@ -62,6 +66,7 @@ impl View {
             principal,
             servers: servers.to_vec(),
             own: own.iter().map(|server| server.name().to_owned()).collect(),
+            names: None,
             pool,
             engine,
             skills: &[],
@@ -85,6 +90,30 @@ impl View {
     fn skill(&self, name: &str) -> Result<&'static Skill, ResourceError> {
         let found = self.skills().iter().find(|skill| skill.name == name);
         found.ok_or(ResourceError::SKILL)
+    }
+
+    /// The same for a client that addresses notebooks by the names that it gave them.
+    pub fn with_names(mut self, rooms: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.names = Some(rooms.into_iter().collect());
+        self
+    }
+
+    /// Whether notebooks are addressed by names too.
+    pub fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// What an address means.
+    fn address(&self, uri: &str) -> Result<Address, ResourceError> {
+        let named = named(uri).and_then(|(name, part)| Some((self.names.as_ref()?.get(&name)?, part)));
+        match named {
+            Some((session, part)) => Ok(Address::Notebook {
+                session: session.clone(),
+                notebook: None,
+                part,
+            }),
+            None => Address::parse(uri),
+        }
     }
 
     fn require_read(&self) -> Result<(), ResourceError> {

@@ -9,6 +9,7 @@ mod changes;
 mod classic;
 mod client;
 mod collab;
+mod datalayer;
 mod definition;
 mod diff;
 mod document;
@@ -20,6 +21,7 @@ mod images;
 mod kernel;
 mod lines;
 mod matches;
+mod named;
 mod notebook;
 mod output;
 mod people;
@@ -33,12 +35,13 @@ mod url;
 pub use advice::advice_for;
 pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
-pub use classic::Connections;
 pub use client::{Client, ClientReply, Input, Resumption};
+pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
 pub use images::{ImageLimits, Scaling};
+pub use named::Connections;
 pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};
 
 /// Every tool there is, in the order in which clients see them.
@@ -55,6 +58,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         session::tools(),
         collab::tools(),
         classic::tools(),
+        datalayer::tools(),
     ]
     .into_iter()
     .flatten()

@@ -44,11 +44,15 @@ pub(super) fn run(arguments: &Arguments) -> io::Result<()> {
 fn print(arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
     let Toolsets(selected) = &arguments.toolsets;
     let catalogue = Catalogue::new(false);
-    // A tool of several toolsets is shown once, under the first of those selected.
-    let tools = catalogue.iter().filter_map(|(definition, tool)| {
-        let toolset = definition.toolsets.iter().find(|toolset| selected.contains(toolset))?;
-        Some((toolset, definition, tool))
-    });
+    if arguments.markdown {
+        // The page is about all there are, also where two have one name.
+        let tools = catalogue.iter().filter_map(|(definition, _)| {
+            let toolset = definition.toolsets.iter().find(|toolset| selected.contains(toolset))?;
+            Some((*toolset, definition))
+        });
+        return write!(out, "{}", markdown::page(tools));
+    }
+    let tools = catalogue.selected(selected);
     if arguments.json {
         let tools: Vec<Value> = tools
             .map(|(toolset, definition, tool)| {
@@ -59,10 +63,6 @@ fn print(arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
             })
             .collect();
         return writeln!(out, "{:#}", Value::from(tools));
-    }
-    if arguments.markdown {
-        let page = markdown::page(tools.map(|(toolset, definition, _)| (*toolset, definition)));
-        return write!(out, "{page}");
     }
     let mut heading = None;
     for (toolset, definition, _) in tools {

@@ -61,7 +61,10 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
         address: connection.as_ref().map(|connection| connection.address()),
         request_id: request_id(&parts.headers).into(),
     };
-    let caller = caller(edge, &parts, Arc::clone(&principal))?.coming_from(origin);
+    let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+    let caller = caller(edge, &parts, Arc::clone(&principal))?
+        .coming_from(origin)
+        .in_session(session);
     let patience = connection
         .map_or_else(Timeouts::default, |connection| *connection.timeouts())
         .body;

@@ -29,7 +29,8 @@ const MAX_NAME: usize = 100;
 
 pub struct Catalogue {
     entries: Vec<Entry>,
-    by_name: HashMap<&'static str, usize>,
+    /// Several have one name where vocabularies use the same word for different things.
+    by_name: HashMap<&'static str, Vec<usize>>,
     route_headers: bool,
     listed: DashMap<ListKey, Arc<str>>,
 }
@@ -94,15 +95,12 @@ impl Catalogue {
                 definition,
             })
             .collect();
-        let by_name = entries
-            .iter()
-            .enumerate()
-            .flat_map(|(index, entry)| {
-                let definition = &entry.definition;
-                let names = std::iter::once(&definition.name).chain(definition.aliases);
-                names.map(move |name| (*name, index))
-            })
-            .collect();
+        let mut by_name: HashMap<&'static str, Vec<usize>> = HashMap::new();
+        for (index, Entry { definition, .. }) in entries.iter().enumerate() {
+            for name in std::iter::once(&definition.name).chain(definition.aliases) {
+                by_name.entry(name).or_default().push(index);
+            }
+        }
         Self {
             entries,
             by_name,
@@ -123,8 +121,14 @@ impl Catalogue {
             }
             tool
         };
-        let visible = self.entries.iter().filter(|entry| shows(caller, &entry.definition));
+        let visible = self.entries.iter().filter(|entry| self.lists(entry, caller));
         visible.map(shown).collect()
+    }
+
+    /// Whether a caller sees a tool: they may use it, have selected it, and mean it by its name.
+    fn lists(&self, entry: &Entry, caller: &Caller) -> bool {
+        let is_meant = || self.definition(entry.definition.name, caller);
+        shows(caller, &entry.definition) && is_meant().is_some_and(|meant| std::ptr::eq(meant, &entry.definition))
     }
 
     /// The list of tools as a result of the protocol. What is visible depends on the token, so no shared cache may keep
@@ -137,7 +141,7 @@ impl Catalogue {
 
     /// The JSON of the list of tools.
     pub(super) fn listed(&self, caller: &Caller, is_modern: bool) -> Arc<str> {
-        let visible = self.entries.iter().map(|entry| shows(caller, &entry.definition));
+        let visible = self.entries.iter().map(|entry| self.lists(entry, caller));
         let key = ListKey {
             visible: visible.collect(),
             is_readonly: caller.is_readonly(),
@@ -162,20 +166,21 @@ impl Catalogue {
 
     /// Whether a caller may use a tool and has selected it.
     pub(super) fn is_visible(&self, name: &str, caller: &Caller) -> bool {
-        self.definition(name)
+        self.definition(name, caller)
             .is_some_and(|definition| shows(caller, definition))
     }
 
     /// A message that names only tools which a caller may use and has selected.
     pub(super) fn advise(&self, message: &str, caller: &Caller) -> String {
         advice_for(message, |name| {
-            self.definition(name).map(|definition| shows(caller, definition))
+            self.definition(name, caller)
+                .map(|definition| shows(caller, definition))
         })
     }
 
     /// What a caller can do to have some tools listed, as a clause.
     pub(super) fn remedy(&self, tools: &[&str], caller: &Caller) -> String {
-        let lacking = || tools.iter().filter_map(|tool| self.definition(tool));
+        let lacking = || tools.iter().filter_map(|tool| self.definition(tool, caller));
         let needed: BTreeSet<Permission> = lacking().flat_map(ToolDefinition::permissions).collect();
         let mut steps = Vec::new();
         if caller.is_readonly() && needed.iter().any(|needed| *needed != Permission::Read) {
@@ -204,7 +209,9 @@ impl Catalogue {
 
     /// The tool of a name, if the caller's selection has it. Its permission is checked when it runs.
     pub(super) fn find(&self, name: &str, caller: &Caller) -> Result<&ToolDefinition, Refusal> {
-        let definition = self.definition(name).ok_or_else(|| Refusal::Unknown(shortened(name)))?;
+        let definition = self
+            .definition(name, caller)
+            .ok_or_else(|| Refusal::Unknown(shortened(name)))?;
         // First of all: selecting its toolset would not help.
         if caller.is_readonly() && definition.permission != Permission::Read {
             return Err(Refusal::ReadOnly { tool: name.to_owned() });
@@ -217,12 +224,13 @@ impl Catalogue {
 
     /// The name itself, if it is a tool's.
     pub(super) fn known_name(&self, name: &str) -> Option<&'static str> {
-        self.definition(name).map(|definition| definition.name)
+        let index = self.by_name.get(name)?.first()?;
+        Some(self.entries[*index].definition.name)
     }
 
     /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
-    pub(super) fn only_reads(&self, name: &str) -> bool {
-        self.definition(name).is_some_and(ToolDefinition::only_reads)
+    pub(super) fn only_reads(&self, name: &str, caller: &Caller) -> bool {
+        self.definition(name, caller).is_some_and(ToolDefinition::only_reads)
     }
 
     /// Whether calls repeat `server` and `path` as headers.
@@ -230,22 +238,43 @@ impl Catalogue {
         self.route_headers
     }
 
-    pub(super) fn tool(&self, name: &str) -> Option<Tool> {
-        self.by_name.get(name).map(|index| self.entries[*index].tool.clone())
+    pub(super) fn tool(&self, name: &str, caller: Option<&Caller>) -> Option<Tool> {
+        let toolsets = caller.map_or(&Toolset::ALL[..], Caller::toolsets);
+        self.meant(name, toolsets).map(|entry| entry.tool.clone())
     }
 
-    pub(super) fn input_schema(&self, name: &str) -> Option<Arc<JsonObject>> {
-        let index = self.by_name.get(name)?;
-        Some(Arc::clone(&self.entries[*index].tool.input_schema))
+    pub(super) fn input_schema(&self, name: &str, caller: &Caller) -> Option<Arc<JsonObject>> {
+        let entry = self.meant(name, caller.toolsets())?;
+        Some(Arc::clone(&entry.tool.input_schema))
     }
 
-    /// Every tool with the toolsets it belongs to, for people.
+    /// Every tool, for people.
     pub fn iter(&self) -> impl Iterator<Item = (&ToolDefinition, &Tool)> {
         self.entries.iter().map(|entry| (&entry.definition, &entry.tool))
     }
 
-    pub(super) fn definition(&self, name: &str) -> Option<&ToolDefinition> {
-        self.by_name.get(name).map(|index| &self.entries[*index].definition)
+    /// The tools of a selection as a client gets them, each with the first of its toolsets that is selected.
+    pub fn selected(&self, toolsets: &[Toolset]) -> impl Iterator<Item = (Toolset, &ToolDefinition, &Tool)> {
+        self.iter().filter_map(move |(definition, tool)| {
+            let toolset = definition.toolsets.iter().find(|toolset| toolsets.contains(toolset))?;
+            let meant = self.meant(definition.name, toolsets)?;
+            std::ptr::eq(&meant.definition, definition).then_some((*toolset, definition, tool))
+        })
+    }
+
+    /// What a caller means by the name of a tool.
+    pub(super) fn definition(&self, name: &str, caller: &Caller) -> Option<&ToolDefinition> {
+        self.meant(name, caller.toolsets()).map(|entry| &entry.definition)
+    }
+
+    /// The tool of a name: of several that of the toolset which is selected first. If none is selected it is the first there is.
+    fn meant(&self, name: &str, toolsets: &[Toolset]) -> Option<&Entry> {
+        let named = self.by_name.get(name)?.iter().map(|index| &self.entries[*index]);
+        named.min_by_key(|entry| {
+            let ranks = entry.definition.toolsets.iter();
+            let ranks = ranks.filter_map(|toolset| toolsets.iter().position(|selected| selected == toolset));
+            ranks.min().unwrap_or(usize::MAX)
+        })
     }
 }
 

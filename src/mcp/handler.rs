@@ -37,9 +37,10 @@ use super::{
     tasks::{self, TaskCall, TaskCalls},
 };
 use crate::{
-    resources::View,
+    resources::{View, notebook_name},
     telemetry::Metrics,
-    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution},
+    tools::{Call, Input, Resumption, Services, answer_execution, cancel_execution, open_named},
+    types::Toolset,
 };
 
 pub struct GatewayHandler {
@@ -104,20 +105,36 @@ impl GatewayHandler {
         error
     }
 
-    /// What a request about a task works with.
-    fn task_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
+    /// Opens the notebook that an address names as the caller does, and keeps it so while it is read.
+    async fn open_named(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext<RoleServer>>,
+    ) -> Result<Option<impl Sized>, ErrorData> {
+        let has_names = caller(&context.extensions)?.has_toolset(Toolset::Datalayer);
+        let Some(name) = notebook_name(uri).filter(|_| has_names) else {
+            return Ok(None);
+        };
+        match open_named(&self.passive_call(context)?, &name).await {
+            Some(Err(error)) => Err(self.advised(ErrorData::invalid_params(error.to_string(), None), context)),
+            opened => Ok(opened.transpose().ok().flatten()),
+        }
+    }
+
+    /// What a request works with that calls no tool.
+    fn passive_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
         let client = McpClient::passive(context);
         Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
 
     /// What the call that became a task would have answered.
-    async fn task_result(&self, call: &Call, id: &str, request_id: &str) -> CallToolResult {
+    async fn task_result(&self, call: &Call, caller: &Caller, id: &str, request_id: &str) -> CallToolResult {
         let by_id = || TaskCall {
             tool: "get_execution",
             arguments: JsonObject::from_iter([("execution_id".to_owned(), id.into())]),
         };
         let TaskCall { tool, arguments } = self.tasks.of(call, id).unwrap_or_else(by_id);
-        let Some(definition) = self.catalogue.definition(tool) else {
+        let Some(definition) = self.catalogue.definition(tool, caller) else {
             return Answer::failure("the tool behind this task does not exist").into_result();
         };
         let looking = call.clone().resuming(Resumption {
@@ -188,14 +205,14 @@ impl ServerHandler for GatewayHandler {
         let context = Arc::new(context);
         let known = self.catalogue.known_name(&request.name);
         let answered = observe(&self.metrics, "tools/call", Target::Tool(known), &*context, async {
-            let only_reads = self.catalogue.only_reads(&request.name);
-            let client = match only_reads {
+            let caller = caller(&context.extensions)?;
+            let client = match self.catalogue.only_reads(&request.name, caller) {
                 true => McpClient::passive(&context),
                 false => McpClient::new(&context, &self.calls),
             };
             self.answer(ToolCall {
                 params: request,
-                caller: caller(&context.extensions)?,
+                caller,
                 request_id: request_id(&context),
                 client: Arc::new(client),
                 repeats_with_input: is_modern(&context) && can_elicit(&context),
@@ -218,9 +235,9 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<GetTaskResult, ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/get", Target::Nothing, &*context, async {
-            let call = self.task_call(&context)?;
+            let call = self.passive_call(&context)?;
             let id = &request.task_id;
-            let result = self.task_result(&call, id, request_id(&context));
+            let result = self.task_result(&call, caller(&context.extensions)?, id, request_id(&context));
             let detailed = tasks::detailed(&call, id, result).await;
             Ok(GetTaskResult::new(
                 detailed.map_err(|error| self.advised(error, &context))?,
@@ -236,7 +253,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/update", Target::Nothing, &*context, async {
-            let call = self.task_call(&context)?;
+            let call = self.passive_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
             answered.map_err(|error| self.advised(tasks::not_found(&error), &context))
@@ -251,7 +268,7 @@ impl ServerHandler for GatewayHandler {
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
         observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
-            let cancelled = cancel_execution(&self.task_call(&context)?, &request.task_id).await;
+            let cancelled = cancel_execution(&self.passive_call(&context)?, &request.task_id).await;
             cancelled
                 .map(drop)
                 .map_err(|error| self.advised(tasks::not_found(&error), &context))
@@ -263,7 +280,7 @@ impl ServerHandler for GatewayHandler {
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let caller = self.caller.as_ref();
         let is_callable = caller.is_none_or(|caller| self.catalogue.is_visible(name, caller));
-        self.catalogue.tool(name).filter(|_| is_callable)
+        self.catalogue.tool(name, caller).filter(|_| is_callable)
     }
 
     async fn list_resources(
@@ -294,7 +311,8 @@ impl ServerHandler for GatewayHandler {
             Target::Nothing,
             &context,
             async {
-                Ok(resources::templates()
+                let with_names = caller(&context.extensions)?.has_toolset(Toolset::Datalayer);
+                Ok(resources::templates(with_names)
                     .with_ttl_ms(LIST_TTL_MS)
                     .with_cache_scope(CacheScope::Private))
             },
@@ -307,12 +325,14 @@ impl ServerHandler for GatewayHandler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        let context = Arc::new(context);
         observe(
             &self.metrics,
             "resources/read",
             Target::Resource(&request.uri),
-            &context,
+            &*context,
             async {
+                let _open = self.open_named(&request.uri, &context).await?;
                 let read = self.view(&context)?.read(&request.uri).await;
                 let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
                 let read = read.map_err(failure)?;
@@ -431,10 +451,10 @@ impl ServerHandler for GatewayHandler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let name = request.name.clone();
-        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &context, async {
-            let caller = caller(&context.extensions)?;
-            Ok(prompts::get(request, &self.catalogue, caller)?.into())
+        let (name, context) = (request.name.clone(), Arc::new(context));
+        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &*context, async {
+            let (caller, call) = (caller(&context.extensions)?, self.passive_call(&context)?);
+            Ok(prompts::get(request, &self.catalogue, caller, &call).await?.into())
         })
         .await
     }

@@ -34,6 +34,8 @@ pub struct Caller {
     /// Whether the client shows a model only structured content where there is some.
     is_content_only: bool,
     origin: Origin,
+    /// The MCP session that the request names, up to 2025-11-25.
+    session: Option<Arc<str>>,
 }
 
 tokio::task_local! {
@@ -70,6 +72,7 @@ impl Caller {
             structured: selection.structured,
             is_content_only: false,
             origin: Origin::default(),
+            session: None,
         }
     }
 
@@ -77,6 +80,17 @@ impl Caller {
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// The same, whose request names this MCP session.
+    pub fn in_session(mut self, session: Option<&str>) -> Self {
+        self.session = session.map(Arc::from);
+        self
+    }
+
+    /// The toolsets that are selected, in the client's order.
+    pub(super) fn toolsets(&self) -> &[Toolset] {
+        &self.toolsets
     }
 
     /// Sets whether the client would hide text and images from a model beside structured content.
@@ -119,7 +133,7 @@ impl Caller {
             false => services.connections.own_servers(&self.principal.id),
         };
         own.retain(|server| server.is_allowed_by(&self.principal.tenant.connect_urls));
-        View::new(
+        let view = View::new(
             Arc::clone(&self.principal),
             self.scope.servers(),
             &own,
@@ -130,7 +144,11 @@ impl Caller {
         .with_skills(match self.has_toolset(Toolset::Notebook) {
             true => skills(),
             false => &[],
-        })
+        });
+        match self.has_toolset(Toolset::Datalayer) {
+            true => view.with_names(services.connections.rooms(&self.principal.id)),
+            false => view,
+        }
     }
 
     pub(super) fn call(&self, services: &Services, client: Arc<dyn Client>) -> Call {
@@ -143,6 +161,7 @@ impl Caller {
             .offering(Arc::clone(&self.toolsets))
             .answering_structured(self.wants_structured())
             .coming_from(self.origin.clone())
+            .in_session(self.session.clone())
     }
 }
 

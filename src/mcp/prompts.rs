@@ -13,6 +13,7 @@ use super::{Caller, Catalogue};
 use crate::{
     prompts::{PromptError, prompt, prompts, usable},
     resources::{Known, View, uri_templates},
+    tools::{Call, cite},
 };
 
 /// Those whose tools the caller has.
@@ -29,10 +30,11 @@ pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
     ListPromptsResult::with_all_items(described.collect())
 }
 
-pub(super) fn get(
+pub(super) async fn get(
     request: GetPromptRequestParams,
     catalogue: &Catalogue,
     caller: &Caller,
+    call: &Call,
 ) -> Result<GetPromptResult, ErrorData> {
     let has_tool = |tool: &str| catalogue.is_visible(tool, caller);
     let prompt = usable(&request.name, has_tool, |lacking| catalogue.remedy(lacking, caller));
@@ -44,7 +46,15 @@ pub(super) fn get(
     };
     let given = request.arguments.unwrap_or_default().into_iter();
     let given = given.map(|(name, value)| (name, text_of(value))).collect();
-    let text = prompt.text(given).map_err(|error| refused(&error))?;
+    let given = prompt.checked(given).map_err(|error| refused(&error))?;
+    let text = match prompt.text(&given) {
+        Some(text) => text,
+        None => {
+            let value = |name: &str| given.get(name).map(String::as_str).unwrap_or_default();
+            let cited = cite(call, value("prompt"), value("cell_indices"), value("notebook_name")).await;
+            cited.map_err(|error| ErrorData::invalid_params(catalogue.advise(&error.to_string(), caller), None))?
+        }
+    };
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(prompt.description))
 }
@@ -63,7 +73,7 @@ pub(super) async fn complete(
         }
         Reference::Resource(reference) => {
             let is_it = |template: &str| template == reference.uri;
-            if !uri_templates().iter().any(|shape| is_it(shape.template)) {
+            if !uri_templates(view.has_names()).any(|shape| is_it(shape.template)) {
                 let message = format!(
                     "Unknown resource template: {}; see resources/templates/list",
                     reference.uri

@@ -30,8 +30,8 @@ fn resource(entry: Entry) -> Resource {
     }
 }
 
-pub(super) fn templates() -> ListResourceTemplatesResult {
-    let described = uri_templates().iter().map(|shape| {
+pub(super) fn templates(with_names: bool) -> ListResourceTemplatesResult {
+    let described = uri_templates(with_names).map(|shape| {
         let template = ResourceTemplate::new(shape.template, shape.name).with_description(shape.description);
         match shape.mime_type {
             Some(mime_type) => template.with_mime_type(mime_type),

@@ -43,6 +43,34 @@ pub(super) enum Part {
     /// A cell by the name of its file.
     CellFile(String),
     Execution(String),
+    /// A notebook as its file is.
+    Ipynb,
+    /// A cell with the addresses of its outputs.
+    CellDocument(String),
+}
+
+/// The name by which an address may mean a notebook, if nothing else is meant by it.
+pub fn notebook_name(uri: &str) -> Option<String> {
+    named(uri).map(|(name, _)| name)
+}
+
+/// A notebook by the name that somebody gave it, and what of it.
+pub(super) fn named(uri: &str) -> Option<(String, Part)> {
+    let parts = uri.strip_prefix(NOTEBOOK_SCHEME)?.split('/');
+    let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
+    let parts: Vec<String> = parts.map(decoded).collect::<Option<_>>()?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (name, part) = match parts.as_slice() {
+        ["" | "list" | "current" | "templates", ..] => return None,
+        [name] => (name, Part::Ipynb),
+        [name, "cells", cell] if !cell.is_empty() => (name, Part::CellDocument((*cell).to_owned())),
+        [name, "cells", cell, "outputs", number] if !cell.is_empty() => {
+            let (cell, number) = ((*cell).to_owned(), number.parse().ok()?);
+            (name, Part::Output { cell, number })
+        }
+        _ => return None,
+    };
+    Some(((*name).to_owned(), part))
 }
 
 impl Address {

@@ -34,7 +34,9 @@ impl View {
         }
         let candidates: BTreeSet<String> = match argument {
             "server" => self.servers.iter().map(|server| server.name().to_owned()).collect(),
-            "name" | "template" => templates().iter().map(|template| template.name.to_owned()).collect(),
+            "name" => template_names().chain(self.notebook_names()).collect(),
+            "template" => template_names().collect(),
+            "notebook_name" => self.notebook_names().collect(),
             "session_id" => self.rooms(known).map(|open| open.info.session_id).collect(),
             "notebook_id" => self.rooms(known).map(|open| open.info.file_id).collect(),
             "cell_id" => self.cell_ids(known).await,
@@ -56,6 +58,11 @@ impl View {
             total: matching.len(),
             values: matching.into_iter().take(MAX_VALUES).collect(),
         }
+    }
+
+    /// The names that the principal gave notebooks.
+    fn notebook_names(&self) -> impl Iterator<Item = String> {
+        self.names.iter().flat_map(HashMap::keys).cloned()
     }
 
     /// The open notebooks that agree with what is known.
@@ -157,6 +164,10 @@ fn normalised(beginning: &str) -> String {
         Ok(path) => path.to_string(),
         Err(_) => beginning.to_owned(),
     }
+}
+
+fn template_names() -> impl Iterator<Item = String> {
+    templates().iter().map(|template| template.name.to_owned())
 }
 
 #[cfg(test)]

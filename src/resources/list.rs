@@ -40,8 +40,35 @@ pub struct UriTemplate {
     pub mime_type: Option<&'static str>,
 }
 
-/// Every shape that an address can have.
-pub fn uri_templates() -> &'static [UriTemplate] {
+/// Every shape that an address can have; those of notebooks by name only for who gives them names.
+pub fn uri_templates(with_names: bool) -> impl Iterator<Item = &'static UriTemplate> {
+    let named = NAMED.iter().filter(move |_| with_names);
+    shapes().iter().chain(named)
+}
+
+/// Shapes of addresses in which a notebook has the name that the caller gave it.
+const NAMED: [UriTemplate; 3] = [
+    UriTemplate {
+        template: "notebook://{name}",
+        name: "notebook-by-name",
+        description: "A notebook in use, as nbformat JSON",
+        mime_type: Some("application/x-ipynb+json"),
+    },
+    UriTemplate {
+        template: "notebook://{name}/cells/{cell_id}",
+        name: "notebook-cell-by-name",
+        description: "A cell of a notebook in use, with the addresses of its outputs",
+        mime_type: Some("application/json"),
+    },
+    UriTemplate {
+        template: "notebook://{name}/cells/{cell_id}/outputs/{index}",
+        name: "notebook-cell-output-by-name",
+        description: "An output of a cell of a notebook in use",
+        mime_type: None,
+    },
+];
+
+fn shapes() -> &'static [UriTemplate] {
     const fn shape(
         template: &'static str,
         name: &'static str,

@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jupyter_client::without_ansi;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     Body, ResourceError,
@@ -24,6 +24,29 @@ impl Cells {
             .collect();
         bodies.sort_by_key(|(_, body, _)| matches!(body, Body::Text(_)));
         Ok(bodies)
+    }
+
+    /// A cell with the addresses of its outputs, which are below its own.
+    pub(super) fn document(&self, position: usize, uri: &str) -> Value {
+        let cell = &self.cells[position];
+        let output = |(number, output): (usize, &Value)| {
+            let kinds = forms(output).into_iter();
+            let first = kinds
+                .map(|(mime_type, _)| mime_type)
+                .find(|mime_type| mime_type != "text/plain");
+            let mime_type = first.unwrap_or_else(|| "text/plain".to_owned());
+            json!({ "index": number, "mimeType": mime_type, "uri": format!("{uri}/outputs/{number}") })
+        };
+        let outputs: Vec<Value> = cell.outputs.iter().enumerate().map(output).collect();
+        let source: Vec<&str> = cell.source.split_inclusive('\n').collect();
+        json!({
+            "id": cell.id,
+            "index": position,
+            "cell_type": cell.cell_type,
+            "source": source,
+            "execution_count": cell.execution_count,
+            "outputs": outputs,
+        })
     }
 }
 

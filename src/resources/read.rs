@@ -41,7 +41,7 @@ pub struct Contents {
 impl View {
     /// A resource in every form that it has: one, but for outputs.
     pub async fn read(&self, uri: &str) -> Result<Vec<Contents>, ResourceError> {
-        let address = Address::parse(uri)?;
+        let address = self.address(uri)?;
         self.require_read()?;
         let forms = match address {
             Address::List => vec![in_text(self.read_list().await)],
@@ -50,7 +50,7 @@ impl View {
             Address::Skill(name) => vec![in_text(read_skill(self.skill(&name)?))],
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::NoCurrent)?;
-                self.read_part(opened, &Part::Srcmd).await?
+                self.read_part(uri, opened, &Part::Srcmd).await?
             }
             Address::Notebook {
                 session,
@@ -58,7 +58,8 @@ impl View {
                 part,
             } => {
                 let opened = self.notebook(&session, notebook.as_deref());
-                self.read_part(opened.ok_or(ResourceError::NOTEBOOK)?, &part).await?
+                self.read_part(uri, opened.ok_or(ResourceError::NOTEBOOK)?, &part)
+                    .await?
             }
         };
         let contents = forms.into_iter().map(|(mime_type, body, metadata)| Contents {
@@ -83,7 +84,7 @@ impl View {
         ("application/json", pretty(&summaries), metadata)
     }
 
-    async fn read_part(&self, opened: Opened, part: &Part) -> Result<Vec<ReadBody>, ResourceError> {
+    async fn read_part(&self, uri: &str, opened: Opened, part: &Part) -> Result<Vec<ReadBody>, ResourceError> {
         // What is in memory while the line is down may be old.
         opened.room.connected().await?;
         let reader = &self.principal;
@@ -92,7 +93,7 @@ impl View {
         let described = NotebookMetadata::of(&opened.open, activities.as_ref());
         let cells = Cells::of(&opened);
         let position = match part {
-            Part::Cell(id) | Part::Output { cell: id, .. } => cells.position(id),
+            Part::Cell(id) | Part::CellDocument(id) | Part::Output { cell: id, .. } => cells.position(id),
             Part::CellFile(name) => cells.position_of_file(name),
             _ => None,
         };
@@ -108,13 +109,21 @@ impl View {
                 let metadata = named(&described.name(), &described.description(), members(&described));
                 ("text/markdown", render(&cells.into_book(described.title())), metadata)
             }
-            Part::Json => {
+            Part::CellDocument(_) => {
+                let position = position.ok_or(ResourceError::CELL)?;
+                ("application/json", pretty(&cells.document(position, uri)), Map::new())
+            }
+            Part::Json | Part::Ipynb => {
                 let content = match opened.room.content() {
                     NewDocument::Notebook(notebook) => sanitized_notebook(notebook),
                     _ => Value::Null,
                 };
                 let metadata = named(&described.name(), &described.description(), members(&described));
-                ("application/json", pretty(&content), metadata)
+                let mime_type = match part {
+                    Part::Ipynb => "application/x-ipynb+json",
+                    _ => "application/json",
+                };
+                (mime_type, pretty(&content), metadata)
             }
             Part::Cells => {
                 let metadata = named(
@@ -134,7 +143,7 @@ impl View {
     /// Notes which sources the principal is shown.
     fn record_shown(&self, opened: &Opened, cells: &Cells, part: &Part, position: Option<usize>) {
         let shown = match (part, position) {
-            (Part::Srcmd | Part::Json | Part::Cells, _) => {
+            (Part::Srcmd | Part::Json | Part::Ipynb | Part::Cells, _) => {
                 let ids = cells.cells.iter().map(|cell| cell.id.as_str());
                 opened.room.record_order(&self.principal.id, &cells.revision, ids);
                 &cells.cells[..]

@@ -42,7 +42,7 @@ enum Subject {
 impl View {
     /// Follows a resource that exists and that the principal may read. Its notebook stays open meanwhile.
     pub fn watch(&self, uri: &str) -> Result<Watch, ResourceError> {
-        let address = Address::parse(uri)?;
+        let address = self.address(uri)?;
         self.require_read()?;
         let subject = match address {
             Address::List => Subject::List(Box::new(ListContentWatch::new(self.watch_list()))),
@@ -249,14 +249,14 @@ impl NotebookWatch {
     fn new(view: View, opened: Opened, part: Part) -> Result<Self, ResourceError> {
         let (changes, events) = (opened.room.changes(), view.pool.events());
         let cell = match part {
-            Part::Cell(id) | Part::Output { cell: id, .. } => Some(id),
+            Part::Cell(id) | Part::CellDocument(id) | Part::Output { cell: id, .. } => Some(id),
             Part::CellFile(name) => {
                 let cells = Cells::of(&opened);
                 let position = cells.position_of_file(&name).ok_or(ResourceError::CELL)?;
                 Some(cells.cells[position].id.clone())
             }
             Part::Execution(_) => return Err(ResourceError::WATCHED_EXECUTION),
-            Part::Srcmd | Part::Json | Part::Cells => None,
+            Part::Srcmd | Part::Json | Part::Cells | Part::Ipynb => None,
         };
         let cell = match cell {
             Some(id) => {

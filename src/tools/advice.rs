@@ -7,21 +7,30 @@ use super::{Call, ToolDefinition, catalogue};
 
 /// Tools of other vocabularies that do what the first one does.
 const EQUIVALENTS: &[(&str, &[&str])] = &[
+    ("connect_notebook", &["use_notebook"]),
     ("restart_nb_kernel", &["restart_notebook"]),
     ("read_nb_cells", &["read_cell", "get_notebook"]),
     ("get_document_content", &["get_document"]),
 ];
 
-static TOOLS: LazyLock<HashMap<&'static str, ToolDefinition>> =
-    LazyLock::new(|| catalogue().into_iter().map(|tool| (tool.name, tool)).collect());
+/// All tools by name, of which some have several.
+static TOOLS: LazyLock<HashMap<&'static str, Vec<ToolDefinition>>> = LazyLock::new(|| {
+    let mut tools: HashMap<_, Vec<_>> = HashMap::new();
+    for tool in catalogue() {
+        tools.entry(tool.name).or_default().push(tool);
+    }
+    tools
+});
 
 /// A message as this call's caller should read it.
 pub(super) fn advise(call: &Call, message: &str) -> String {
     let granted = call.principal().permissions();
     advice_for(message, |tool| {
-        let tool = TOOLS.get(tool)?;
-        let is_offered = tool.toolsets.iter().any(|toolset| call.offers(*toolset));
-        Some(is_offered && tool.permissions().all(|needed| granted.contains(needed)))
+        let is_listed = |tool: &ToolDefinition| {
+            let is_offered = tool.toolsets.iter().any(|toolset| call.offers(*toolset));
+            is_offered && tool.permissions().all(|needed| granted.contains(needed))
+        };
+        Some(TOOLS.get(tool)?.iter().any(is_listed))
     })
 }
 
@@ -118,7 +127,11 @@ mod tests {
     #[test]
     fn descriptions_name_only_tools_of_the_same_toolset() {
         for toolset in Toolset::ALL {
-            let tools: Vec<&ToolDefinition> = TOOLS.values().filter(|tool| tool.toolsets.contains(&toolset)).collect();
+            let tools: Vec<&ToolDefinition> = TOOLS
+                .values()
+                .flatten()
+                .filter(|tool| tool.toolsets.contains(&toolset))
+                .collect();
             for tool in &tools {
                 let told = format!(
                     "{} {}",

@@ -115,6 +115,7 @@ pub struct Call {
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
     origin: Origin,
+    session: Option<Arc<str>>,
     resumption: Option<Resumption>,
     /// Whether the answer has structured content beside its text.
     wants_structured: bool,
@@ -133,6 +134,7 @@ impl Call {
             client,
             toolsets: Arc::default(),
             origin: Origin::default(),
+            session: None,
             resumption: None,
             wants_structured: true,
             discarding: Arc::default(),
@@ -169,6 +171,17 @@ impl Call {
     pub fn coming_from(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// Sets the MCP session of the call's request.
+    pub fn in_session(mut self, session: Option<Arc<str>>) -> Self {
+        self.session = session;
+        self
+    }
+
+    /// The MCP session of the call, which there is up to 2025-11-25.
+    pub(super) fn session(&self) -> Option<&Arc<str>> {
+        self.session.as_ref()
     }
 
     /// Begins the record of the call, if anybody wants one.
@@ -313,6 +326,7 @@ impl Call {
                 format!("read_nb_cells(ranges=[{{\"cell_id\": {cell:?}}}], max_cell_data={length})")
             }
             Some(_) if self.offers(Toolset::Classic) => "read_notebook".to_owned(),
+            Some(_) if self.offers(Toolset::Datalayer) => "read_cell".to_owned(),
             Some(_) => format!("get_notebook(max_content_length={})", length.saturating_mul(10)),
             None if self.offers(Toolset::Document) => format!("get_document_content(max_content={length})"),
             None => format!("get_document(max_content_length={length})"),

@@ -2,24 +2,16 @@
 //! are text made for models. Faces over the operations that the other tools have; what is here is words.
 
 mod connect;
-mod connections;
 mod edit;
 mod execute;
 mod read;
 mod restart;
-mod table;
-mod target;
 
 use jupyter_client::without_ansi;
 use serde_json::Value;
 
-pub use connections::Connections;
-
-use super::{Block, Effect, ToolDefinition, images::is_image};
+use super::{Effect, ToolDefinition, images::is_image};
 use crate::types::Toolset;
-
-/// Characters of a source or an output, more than elsewhere since these tools have no argument to ask for more.
-const MAX_SHOWN: usize = 20_000;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     use Effect::{Add, Change, Execute, Open, Read, Set};
@@ -112,12 +104,6 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         )
         .also_called(&["execute_temporary_cell"]),
     ]
-}
-
-/// Texts as blocks. Empty ones are left out, which some models' interfaces refuse.
-fn blocks(texts: impl IntoIterator<Item = String>) -> Vec<Block> {
-    let texts = texts.into_iter().filter(|text| !text.trim().is_empty());
-    texts.map(Block::Text).collect()
 }
 
 /// The text that a model reads of an output whose images are attached.

@@ -159,7 +159,18 @@ impl ToolDefinition {
         }
         match result {
             Ok(output) => Ok(output.with_notices(call.take_notices())),
-            Err(error) => Err(advised(&call, call.explained(error))),
+            Err(error) => Err(self.in_its_words(advised(&call, call.explained(error)))),
+        }
+    }
+
+    /// A failure as the vocabulary of the tool begins it, by which its clients know one.
+    fn in_its_words(&self, error: ToolError) -> ToolError {
+        match self.toolsets.first() {
+            Some(Toolset::Datalayer) => ToolError::Advised {
+                message: format!("Error executing tool {}: {error}", self.name),
+                kind: error.kind(),
+            },
+            _ => error,
         }
     }
 

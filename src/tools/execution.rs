@@ -18,7 +18,7 @@ pub(super) use result::{CellResult, InputRequest, RunOptions, RunResult};
 pub(super) use wait::Disconnect;
 
 /// Toolsets that run code and have no word of their own for following it, which they tell models to do.
-const RUNNING: &[Toolset] = &[Toolset::Notebook, Toolset::Collab, Toolset::Classic];
+const RUNNING: &[Toolset] = &[Toolset::Notebook, Toolset::Collab, Toolset::Classic, Toolset::Datalayer];
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let execution = Toolset::Execution;

@@ -7,6 +7,7 @@ mod running;
 
 pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
+pub(super) use running::{UsedKernel, visible_kernel};
 
 use jupyter_client::Kernelspec;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! The groups in which tools are offered and selected.
 
-use std::{fmt, str::FromStr};
+use std::{collections::HashSet, fmt, str::FromStr};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Toolset {
@@ -16,6 +16,7 @@ pub enum Toolset {
     Awareness,
     Collab,
     Classic,
+    Datalayer,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +26,7 @@ pub struct ToolsetError {
 }
 
 impl Toolset {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Gateway,
         Self::Url,
         Self::Notebook,
@@ -38,6 +39,7 @@ impl Toolset {
         Self::Awareness,
         Self::Collab,
         Self::Classic,
+        Self::Datalayer,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -54,15 +56,18 @@ impl Toolset {
             Self::Awareness => "awareness",
             Self::Collab => "collab",
             Self::Classic => "classic",
+            Self::Datalayer => "datalayer",
         }
     }
 
-    /// The two vocabularies of older servers say the same things again, so a client asks for them.
+    /// Few agents need to know more of people than reads tell, and the vocabularies of other servers say the same things
+    /// again, so a client asks for them.
     pub fn is_default(self) -> bool {
-        !matches!(self, Self::Collab | Self::Classic)
+        !matches!(self, Self::Awareness | Self::Collab | Self::Classic | Self::Datalayer)
     }
 
-    /// Reads a selection such as `notebook,kernel`, where `default` and `all` name groups.
+    /// Reads a selection such as `notebook,kernel`, where `default` and `all` name groups. The order counts: where two
+    /// toolsets have a tool of the same name, it is that of the first.
     pub fn parse_list<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, ToolsetError> {
         let mut selected = Vec::new();
         for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
@@ -72,8 +77,8 @@ impl Toolset {
                 one => selected.push(one.parse()?),
             }
         }
-        selected.sort_unstable();
-        selected.dedup();
+        let mut seen = HashSet::new();
+        selected.retain(|toolset| seen.insert(*toolset));
         Ok(selected)
     }
 
@@ -115,8 +120,12 @@ mod tests {
             Toolset::parse_list(["notebook", " kernel "]),
             Ok(vec![Toolset::Notebook, Toolset::Kernel])
         );
-        assert_eq!(Toolset::parse_list(["all"]).expect("valid").len(), 12);
-        assert_eq!(Toolset::parse_list(["default", "collab"]).expect("valid").len(), 11);
+        assert_eq!(
+            Toolset::parse_list(["kernel", "notebook", "kernel"]),
+            Ok(vec![Toolset::Kernel, Toolset::Notebook])
+        );
+        assert_eq!(Toolset::parse_list(["all"]).expect("valid").len(), 13);
+        assert_eq!(Toolset::parse_list(["default", "collab"]).expect("valid").len(), 10);
         assert_eq!(Toolset::parse_list(Vec::<&str>::new()), Ok(vec![]));
         let error = Toolset::parse_list(["notebooks"]).expect_err("unknown").to_string();
         assert!(

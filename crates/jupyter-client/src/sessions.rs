@@ -202,6 +202,23 @@ impl JupyterServer {
         }
     }
 
+    /// Makes a kernel that runs the one of a path. The kernel that a session had ends.
+    pub async fn bind_kernel(
+        &self,
+        path: &DocPath,
+        session: Option<&NotebookSession>,
+        kernel_id: &str,
+    ) -> Result<NotebookSession, JupyterError> {
+        let kernel = json!({ "id": kernel_id });
+        if let Some(session) = session {
+            return self.change_session(&session.id, &json!({ "kernel": kernel })).await;
+        }
+        let kind = if path.is_notebook() { "notebook" } else { "console" };
+        let body = json!({ "path": path.as_str(), "name": path.name(), "type": kind, "kernel": kernel });
+        let request = self.request(Method::POST, SESSIONS).json(&body);
+        self.json(self.patient(request), path.as_str()).await
+    }
+
     /// Tells Jupyter that the notebook of a session has another path now.
     pub async fn rename_session(&self, session_id: &str, path: &DocPath) -> Result<NotebookSession, JupyterError> {
         let body = json!({ "path": path.as_str(), "name": path.name() });

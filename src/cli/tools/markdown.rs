@@ -14,7 +14,9 @@ const HEAD: &str = "# Tools
 <!-- Made by `make docs` from the code; do not edit. -->
 
 Clients get the default toolsets, or those they select: `/mcp?toolsets=notebook,kernel`. `all` means every one. A tool is
-listed for a token that has its permission. Arguments in bold are required.
+listed for a token that has its permission. Where two toolsets have a tool of one name (`read_cell` of `classic` and of
+`datalayer`), the name means that of the toolset which is selected first; `all` selects them in the order of this page. Arguments
+in bold are required.
 ";
 
 /// A page with every one of the tools, which come toolset by toolset.

@@ -208,7 +208,7 @@ fn tenants() {
              (maybe escape '{' with '[{]'?)",
             "tenants[0].paths[1]: must not be empty",
             "tenants[0].toolsets[0]: \"notebok\" is not a toolset; allowed: gateway, url, notebook, \
-             kernel, execution, document, files, session, history, awareness, collab, classic, \
+             kernel, execution, document, files, session, history, awareness, collab, classic, datalayer, \
              all, default; did you mean `notebook`?",
             "tenants[0].burst: 0 is out of range; allowed: 1 to 1000000",
             "tenants[0].servers[0]: \"lab-x\" is not a configured server; configured: none",

@@ -27,10 +27,11 @@ impl Answerer for GatewayHandler {
         let id = request.id.clone();
         match &mut request.request {
             ClientRequest::CallToolRequest(call) if self.needs_no_client(&call.params, caller) => {
+                let is_droppable = self.catalogue.only_reads(&call.params.name, caller);
                 let params = std::mem::take(&mut call.params);
                 Ok(Begun {
                     id,
-                    is_droppable: self.catalogue.only_reads(&params.name),
+                    is_droppable,
                     answer: self.answer_plain(params, request).boxed(),
                 })
             }
@@ -53,7 +54,7 @@ impl Answerer for GatewayHandler {
 
     fn input_schema(&self, tool: &str, caller: &Caller) -> Option<Arc<JsonObject>> {
         let is_repeated = self.catalogue.has_route_headers() && self.catalogue.is_visible(tool, caller);
-        self.catalogue.input_schema(tool).filter(|_| is_repeated)
+        self.catalogue.input_schema(tool, caller).filter(|_| is_repeated)
     }
 }
 

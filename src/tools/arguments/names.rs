@@ -24,6 +24,9 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("direction", "location"),
     ("old_string", "old_text"),
     ("new_string", "new_text"),
+    ("old_text", "old_string"),
+    ("new_text", "new_string"),
+    ("timeout_seconds", "timeout"),
 ];
 
 /// The name of the member that an unknown one is another spelling of, if there is exactly one.

@@ -108,7 +108,10 @@ pub(super) async fn edit_nb_cell(call: Call, arguments: Arguments) -> Result<Too
             Err(ToolError::Room(RoomError::Edit(EditError::Matches { .. }))) => {
                 let (_, _, room) = notebook(&call, at.server, at.path).await?;
                 let cell = chosen(&room, &range)?;
-                Err(ToolError::argument("old_text", explained(&room, &cell, &replacement)))
+                Err(ToolError::argument(
+                    "old_text",
+                    explain_replacement(&room, &cell, &replacement),
+                ))
             }
             changed => changed,
         }
@@ -134,7 +137,7 @@ fn chosen(room: &Room, range: &Range) -> Result<String, ToolError> {
 }
 
 /// Why the text was not replaced in a cell: where it is, or what is there that it may have meant.
-fn explained(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
+pub(in crate::tools) fn explain_replacement(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
     let short = room.short_ids();
     let sources = room.sources(0..room.cell_count());
     let (here, others): (Vec<_>, Vec<_>) = sources

@@ -30,8 +30,7 @@ pub(super) struct Arguments {
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]
     max_cell_data: Option<usize>,
-    /// full, brief (a line per output) or outline (a line per cell)
-    #[schemars(extend("default" = "full"))]
+    /// brief: a line per output; outline: a line per cell
     view: Option<View>,
     #[schemars(extend("default" = true))]
     images: Option<bool>,

@@ -3,32 +3,24 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures::future::join_all;
-use jupyter_client::{
-    DocPath, JupyterError, JupyterServer, NewDocument, Secret, UrlError, allowed_base, locate_server,
-};
+use jupyter_client::{DocPath, JupyterError, JupyterServer, NewDocument};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use url::Url;
 
-use super::{
-    blocks,
-    table::{CellTable, tsv},
-    target::{Notebook, current_path},
-};
 use crate::{
     tools::{
         Call, ToolError,
         cells::Kernel,
         kernel::start_kernel,
+        named::{
+            Notebook, SHOWN_CELLS, blocks, check_name, current_path, find_server,
+            table::{CellTable, tsv},
+        },
         notebook::{empty_notebook, require_notebook_name},
         output::ToolReply,
     },
     types::Permission,
 };
-
-const MAX_NAME: usize = 200;
-/// Number of cells that are shown of a notebook that was connected.
-const SHOWN_CELLS: usize = 20;
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -92,10 +84,7 @@ pub(super) struct Notebooks {
 
 pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result<ToolReply<Connected>, ToolError> {
     let name = arguments.notebook_name.as_str();
-    if name.trim().is_empty() || name.chars().count() > MAX_NAME {
-        let why = format!("a name has 1 to {MAX_NAME} characters");
-        return Err(ToolError::argument("notebook_name", why));
-    }
+    check_name(name)?;
     let path = call.file(&arguments.notebook_path)?;
     require_notebook_name("notebook_path", &path)?;
     let server = find_server(&call, arguments.server_url.as_deref(), arguments.token).await?;
@@ -125,51 +114,6 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
     ))
 }
 
-/// The server that an agent names as the operator does, or by the URL that it was given for it. One that the gateway does
-/// not know is refused unless an operator allows it: an agent must not choose where the gateway connects to.
-async fn find_server(call: &Call, named: Option<&str>, token: Option<String>) -> Result<Arc<JupyterServer>, ToolError> {
-    let Some(url) = named.filter(|named| named.contains("://")) else {
-        return call.server(named).cloned();
-    };
-    match locate_server(url, call.servers().iter().map(AsRef::as_ref)) {
-        Ok(name) => call.server(Some(name)).cloned(),
-        Err(UrlError::Foreign { url: shown, configured }) => match allowed_base(url, call.connect_urls()) {
-            Some(base) => own_server(call, &base, token.unwrap_or_default()).await,
-            None => Err(not_allowed(call, shown, configured).into()),
-        },
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The server at a URL, which is the caller's own. What it answers is known before anything is done with it.
-async fn own_server(call: &Call, url: &Url, token: String) -> Result<Arc<JupyterServer>, ToolError> {
-    if !token.chars().all(|character| character.is_ascii_graphic()) {
-        let why = "a token has neither spaces nor control characters, and only ASCII";
-        return Err(ToolError::argument("token", why));
-    }
-    let token = Secret::new(token);
-    let known = call.connections().own_servers(&call.principal().id);
-    let known = known.into_iter().find(|server| server.is_at(url, &token));
-    let server = match known {
-        Some(server) => server,
-        None => call.connect(url, &token)?,
-    };
-    server.kernelspecs().await?;
-    Ok(server)
-}
-
-fn not_allowed(call: &Call, url: String, configured: String) -> UrlError {
-    let allowed: Vec<&str> = call.connect_urls().iter().map(Url::as_str).collect();
-    UrlError::NotAllowed {
-        url,
-        configured,
-        allowed: match allowed.is_empty() {
-            true => "none".to_owned(),
-            false => allowed.join(", "),
-        },
-    }
-}
-
 /// Whether the name stands for this notebook already. It must not stand for another, unless that is gone or the name is
 /// to be given to this one.
 async fn is_connected(
@@ -183,10 +127,10 @@ async fn is_connected(
         return Ok(false);
     };
     let now = current_path(call, &connection);
-    if connection.server == server.name() && now == *path {
+    if connection.server.name == server.name() && now == *path {
         return Ok(true);
     }
-    let is_gone = match connection.find_server(call) {
+    let is_gone = match connection.server.find(call) {
         Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
         Err(_) => true,
     };
@@ -195,7 +139,7 @@ async fn is_connected(
     }
     let why = format!(
         "{name:?} is connected to '{now}' on `{}`; choose another name, or give it to this notebook with mode=\"reconnect\"",
-        connection.server
+        connection.server.name
     );
     Err(ToolError::argument("notebook_name", why))
 }
@@ -254,7 +198,7 @@ impl fmt::Display for Layers {
 pub(super) async fn list_notebook(call: Call, _: NoArguments) -> Result<ToolReply<Notebooks>, ToolError> {
     let connections = call.connections().of(&call.principal().id);
     let listed = connections.iter().filter_map(|(name, connection)| {
-        let server = connection.find_server(&call).ok()?;
+        let server = connection.server.find(&call).ok()?;
         let path = current_path(&call, connection);
         call.principal().may_touch(&path).then_some((name, server, path))
     });

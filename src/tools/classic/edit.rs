@@ -4,15 +4,11 @@ use live_document::{CellKind, Edit, EditOptions, NewCell, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    blocks,
-    table::CellTable,
-    target::{CellIndex, Notebook},
-};
 use crate::tools::{
     Call, ToolError,
     cells::{Edited, check_positions},
     diff::unified,
+    named::{CellIndex, Notebook, blocks, table::CellTable},
     output::ToolReply,
 };
 

@@ -7,17 +7,13 @@ use live_document::{Edit, EditOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    MAX_SHOWN, blocks,
-    edit::CellType,
-    output_text,
-    target::{CellIndex, Notebook},
-};
+use super::{edit::CellType, output_text};
 use crate::{
     tools::{
         Call, ToolError,
         cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
         execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
+        named::{CellIndex, MAX_SHOWN, Notebook, blocks},
         output::ToolReply,
     },
     types::Permission,

@@ -6,14 +6,14 @@ use live_document::{Cell, Looked, Shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    MAX_SHOWN, blocks, output_text,
-    table::{CellTable, page},
-    target::{CellIndex, Notebook},
-};
+use super::output_text;
 use crate::tools::{
     Call, ToolError,
     cells::{Limit, ShownCell, attach_all, show_all},
+    named::{
+        CellIndex, MAX_SHOWN, Notebook, blocks,
+        table::{CellTable, page},
+    },
     output::ToolReply,
     people::{PersonHere, people, people_line},
 };

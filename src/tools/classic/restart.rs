@@ -3,8 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{blocks, target::Notebook};
-use crate::tools::{Call, ToolError, cells::Kernel, kernel::restart_kernel, output::ToolReply};
+use crate::tools::{
+    Call, ToolError,
+    cells::Kernel,
+    kernel::restart_kernel,
+    named::{Notebook, blocks},
+    output::ToolReply,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -117,7 +117,11 @@ fn answer(message: String, kernel_id: Option<String>) -> ToolReply<ShutDown> {
 }
 
 /// A kernel by its id, unless it is one that the caller may not know of.
-async fn visible_kernel(call: &Call, server: &JupyterServer, id: &str) -> Result<UsedKernel, ToolError> {
+pub(in crate::tools) async fn visible_kernel(
+    call: &Call,
+    server: &JupyterServer,
+    id: &str,
+) -> Result<UsedKernel, ToolError> {
     let (kernels, sessions) = tokio::try_join!(server.kernels(), server.sessions())?;
     let found = kernels.into_iter().find(|kernel| kernel.id == id);
     let used = found.map(|kernel| UsedKernel::new(kernel, &sessions));
@@ -132,15 +136,15 @@ async fn visible_kernel(call: &Call, server: &JupyterServer, id: &str) -> Result
 }
 
 /// A kernel with the sessions that use it.
-struct UsedKernel {
-    kernel: RunningKernel,
+pub(in crate::tools) struct UsedKernel {
+    pub(in crate::tools) kernel: RunningKernel,
     sessions: Vec<NotebookSession>,
     /// The documents of these.
-    paths: Vec<DocPath>,
+    pub(in crate::tools) paths: Vec<DocPath>,
 }
 
 impl UsedKernel {
-    fn new(kernel: RunningKernel, sessions: &[NotebookSession]) -> Self {
+    pub(in crate::tools) fn new(kernel: RunningKernel, sessions: &[NotebookSession]) -> Self {
         let own = sessions.iter().filter(|session| session.kernel.id == kernel.id);
         let sessions: Vec<NotebookSession> = own.cloned().collect();
         let of_documents = sessions.iter().filter(|session| !session.is_private());
@@ -153,7 +157,7 @@ impl UsedKernel {
 
     /// Whether the caller may know of it: by a document that they may read, as its owner, or, if it belongs to nothing
     /// else, as one who may read everything.
-    fn is_visible_to(&self, call: &Call, server: &JupyterServer) -> bool {
+    pub(in crate::tools) fn is_visible_to(&self, call: &Call, server: &JupyterServer) -> bool {
         if !self.paths.is_empty() {
             return self.paths.iter().any(|path| call.sees(path.as_str(), false));
         }

@@ -22,17 +22,14 @@ const MAX_OUTPUT_LINE: usize = 60;
 const MAX_OUTPUTS: usize = 3;
 const MAX_OUTPUTS_IN_BRIEF: usize = 8;
 
-/// How much of each cell is shown.
+// How much of each cell is shown: sources and outputs; a line for each output; or a line for each cell. Not a doc
+// comment, which would be in the schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub(in crate::tools) enum View {
-    /// Sources and outputs.
     #[default]
     Full,
-    /// Sources, and a line for each output.
     Brief,
-    /// A line for each cell.
     Outline,
 }
 

@@ -8,23 +8,30 @@ use serde_json::Value;
 /// Any answer may tell what the caller must know of earlier calls.
 const IN_EVERY_ANSWER: &str = "notices";
 
-static SCHEMAS: LazyLock<HashMap<&'static str, Value>> = LazyLock::new(|| {
-    let schemas = catalogue().into_iter().flat_map(|tool| {
-        let names = [tool.name].into_iter().chain(tool.aliases.iter().copied());
-        let schema = Value::Object(tool.output_schema.clone());
-        names.map(move |name| (name, schema.clone())).collect::<Vec<_>>()
-    });
-    schemas.collect()
+/// The schemas of each name, of which vocabularies share some.
+static SCHEMAS: LazyLock<HashMap<&'static str, Vec<Value>>> = LazyLock::new(|| {
+    let mut schemas: HashMap<_, Vec<_>> = HashMap::new();
+    for tool in catalogue() {
+        for name in [tool.name].into_iter().chain(tool.aliases.iter().copied()) {
+            let schema = Value::Object(tool.output_schema.clone());
+            schemas.entry(name).or_default().push(schema);
+        }
+    }
+    schemas
 });
 
-/// Panics unless an answer is as the schema of its tool says. Tools of other handlers are not known here.
+/// Panics unless an answer is as the schema of a tool of this name says. Tools of other handlers are not known here.
 #[track_caller]
 pub fn check(tool: &str, answer: &Value) {
-    let Some(schema) = SCHEMAS.get(tool).filter(|_| !answer.is_null()) else {
+    let Some(schemas) = SCHEMAS.get(tool).filter(|_| !answer.is_null()) else {
         return;
     };
-    if let Err(why) = compare(schema, answer, tool) {
-        panic!("{why}: {answer}");
+    let unfitting: Vec<String> = schemas
+        .iter()
+        .filter_map(|schema| compare(schema, answer, tool).err())
+        .collect();
+    if unfitting.len() == schemas.len() {
+        panic!("{}: {answer}", unfitting.join("; "));
     }
 }
 

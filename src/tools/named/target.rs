@@ -7,29 +7,29 @@ use live_document::{CellOrder, Room, RoomKind, pool::Lease};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::connections::Connection;
+use super::connections::{Connection, ServerRef};
 use crate::tools::{Call, ToolError, cells::Range};
 
 /// A connected notebook, open.
-pub(super) struct Notebook {
-    pub(super) server: Arc<JupyterServer>,
-    pub(super) path: DocPath,
-    pub(super) room: Lease,
+pub(in crate::tools) struct Notebook {
+    pub(in crate::tools) server: Arc<JupyterServer>,
+    pub(in crate::tools) path: DocPath,
+    pub(in crate::tools) room: Lease,
 }
 
 impl Notebook {
     /// The notebook that a caller has connected under a name.
-    pub(super) async fn find(call: &Call, name: &str) -> Result<Self, ToolError> {
+    pub(in crate::tools) async fn find(call: &Call, name: &str) -> Result<Self, ToolError> {
         let connections = call.connections();
         let connection = connections
             .get(&call.principal().id, name)
-            .ok_or_else(|| unknown(call, name))?;
+            .ok_or_else(|| not_connected(call, name))?;
         let path = current_path(call, &connection);
-        Self::open(call, name, connection.find_server(call)?, path.as_str()).await
+        Self::open(call, name, connection.server.find(call)?, path.as_str()).await
     }
 
     /// Opens a notebook and has it known by a name from then on.
-    pub(super) async fn open(
+    pub(in crate::tools) async fn open(
         call: &Call,
         name: &str,
         server: Arc<JupyterServer>,
@@ -38,8 +38,7 @@ impl Notebook {
         let path = call.file(path)?;
         let room = call.room(&server, &path, RoomKind::Notebook).await?;
         let connection = Connection {
-            server: server.name().to_owned(),
-            own: server.is_by_url().then(|| Arc::clone(&server)),
+            server: ServerRef::of(&server),
             path: path.clone(),
             session_id: room.session_id().to_owned(),
         };
@@ -49,7 +48,7 @@ impl Notebook {
 }
 
 /// The current path of a connected notebook, as far as it is known: people rename files while agents work in them.
-pub(super) fn current_path(call: &Call, connection: &Connection) -> DocPath {
+pub(in crate::tools) fn current_path(call: &Call, connection: &Connection) -> DocPath {
     match call.pool().session(&connection.session_id) {
         // One that was moved to where the caller may not go is gone as far as they can tell.
         Some(open) if call.principal().may_touch(&open.info.path) => open.info.path,
@@ -57,7 +56,7 @@ pub(super) fn current_path(call: &Call, connection: &Connection) -> DocPath {
     }
 }
 
-fn unknown(call: &Call, name: &str) -> ToolError {
+pub(in crate::tools) fn not_connected(call: &Call, name: &str) -> ToolError {
     let shown: String = name.chars().take(100).collect();
     let names: Vec<String> = call
         .connections()
@@ -69,8 +68,7 @@ fn unknown(call: &Call, name: &str) -> ToolError {
         true => "none".to_owned(),
         false => names.join(", "),
     };
-    let why =
-        format!("no notebook is connected as {shown:?}; connected: {connected}; connect it with connect_notebook");
+    let why = format!("notebook {shown:?} is not connected; connected: {connected}; connect it with connect_notebook");
     ToolError::argument("notebook_name", why)
 }
 
@@ -80,13 +78,13 @@ fn unknown(call: &Call, name: &str) -> ToolError {
     untagged,
     expecting = "expected an index from 0, or an id as in {\"cell_id\": \"...\"}"
 )]
-pub(super) enum CellIndex {
+pub(in crate::tools) enum CellIndex {
     Index(usize),
     Id { cell_id: String },
 }
 
 impl CellIndex {
-    pub(super) fn range(&self) -> Range {
+    pub(in crate::tools) fn range(&self) -> Range {
         match self {
             Self::Index(index) => Range::one(*index),
             Self::Id { cell_id } => Range::cell(cell_id.clone()),
@@ -94,7 +92,7 @@ impl CellIndex {
     }
 
     /// The position that is meant among the cells of one moment.
-    pub(super) fn position(&self, cells: &(impl CellOrder + ?Sized)) -> Result<usize, ToolError> {
+    pub(in crate::tools) fn position(&self, cells: &(impl CellOrder + ?Sized)) -> Result<usize, ToolError> {
         match self.range().resolve(cells) {
             Ok(range) => Ok(range.start),
             Err(why) => Err(ToolError::argument("cell_index", why)),
@@ -102,7 +100,7 @@ impl CellIndex {
     }
 
     /// The id of the cell that is meant.
-    pub(super) fn id(&self, room: &Room) -> Result<String, ToolError> {
+    pub(in crate::tools) fn id(&self, room: &Room) -> Result<String, ToolError> {
         let mut ids = room.ids(|order| Ok::<_, ToolError>(vec![self.position(order)?]))?;
         ids.pop()
             .ok_or_else(|| ToolError::argument("cell_index", "the cell was removed meanwhile"))

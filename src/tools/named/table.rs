@@ -17,7 +17,7 @@ const AROUND: usize = 10;
 
 /// Some cells of a notebook in a row.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct CellTable {
+pub(in crate::tools) struct CellTable {
     cell_count: usize,
     revision: String,
     cells: Vec<Row>,
@@ -37,20 +37,30 @@ struct Row {
     hidden_lines: usize,
 }
 
+impl Row {
+    /// The first line, and how many follow.
+    fn shown(&self) -> String {
+        match self.hidden_lines {
+            0 => self.content.clone(),
+            hidden => format!("{}...({hidden} lines hidden)", self.content),
+        }
+    }
+}
+
 impl CellTable {
     /// The cells of a page; no limit means all that follow.
-    pub(super) fn page(room: &Room, start_index: usize, limit: usize) -> Result<Self, ToolError> {
+    pub(in crate::tools) fn page(room: &Room, start_index: usize, limit: usize) -> Result<Self, ToolError> {
         let looked = room.cells(|order| Ok::<_, ToolError>(page(order, start_index, limit)?.collect()))?;
         Ok(Self::new(looked))
     }
 
     /// The cells around a position.
-    pub(super) fn around(room: &Room, position: usize) -> Result<Self, ToolError> {
+    pub(in crate::tools) fn around(room: &Room, position: usize) -> Result<Self, ToolError> {
         let looked = room.cells(|order| Ok::<_, ToolError>(around(order.count(), position).collect()))?;
         Ok(Self::new(looked))
     }
 
-    pub(super) fn new(looked: Looked) -> Self {
+    pub(in crate::tools) fn new(looked: Looked) -> Self {
         Self {
             cell_count: looked.cell_count,
             revision: looked.revision,
@@ -58,12 +68,25 @@ impl CellTable {
         }
     }
 
-    pub(super) fn cell_count(&self) -> usize {
+    pub(in crate::tools) fn cell_count(&self) -> usize {
         self.cell_count
     }
 
+    /// The rows under the headings of the vocabulary that calls the content of a row its first line.
+    pub(in crate::tools) fn brief(&self) -> String {
+        let count = |count: &Option<Value>| match count {
+            None | Some(Value::Null) => "N/A".to_owned(),
+            Some(count) => count.to_string(),
+        };
+        let rows = self
+            .cells
+            .iter()
+            .map(|row| vec![row.index.to_string(), row.kind.clone(), count(&row.count), row.shown()]);
+        tsv(&["Index", "Type", "Count", "First Line"], rows)
+    }
+
     /// Sentence on which of the cells these are.
-    pub(super) fn span(&self) -> String {
+    pub(in crate::tools) fn span(&self) -> String {
         match (self.cells.first(), self.cells.last()) {
             (Some(first), Some(last)) => {
                 let (first, last, all) = (first.index, last.index, self.cell_count);
@@ -85,18 +108,14 @@ impl fmt::Display for CellTable {
                 Some(Value::Null) => "None".to_owned(),
                 Some(count) => count.to_string(),
             };
-            let content = match row.hidden_lines {
-                0 => row.content.clone(),
-                hidden => format!("{}...({hidden} lines hidden)", row.content),
-            };
-            vec![row.index.to_string(), row.kind.clone(), count, content]
+            vec![row.index.to_string(), row.kind.clone(), count, row.shown()]
         });
         f.write_str(&tsv(&["Index", "Type", "Count", "Content"], rows))
     }
 }
 
 /// The positions of a page.
-pub(super) fn page(
+pub(in crate::tools) fn page(
     cells: &(impl CellOrder + ?Sized),
     start_index: usize,
     limit: usize,
@@ -131,7 +150,7 @@ fn row((index, cell): (usize, Cell)) -> Row {
 }
 
 /// Lines of fields that are separated by tabs, of which there are none in them.
-pub(super) fn tsv(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(in crate::tools) fn tsv(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut lines = vec![headers.join("\t")];
     lines.extend(rows.into_iter().map(|row| {
         let fields: Vec<String> = row.iter().map(|field| escaped(field)).collect();
