@@ -34,7 +34,7 @@ pub struct ConnectionLimits {
     pub timeouts: Timeouts,
 }
 
-/// How long a client may take for each step.
+/// Times that a client may take for each step.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// Until the first byte, from the start of the connection.

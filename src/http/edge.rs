@@ -17,7 +17,7 @@ pub struct EdgeConfig {
     pub serve_metrics: bool,
 }
 
-/// Who may call, and how much.
+/// Authentication and limits of callers.
 pub struct Access {
     pub authenticator: Arc<Authenticator>,
     pub limiter: Arc<dyn Limiter>,

@@ -30,7 +30,7 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 type Refusal = (&'static str, Problem);
 
-/// What every request passes before any route sees it. One service for all of it, and not a layer for
+/// Checks that every request passes before any route sees it. One service for all of it, and not a layer for
 /// each check, since every layer of a router costs every request a copy of all that is inside of it.
 pub(super) struct Guard<H, S> {
     edge: Arc<Edge<H>>,
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// What went wrong is for the log. The client learns only that it was not its fault.
+/// The answer after a panic. What went wrong is for the log; the client learns only that it was not its fault.
 fn panicked() -> Response {
     tracing::error!("a request handler panicked");
     Problem::new(

@@ -97,7 +97,7 @@ impl Readiness {
         self.state_of(STORE, unknown, ping).await
     }
 
-    /// How a dependency is, or was when it last answered if it takes long to. Nobody is asked by a gateway that leaves.
+    /// State of a dependency now, or when it last answered if it takes long to. Nobody is asked by a gateway that leaves.
     async fn state_of(&self, name: &str, unknown: Value, ask: impl Future<Output = Value> + Send + 'static) -> Value {
         let look = {
             let mut looks = self.looks.lock();

@@ -64,7 +64,7 @@ fn texts<'a>(
         .map(move |value| value.to_str().map_err(undecodable))
 }
 
-/// Nothing in common is a selection too: of no tools at all.
+/// Narrows a selection of toolsets. Nothing in common is a selection too: of no tools at all.
 fn narrow_toolsets(selection: &mut Selection, value: &str) -> Result<(), SelectionError> {
     let named = Toolset::parse_list(value.split(','))?;
     if named.is_empty() {

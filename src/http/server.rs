@@ -106,7 +106,7 @@ impl Drain {
     }
 }
 
-/// How much of the time for leaving those who wait may have; the rest is for their answers.
+/// The share of the time for leaving that those who wait may have; the rest is for their answers.
 fn patience(deadline: Duration) -> Duration {
     deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
 }

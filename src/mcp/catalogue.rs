@@ -35,7 +35,7 @@ pub struct Catalogue {
     listed: DashMap<ListKey, Arc<str>>,
 }
 
-/// All that the list of tools depends on.
+/// Everything that the list of tools depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct ListKey {
     visible: Vec<bool>,
@@ -128,7 +128,8 @@ impl Catalogue {
     /// Whether a caller sees a tool: they may use it, have selected it, and mean it by its name.
     fn lists(&self, entry: &Entry, caller: &Caller) -> bool {
         let is_meant = || self.definition(entry.definition.name, caller);
-        shows(caller, &entry.definition) && is_meant().is_some_and(|meant| std::ptr::eq(meant, &entry.definition))
+        shows(caller, &entry.definition)
+            && is_meant().is_some_and(|meant| std::ptr::eq(meant, &raw const entry.definition))
     }
 
     /// The list of tools as a result of the protocol. What is visible depends on the token, so no shared cache may keep
@@ -178,7 +179,7 @@ impl Catalogue {
         })
     }
 
-    /// What a caller can do to have some tools listed, as a clause.
+    /// Advice on how a caller gets some tools listed, as a clause.
     pub(super) fn remedy(&self, tools: &[&str], caller: &Caller) -> String {
         let lacking = || tools.iter().filter_map(|tool| self.definition(tool, caller));
         let needed: BTreeSet<Permission> = lacking().flat_map(ToolDefinition::permissions).collect();
@@ -258,7 +259,7 @@ impl Catalogue {
         self.iter().filter_map(move |(definition, tool)| {
             let toolset = definition.toolsets.iter().find(|toolset| toolsets.contains(toolset))?;
             let meant = self.meant(definition.name, toolsets)?;
-            std::ptr::eq(&meant.definition, definition).then_some((*toolset, definition, tool))
+            std::ptr::eq(&raw const meant.definition, definition).then_some((*toolset, definition, tool))
         })
     }
 
@@ -343,8 +344,8 @@ fn describe(definition: &ToolDefinition, route_headers: bool) -> Tool {
     }
 }
 
-/// What a person decides by is said even where it is the protocol's default; the rest only where it is not, since every
-/// byte is in a model's context.
+/// Annotations of a tool. What a person decides by is said even where it is the protocol's default; the rest
+/// only where it is not, since every byte is in a model's context.
 fn annotations(effect: Effect) -> ToolAnnotations {
     let changes = |destructive| ToolAnnotations::new().read_only(false).destructive(destructive);
     match effect {

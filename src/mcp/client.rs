@@ -188,7 +188,7 @@ pub(super) fn input_requests(question: &Question) -> InputRequests {
     InputRequests::from([(format!("{KEY}{}", question.number + 1), request)])
 }
 
-/// What a client brings for an execution that asks.
+/// The answer of a client for an execution that asks.
 pub(super) fn input(responses: &InputResponses) -> Input {
     let Some((key, reply)) = responses.iter().find(|(key, _)| key.starts_with(KEY)) else {
         return Input::Nothing;
@@ -217,7 +217,7 @@ fn answer_in(content: &Value) -> Option<String> {
     }
 }
 
-/// What a call that carries the state of an earlier one wants.
+/// The resumption that a call with the state of an earlier one asks for.
 pub(super) fn resumption(execution_id: String, responses: Option<&InputResponses>) -> Resumption {
     Resumption {
         execution_id,

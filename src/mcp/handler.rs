@@ -121,13 +121,13 @@ impl GatewayHandler {
         }
     }
 
-    /// What a request works with that calls no tool.
+    /// The context of a request that calls no tool.
     fn passive_call(&self, context: &Arc<RequestContext<RoleServer>>) -> Result<Call, ErrorData> {
         let client = McpClient::passive(context);
         Ok(caller(&context.extensions)?.call(&self.services, Arc::new(client)))
     }
 
-    /// What the call that became a task would have answered.
+    /// The answer of the call that became a task.
     async fn task_result(&self, call: &Call, caller: &Caller, id: &str, request_id: &str) -> CallToolResult {
         let by_id = || TaskCall {
             tool: "get_execution",
@@ -404,8 +404,8 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// What the caller can watch at this moment, so that a client knows of what it will never hear. What does not exist
-    /// and what may not be read are left out alike.
+    /// The resources that the caller can watch at this moment, so that a client knows of what it will never hear.
+    /// What does not exist and what may not be read are left out alike.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         let Some(caller) = &self.caller else {

@@ -192,7 +192,7 @@ fn check_method(headers: &HeaderMap, method: &str) -> Result<(), String> {
     }
 }
 
-/// What a request is about, in the word by which it can be routed.
+/// The subject of a request, by which it can be routed.
 fn name_of(request: &ClientRequest) -> Option<&str> {
     Some(match request {
         ClientRequest::CallToolRequest(request) => &request.params.name,

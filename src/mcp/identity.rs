@@ -11,7 +11,7 @@ use crate::{
     types::{Permission, Toolset},
 };
 
-/// Which tools a client wants to see. A selection narrows what its token allows; it never widens it.
+/// The tools that a client wants to see. A selection narrows what its token allows; it never widens it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// None: what the tenant has, else the default set. An empty selection is one of no tools.
@@ -111,7 +111,7 @@ impl Caller {
         names(&self.toolsets)
     }
 
-    /// What the tenant offers, if an operator has bounded it.
+    /// The toolsets that the tenant offers, if an operator has bounded them.
     pub(super) fn bound(&self) -> Option<&[Toolset]> {
         let bound = &self.principal.tenant.toolsets;
         (!bound.is_empty()).then_some(bound)

@@ -131,7 +131,7 @@ fn is_custom(message: &ClientJsonRpcMessage) -> bool {
     }
 }
 
-/// What can be seen of a body without building what it says.
+/// The shape of a body, seen without building its values.
 #[derive(Default)]
 struct Shape {
     /// How deeply objects and arrays are nested.

@@ -16,7 +16,7 @@ use crate::telemetry::{Metrics, Operation, set_remote_parent};
 /// Longer names than this are nobody's.
 const MAX_NAME_CHARS: usize = 256;
 
-/// How an answer counts: a tool that failed is an answered request and still an error.
+/// An answer as metrics count it: a tool that failed is an answered request and still an error.
 pub(super) trait Observed {
     fn tool_failed(&self) -> bool {
         false
@@ -65,7 +65,7 @@ impl Observed for rmcp::model::GetPromptResponse {}
 impl Observed for rmcp::model::CompleteResult {}
 impl Observed for () {}
 
-/// What an operation is about.
+/// Subject of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Target<'a> {
     Nothing,
@@ -98,7 +98,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What a client sends may be of any length; so much of it tells what it was.
+/// The beginning of a text from a client, which may be of any length.
 fn beginning(text: &str) -> &str {
     let end = text
         .char_indices()

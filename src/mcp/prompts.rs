@@ -16,7 +16,7 @@ use crate::{
     tools::{Call, cite},
 };
 
-/// Those whose tools the caller has.
+/// The prompts whose tools the caller has.
 pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
     let usable = prompts().iter().filter(|prompt| prompt.lacks(&has_tool).is_empty());
     let described = usable.map(|prompt| {

@@ -491,7 +491,7 @@ impl Drop for Unsent<'_> {
     }
 }
 
-/// What travels with a call to those who do it.
+/// The extensions that travel with a call to its handler.
 fn extensions_of_call(message: &mut ClientJsonRpcMessage) -> Option<&mut Extensions> {
     match message {
         JsonRpcMessage::Request(JsonRpcRequest {

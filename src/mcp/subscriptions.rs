@@ -25,7 +25,7 @@ use crate::resources::{View, Watch};
 /// Resources that one principal may watch at a time, in all its sessions and streams.
 const MAX_PER_PRINCIPAL: usize = 256;
 
-/// What all sessions share: how much each principal watches, and when to leave.
+/// State that all sessions share: how much each principal watches, and when to leave.
 pub(super) struct Notices {
     counts: Arc<DashMap<Arc<str>, usize>>,
     leaving: CancellationToken,
@@ -79,7 +79,7 @@ impl Notices {
         })
     }
 
-    /// What a principal can watch of what it asks for, in the order it asks: no more than it has places left.
+    /// The part of a filter that a principal has places left for, in the order it asks.
     pub(super) fn fitting(&self, principal: &str, mut wanted: SubscriptionFilter) -> SubscriptionFilter {
         let taken = self.counts.get(principal).map_or(0, |count| *count);
         let mut free = MAX_PER_PRINCIPAL.saturating_sub(taken);
@@ -147,7 +147,7 @@ async fn follow(mut watch: Watch, sink: &SubscriptionSink, uri: &str) {
     }
 }
 
-/// What one session of the older versions watches. Dropping it ends all of it.
+/// Watches of one session of the older versions. Dropping it ends all of them.
 #[derive(Default)]
 pub(super) struct SessionWatches(Mutex<Inner>);
 

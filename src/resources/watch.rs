@@ -7,8 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures::future::select_all;
-use live_document::{RoomKind, pool::PoolEvent};
+use live_document::{DocumentChange, RoomKind, pool::PoolEvent};
 use tokio::{
     sync::{broadcast, watch},
     time::{Instant, sleep_until},
@@ -112,22 +111,22 @@ pub struct ListWatch {
 impl ListWatch {
     /// Waits until one that the principal may read was opened, closed or renamed.
     pub async fn changed(&mut self) -> Option<()> {
+        self.next_event().await?;
+        sleep_until(self.next).await;
+        drain(&mut self.events);
+        self.next = Instant::now() + PACE;
+        Some(())
+    }
+
+    async fn next_event(&mut self) -> Option<()> {
         loop {
             let event = self.events.recv().await;
             if matches!(event, Err(broadcast::error::RecvError::Closed)) {
                 return None;
             }
-            if !concerns(&self.view, &event) {
-                continue;
+            if concerns(&self.view, &event) {
+                return Some(());
             }
-            sleep_until(self.next).await;
-            // What came meanwhile is the same change.
-            while !matches!(
-                self.events.try_recv(),
-                Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed)
-            ) {}
-            self.next = Instant::now() + PACE;
-            return Some(());
         }
     }
 }
@@ -135,42 +134,51 @@ impl ListWatch {
 /// Follows the notebooks that are open and what the list of them tells of each, which changes with every edit.
 struct ListContentWatch {
     list: ListWatch,
-    rooms: Vec<watch::Receiver<SystemTime>>,
+    changes: broadcast::Receiver<DocumentChange>,
 }
 
 impl ListContentWatch {
     fn new(list: ListWatch) -> Self {
-        let mut content = Self {
-            list,
-            rooms: Vec::new(),
-        };
-        content.follow_rooms();
-        content
-    }
-
-    /// Follows the rooms of this moment from this moment on. Following keeps none of them open.
-    fn follow_rooms(&mut self) {
-        let rooms = self.list.view.notebooks();
-        self.rooms = rooms.iter().map(|open| open.room.changes()).collect();
+        let changes = list.view.pool.changes();
+        Self { list, changes }
     }
 
     async fn changed(&mut self, next: &mut Instant) -> Option<()> {
-        let edited = async {
-            if self.rooms.is_empty() {
-                pending::<()>().await;
-            }
-            // A room that is over has changed the list too.
-            let _ = select_all(self.rooms.iter_mut().map(|room| Box::pin(room.changed()))).await;
-        };
+        let view = self.list.view.clone();
         tokio::select! {
-            listed = self.list.changed() => listed?,
-            () = edited => sleep_until(*next).await,
+            listed = self.list.next_event() => listed?,
+            () = edited(&view, &mut self.changes) => {}
         }
+        sleep_until(*next).await;
         // Whatever happened, and whatever came of it meanwhile, is in what is read from now on.
-        self.follow_rooms();
+        drain(&mut self.list.events);
+        drain(&mut self.changes);
         *next = Instant::now() + PACE;
         Some(())
     }
+}
+
+/// Waits until a notebook that the principal may read was edited, or that may have been missed.
+async fn edited(view: &View, changes: &mut broadcast::Receiver<DocumentChange>) {
+    loop {
+        match changes.recv().await {
+            Ok(DocumentChange { document, .. }) => {
+                let path = view.pool.path_of(&document);
+                let is_seen = path.is_some_and(|path| view.sees(&document.server, &path));
+                if document.kind == RoomKind::Notebook && is_seen {
+                    return;
+                }
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => return,
+            Err(broadcast::error::RecvError::Closed) => pending().await,
+        }
+    }
+}
+
+/// Passes over what has come: it belongs to the change that is told now.
+fn drain<T: Clone>(receiver: &mut broadcast::Receiver<T>) {
+    use broadcast::error::TryRecvError::{Closed, Empty};
+    while !matches!(receiver.try_recv(), Err(Empty | Closed)) {}
 }
 
 /// Events that were missed may have been of anything.

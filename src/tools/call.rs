@@ -115,6 +115,8 @@ pub struct Call {
     client: Arc<dyn Client>,
     toolsets: Arc<[Toolset]>,
     origin: Origin,
+    /// The name of the tool that is called, once it is known.
+    tool: Option<&'static str>,
     session: Option<Arc<str>>,
     resumption: Option<Resumption>,
     /// Whether the answer has structured content beside its text.
@@ -134,6 +136,7 @@ impl Call {
             client,
             toolsets: Arc::default(),
             origin: Origin::default(),
+            tool: None,
             session: None,
             resumption: None,
             wants_structured: true,
@@ -193,6 +196,16 @@ impl Call {
 
     pub(super) fn offers(&self, toolset: Toolset) -> bool {
         self.toolsets.contains(&toolset)
+    }
+
+    /// Names the tool that is called, which those who follow changes of documents are told.
+    pub(super) fn of_tool(mut self, name: &'static str) -> Self {
+        self.tool = Some(name);
+        self
+    }
+
+    pub(super) fn tool(&self) -> Option<&'static str> {
+        self.tool
     }
 
     /// Marks the call as a repetition of an earlier one, whose execution it resumes.
@@ -340,6 +353,10 @@ impl Call {
         edits: &[Edit],
         options: EditOptions<'_>,
     ) -> Result<Edited, ToolError> {
+        let options = EditOptions {
+            tool: self.tool,
+            ..options
+        };
         let edited = room
             .edit(&self.principal.id, &self.principal.name, edits, options)
             .await?;
@@ -382,7 +399,7 @@ impl Call {
         };
         let room = self.services.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
-        room.shows(&self.principal.id, &self.principal.name, Activity::Reading);
+        room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         // What code of the caller wrote is read as it wrote it.
         let ran = self.engine().last_ran(&self.principal.id, server.name(), path);
         if let Some(ran) = ran
@@ -422,6 +439,11 @@ impl Call {
 
     pub(super) fn servers(&self) -> &[Arc<JupyterServer>] {
         self.scope.servers()
+    }
+
+    /// Whether the client's URL selects servers.
+    pub(super) fn selects_servers(&self) -> bool {
+        self.scope.is_narrowed
     }
 
     /// URLs that a call may connect to beyond its servers.

@@ -100,6 +100,18 @@ async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
     );
     let behind = format!("waiting for your execution {running}");
     assert!(seen["reason"].as_str().unwrap().starts_with(&behind), "{seen}");
+    let later = scene.start(0).await;
+    let seen = scene
+        .agent
+        .call("get_execution", json!({ "execution_id": later }))
+        .await
+        .ok();
+    let behind = format!("waiting for your execution {running} (cell 1) and 1 more");
+    assert!(
+        seen["reason"].as_str().unwrap().starts_with(&behind),
+        "one queue: {seen}"
+    );
+    scene.cancel(&later).await;
     scene.folder.write("enough", "");
     for id in [running, waiting] {
         let ended = scene.ended(id).await;
@@ -114,7 +126,7 @@ async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
     assert_eq!(scene.code("mark").await, "42");
     assert_eq!(scene.kernel().await, kernel, "one kernel all the time");
     scene.saved("renamed.ipynb", 1, "begin\nend\n").await;
-    assert_eq!(listed(&scene.agent, &scene.path).await[1..], [waiting, running]);
+    assert_eq!(listed(&scene.agent, &scene.path).await[1..], [&later, waiting, running]);
     let before = scene.path.replace("renamed.ipynb", "run.ipynb");
     assert!(listed(&scene.agent, &before).await.is_empty());
 }

@@ -48,6 +48,7 @@ mod layers;
 mod merging;
 mod merging_faces;
 mod moving;
+mod notebook_stat;
 mod prompts;
 mod python_sdk;
 mod reading_lines;

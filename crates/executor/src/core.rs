@@ -228,7 +228,7 @@ impl Core {
         self.write_due();
     }
 
-    /// When the server is to be asked about the kernel, if something runs there or waits for it.
+    /// The time at which the server is asked about the kernel, if something runs there or waits for it.
     fn asks_server_at(&self) -> Option<Instant> {
         let kernel = self.kernel.get().filter(|kernel| kernel.is_connected)?;
         let is_expected = self.active.is_some() || kernel.liveness.is_free_awaited();

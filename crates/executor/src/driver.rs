@@ -325,7 +325,7 @@ impl Driver {
         }
     }
 
-    /// Where the notebook is now. Its open document may know of a rename that the engine has not heard of yet.
+    /// Path of the notebook now. Its open document may know of a rename that the engine has not heard of yet.
     fn path(&self) -> Option<DocPath> {
         let notebook = self.notebook()?;
         let pool = &self.shared.pool;

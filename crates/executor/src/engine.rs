@@ -19,7 +19,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{kernel_history::KernelHistory, queue_key::QueueKey, run_log::RunLog};
+use self::{
+    kernel_history::{KernelHistory, ProcessEnds},
+    queue_key::QueueKey,
+    run_log::RunLog,
+};
 use crate::{
     Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
     core::{actor::Reason, execution::CellRun, input::Input, notebook::Notebooks, retained::RetainedBytes},
@@ -30,7 +34,7 @@ use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
 use store::{ExecutionFilter, ExecutionStatus, Store};
 
-/// How executions are run.
+/// Settings of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// How long a call waits before it answers that the execution goes on.
@@ -63,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) store: Store,
     pub(crate) history: KernelHistory,
+    pub(crate) process_ends: ProcessEnds,
     notebooks: Notebooks,
     /// Executions that have not ended.
     live: DashMap<String, Live>,
@@ -138,6 +143,7 @@ impl Engine {
                 pool,
                 store,
                 history: KernelHistory::default(),
+                process_ends: ProcessEnds::default(),
                 notebooks: Notebooks::default(),
                 live: DashMap::new(),
                 runs: RunLog::default(),
@@ -244,13 +250,13 @@ impl Engine {
         Ok(records.into_iter().map(told).collect())
     }
 
-    /// When code of a principal last ran on a server, and may have written a document. A notebook's own code is not
-    /// expected to write its file.
+    /// The time at which code of a principal last ran on a server and may have written a document. A notebook's own code
+    /// is not expected to write its file.
     pub fn last_ran(&self, principal: &str, server: &str, document: &DocPath) -> Option<Instant> {
         self.shared.runs.last(principal, server, document)
     }
 
-    /// How much was run in each notebook, whoever did it.
+    /// Counts of what was run in each notebook, whoever did it.
     pub async fn activities(&self) -> Result<Activities, ExecutionError> {
         Ok(self.shared.store.activities().await?)
     }
@@ -300,6 +306,25 @@ impl Engine {
             .count()
     }
 
+    /// The cells of a notebook that run or wait, of all callers, and whether each has begun.
+    pub fn cells_under_way(&self, server: &str, path: &DocPath) -> Vec<(String, bool)> {
+        let is_there = |execution: &Execution| *execution.server == *server && execution.path().as_ref() == Some(path);
+        let mut cells = Vec::new();
+        for live in self.shared.live.iter().filter(|live| is_there(&live.execution)) {
+            let state = live.execution.lock();
+            let open = state.cells.iter().filter(|cell| !cell.state.status().is_finished());
+            cells.extend(open.map(|cell| (cell.cell_id.clone(), cell.state.status() != ExecutionStatus::Queued)));
+        }
+        cells.retain(|(id, _)| !id.is_empty());
+        cells
+    }
+
+    /// When the kernel process of a notebook was last seen to end, so that what ran before ran in another one.
+    pub fn process_ended(&self, server: &str, path: &DocPath) -> Option<std::time::SystemTime> {
+        let notebook = self.shared.notebooks.at(server, path)?;
+        self.shared.process_ends.last(&notebook)
+    }
+
     /// The connection to a notebook's kernel, if one is open to this kernel.
     pub async fn link_to(&self, server: &JupyterServer, path: &DocPath, kernel_id: &str) -> Option<KernelLink> {
         let notebook = self.shared.notebooks.at(server.name(), path)?;
@@ -328,6 +353,7 @@ impl Engine {
         let why = Reason::by(actor, did);
         // Who ran something there is told also if nobody works there now.
         self.shared.history.on_left(&notebook, &why);
+        self.shared.process_ends.record(&notebook);
         let key = QueueKey::Notebook(notebook);
         let kernel_id = None;
         self.tell_queue(&key, Command::Leave { kernel_id, why, done }).await;
@@ -408,6 +434,9 @@ impl Engine {
     }
 
     fn inbox(&self, key: &QueueKey, server: &Arc<JupyterServer>) -> mpsc::Sender<Command> {
+        if !self.drivers.contains_key(key) {
+            self.drivers.retain(|_, inbox| !inbox.is_closed());
+        }
         self.drivers
             .entry(key.clone())
             .or_insert_with(|| {

@@ -109,7 +109,7 @@ pub(crate) const ORPHAN_CHECKS: [Duration; 3] = [Duration::ZERO, Duration::from_
 pub(crate) const MAX_WAITING: usize = 100;
 pub(crate) const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
-/// How long to wait before the end of a run is written again, after so many attempts.
+/// The pause before the end of a run is written again, after so many attempts.
 pub(crate) fn rewrite_pause(attempts: u32) -> Duration {
     let pause = REWRITE_FIRST_PAUSE.saturating_mul(1 << attempts.min(8));
     pause.min(REWRITE_MAX_PAUSE)

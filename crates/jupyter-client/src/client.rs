@@ -131,7 +131,7 @@ impl JupyterServer {
         self.kernel_starts.on_started(kernel_id);
     }
 
-    /// How long ago somebody started a kernel, as far as the server told.
+    /// The time since somebody last started a kernel, as far as the server told.
     pub fn kernels_changed(&self) -> Option<Duration> {
         self.kernel_starts.since_others()
     }
@@ -167,7 +167,7 @@ impl JupyterServer {
         self.request_timeout
     }
 
-    /// What the server wants to see of the gateway's token, for sockets.
+    /// The header by which sockets are authorized.
     pub(super) fn authorization(&self) -> Option<&str> {
         self.authorization.as_ref().and_then(|value| value.to_str().ok())
     }
@@ -320,7 +320,7 @@ impl JupyterServer {
         }
     }
 
-    /// Who can do something about a token that is refused differs with who gave it.
+    /// The error for a refused token; who can do something about it differs with who gave it.
     pub(super) fn refused_token(&self, status: StatusCode) -> JupyterError {
         let (server, status) = (self.name.clone(), status.as_u16());
         match self.is_by_url {
@@ -389,7 +389,7 @@ fn authorization(token: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// What came instead of JSON.
+/// Describes a body that is not JSON.
 fn described(response: &Response) -> &'static str {
     let kind = response.headers().get(CONTENT_TYPE);
     match kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {

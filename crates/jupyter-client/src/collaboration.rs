@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{JupyterError, JupyterServer, RoomKind};
 use crate::DocPath;
 
-/// What a client needs to enter a room.
+/// The ids that a client needs to enter a room.
 #[derive(Debug, Clone, Deserialize)]
 pub struct DocumentSession {
     #[serde(rename = "fileId")]
@@ -45,7 +45,7 @@ impl JupyterServer {
         Ok(found.id)
     }
 
-    /// Where the file of a room is now; it keeps its id when it is renamed and loses it when it is deleted.
+    /// The path of a file; it keeps its id when it is renamed and loses it when it is deleted.
     pub async fn path_of_file(&self, file_id: &str, subject: &str) -> Result<DocPath, JupyterError> {
         let request = self.request(Method::GET, "api/fileid/path").query(&[("id", file_id)]);
         let gone = || JupyterError::NotFound {

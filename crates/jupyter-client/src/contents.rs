@@ -59,7 +59,7 @@ pub enum Content {
     Directory(Vec<Document>),
 }
 
-/// What to write to a path.
+/// Content to be written to a path.
 #[derive(Debug, Clone)]
 pub enum NewDocument {
     Notebook(Value),
@@ -69,7 +69,7 @@ pub enum NewDocument {
 }
 
 impl Document {
-    /// When it was last written, as far as Jupyter says so in a form that is known.
+    /// The time at which it was last written, if Jupyter gives it in a known form.
     pub fn written(&self) -> Option<SystemTime> {
         humantime::parse_rfc3339_weak(self.last_modified.as_deref()?).ok()
     }

@@ -80,7 +80,7 @@ impl DocPath {
         Ok(path)
     }
 
-    /// Where this path is after `from` became `to`, if it was there or below.
+    /// This path after `from` became `to`, if it was there or below.
     pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
         let rest = self.as_str().strip_prefix(from.as_str())?;
         let below = rest.is_empty() || rest.starts_with('/');

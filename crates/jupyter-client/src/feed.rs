@@ -13,7 +13,7 @@ const CONTENTS: &str = "/contents_service/";
 const KERNELS: &str = "/kernel_actions/";
 const COLLABORATION: &str = "/jupyter_collaboration/session/";
 
-/// Something that happened to a file, a directory or a kernel.
+/// Event of a file, a directory or a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     Renamed {

@@ -28,7 +28,7 @@ pub(crate) struct KernelStarts {
     others: Mutex<Option<Instant>>,
 }
 
-/// Somebody for whom a kernel was started.
+/// The caller for whom a kernel was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Starter {
     pub id: Arc<str>,
@@ -95,7 +95,7 @@ impl KernelStarts {
         }
     }
 
-    /// How long ago somebody else started one.
+    /// The time since somebody else last started one.
     pub(crate) fn since_others(&self) -> Option<Duration> {
         self.others.lock().map(|at| at.elapsed())
     }

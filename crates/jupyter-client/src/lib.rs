@@ -11,7 +11,7 @@
 //! | [`kernel`] | the connection to a running kernel and its messages |
 //! | [`socket`], `feed` | WebSockets; what a server tells of itself |
 //! | `doc_path`, `urls`, `links` | paths of one spelling; addresses as people write and open them |
-//! | `text`, `terminal`, `nesting`, `secret`, `recent_map` | small things that those who use the client need too |
+//! | `text`, `terminal`, `nesting`, `secret` | small things that those who use the client need too |
 
 mod client;
 pub mod collaboration;
@@ -27,7 +27,6 @@ pub mod limits;
 mod links;
 mod nesting;
 mod options;
-mod recent_map;
 mod room_kind;
 mod secret;
 mod servers;
@@ -49,7 +48,6 @@ pub use kernelspecs::Kernelspec;
 pub use links::Links;
 pub use nesting::{MAX_NESTING, is_shallow_json};
 pub use options::{RequestObserver, ServerOptions};
-pub use recent_map::RecentMap;
 pub use room_kind::RoomKind;
 pub use secret::Secret;
 pub use servers::{Servers, UnknownServer};

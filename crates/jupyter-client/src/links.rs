@@ -8,7 +8,7 @@ use crate::DocPath;
 /// The page behind which JupyterLab shows everything.
 const LAB: &str = "lab";
 
-/// How the addresses of a server's documents are made.
+/// Builder of the addresses of a server's documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
     /// Without a slash at the end.
@@ -33,7 +33,7 @@ impl Links {
 }
 
 impl JupyterServer {
-    /// How people reach what is on this server.
+    /// The addresses by which people reach what is on this server.
     pub async fn links(&self) -> Links {
         // A server that does not say is asked again next time; nearly all have it.
         let has_lab = self.has_lab.get_or_try_init(|| self.look_for_lab()).await;

@@ -2,7 +2,7 @@
 
 use crate::DocPath;
 
-/// What a room holds, and how Jupyter names it.
+/// Kind of document in a room, and Jupyter's names for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RoomKind {
     Notebook,
@@ -18,7 +18,7 @@ impl RoomKind {
         }
     }
 
-    /// What Jupyter calls the room of a file.
+    /// Jupyter's id of the room of a file.
     pub fn room_id(self, file_id: &str) -> String {
         format!("{}:{}:{file_id}", self.format(), self.file_type())
     }

@@ -10,7 +10,7 @@ use super::{JupyterError, JupyterServer};
 /// A health question must be answered well before an operator's probe gives up.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a reachable server says of itself.
+/// Status of a reachable server.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ServerStatus {
     pub version: String,

@@ -155,7 +155,7 @@ fn path_below<'a>(url: &'a Url, base: &Url) -> Option<&'a str> {
     below(url.path(), base.path())
 }
 
-/// What follows a base in a path. A character that may be escaped or not, as `@` may, is the same either way.
+/// The rest of a path after a base. A character that may be escaped or not, as `@` may, is the same either way.
 fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
     let mut rest = path;
     for segment in base.trim_end_matches('/').split('/') {

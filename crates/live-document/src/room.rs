@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
-    shown::Shown,
+    shown::SourceShown,
 };
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
@@ -22,7 +22,7 @@ use crate::{
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
-        change_log::Author,
+        change_log::{Author, RunMark},
         document::{Applied, Document},
         life::Input,
         policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
@@ -76,7 +76,7 @@ pub struct RoomInfo {
 }
 
 /// Some cells with their positions, and the revision they belong to.
-pub struct Looked {
+pub struct CellsRead {
     pub revision: String,
     pub cells: Vec<(usize, Cell)>,
     pub cell_count: usize,
@@ -173,6 +173,14 @@ impl Room {
         self.0.read().document.has_errors()
     }
 
+    /// The last run of each cell as far as it was seen, in order, and since when runs and edits are seen.
+    pub fn runs(&self) -> (Vec<RunMark>, SystemTime) {
+        let document = &self.0.read().document;
+        let log = document.log();
+        let runs = document.ids().into_iter().map(|cell| log.run_of(cell));
+        (runs.collect(), log.began())
+    }
+
     /// The ids of cells that are chosen by position among those of the same moment.
     pub fn ids<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Vec<String>, E> {
         let document = &self.0.read().document;
@@ -199,10 +207,10 @@ impl Room {
     }
 
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
-    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
+    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<CellsRead, E> {
         let document = &self.0.read().document;
         let cells = document.cells(choose(document)?);
-        Ok(Looked {
+        Ok(CellsRead {
             revision: document.revision(),
             cells,
             cell_count: document.cell_count(),
@@ -305,10 +313,9 @@ impl Room {
                 .reconcile(&state, author, options, |reconciler| reconciler.plan(edits))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
             let touched = state.document.touched_by(&plan.edits);
-            state.document.tool = options.tool.map(Into::into);
-            let applied = state.document.apply_local(author, &plan.edits);
-            state.document.tool = None;
-            let mut applied = applied?;
+            let mut applied = state
+                .document
+                .by_tool(options.tool, |document| document.apply_local(author, &plan.edits))?;
             self.record_known(&state, author, plan.known);
             self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
             let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
@@ -379,26 +386,25 @@ impl Room {
 
     /// Shows code cells as queued.
     pub fn mark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
-        let mut state = self.0.write();
-        self.accepts(&state)?;
-        if let Some(applied) = state.document.mark_queued(author, cells) {
-            self.dispatch(&mut state, applied, Origin::Run);
-        }
-        Ok(())
+        self.write_state(|document| document.mark_queued(author, cells))
     }
 
     /// Shows cells that were queued and will not run as they were before.
     pub fn unmark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
+        self.write_state(|document| document.unmark_queued(author, cells))
+    }
+
+    fn write_state(&self, change: impl FnOnce(&mut Document) -> Option<Applied>) -> Result<(), RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        if let Some(applied) = state.document.unmark_queued(author, cells) {
+        if let Some(applied) = change(&mut state.document) {
             self.dispatch(&mut state, applied, Origin::Run);
         }
         Ok(())
     }
 
     /// Shows what an agent does here, although it writes nothing.
-    pub fn shows(&self, author: &Arc<str>, name: &str, activity: Activity) {
+    pub fn show_activity(&self, author: &Arc<str>, name: &str, activity: Activity) {
         if self.0.read().awareness.is_shown(author, activity, Instant::now()) {
             return;
         }
@@ -407,9 +413,9 @@ impl Room {
     }
 
     /// Shows that what an agent executed here has ended.
-    pub fn rests(&self, author: &Arc<str>) {
-        self.0.write().awareness.rest(author);
-        global_awareness::rest(&self.0.server, author);
+    pub fn end_execution(&self, author: &Arc<str>) {
+        self.0.write().awareness.end_execution(author);
+        global_awareness::end_execution(&self.0.server, author);
         self.0.bell.notify_one();
     }
 
@@ -426,10 +432,10 @@ impl Room {
     }
 
     /// Removes the outputs of all cells; how many had any.
-    pub fn clear_outputs(&self, author: &Arc<str>, name: &str) -> Result<usize, RoomError> {
+    pub fn clear_outputs(&self, author: &Arc<str>, name: &str, tool: Option<&str>) -> Result<usize, RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        let (applied, cleared) = state.document.clear_outputs(author);
+        let (applied, cleared) = state.document.by_tool(tool, |document| document.clear_outputs(author));
         self.show(&mut state, author, name, Activity::Editing, None);
         self.dispatch(&mut state, applied, Origin::Caller);
         Ok(cleared.len())

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::SystemTime};
 
 use crate::{Store, StoreError};
 
-/// What agents ran in one notebook.
+/// Activity of agents in one notebook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Activity {
     pub executions: u64,
@@ -15,7 +15,7 @@ pub struct Activity {
 pub type Activities = HashMap<(String, String), Activity>;
 
 impl Store {
-    /// What was run by whomever, by notebook, as far as it is remembered.
+    /// The activity of everybody in each notebook, as far as it is remembered.
     pub async fn activities(&self) -> Result<Activities, StoreError> {
         self.journal.wait_for_renames().await;
         let mut noted = self.journal.all();

@@ -22,7 +22,7 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     /// The newest first, up to a limit in the place of the filter's own.
     async fn executions(&self, filter: &ExecutionFilter, limit: usize) -> Result<Vec<ExecutionRecord>, StoreError>;
 
-    /// What was run in each notebook, not counting the executions of these ids.
+    /// The activity in each notebook, not counting the executions of these ids.
     async fn activities(&self, except: &[&str]) -> Result<Vec<NotebookActivity>, StoreError>;
 
     /// The gateways whose executions have not ended. Some executions may have none.
@@ -70,7 +70,7 @@ pub(crate) struct Rename {
     pub(crate) to: String,
 }
 
-/// What has another path now.
+/// The file or directory that has another path now.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// What was at a path, or below it.
@@ -79,7 +79,7 @@ pub(crate) enum Origin {
     File(String),
 }
 
-/// What was run in one notebook.
+/// The activity in one notebook.
 #[derive(Debug)]
 pub(crate) struct NotebookActivity {
     pub(crate) server: String,

@@ -240,7 +240,7 @@ impl State {
 }
 
 impl Rename {
-    /// Where a record's notebook is after it, if it moved.
+    /// The path of a record's notebook after it, if it moved.
     fn new_path(&self, record: &ExecutionRecord) -> Option<String> {
         let path = record.path.as_deref().filter(|_| record.server == self.server)?;
         match &self.from {

@@ -18,7 +18,7 @@ pub(crate) struct Process {
     pub(crate) started: i64,
 }
 
-/// What can be said of another process.
+/// Whether another process lives, as far as that can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Liveness {
     Running,

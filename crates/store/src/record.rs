@@ -100,7 +100,7 @@ pub struct StoredQuestion {
     pub asked_at: Option<SystemTime>,
 }
 
-/// Which executions of one principal to list.
+/// Filter for the executions of one principal.
 #[derive(Debug, Clone)]
 pub struct ExecutionFilter {
     pub tenant: String,

@@ -80,7 +80,7 @@ pub(crate) fn record_bytes(texts: impl IntoIterator<Item = usize>) -> usize {
     RECORD_BYTES + texts.into_iter().sum::<usize>()
 }
 
-/// How long a value is as JSON.
+/// The length of a value as JSON.
 pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
     struct Counter(usize);
     impl io::Write for Counter {

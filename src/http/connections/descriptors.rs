@@ -35,7 +35,7 @@ pub fn within_descriptors(wanted: usize) -> usize {
     wanted.min(possible)
 }
 
-/// What a limit leaves for connections: three quarters of it, and something for the rest in any case.
+/// The share of a limit for connections: three quarters of it, and something for the rest in any case.
 fn available(limit: u64) -> usize {
     let rest = (limit / 4).max(RESERVE);
     usize::try_from(limit.saturating_sub(rest).max(LEAST)).unwrap_or(usize::MAX)

@@ -29,7 +29,7 @@ enum Stage {
     Idle { since: Instant },
 }
 
-/// How soon a connection gives way to another, and since when it is so.
+/// Rank by which a connection gives way to another, and since when it has it.
 pub(super) type EvictionRank = (u8, Instant);
 
 impl Progress {
@@ -81,7 +81,7 @@ impl Progress {
         self.is_authenticated = true;
     }
 
-    /// When to close the connection, unless something happens before, and why.
+    /// The time at which the connection is closed unless something happens before, and the reason.
     pub(super) fn deadline(&self, timeouts: &Timeouts) -> Option<(Instant, CloseReason)> {
         match self.stage {
             Stage::Silent => Some((self.opened + timeouts.first_byte, CloseReason::FirstByte)),

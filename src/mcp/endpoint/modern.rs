@@ -113,7 +113,7 @@ fn client_name(meta: &RequestMetaObject) -> Option<&str> {
     meta.get("io.modelcontextprotocol/clientInfo")?.get("name")?.as_str()
 }
 
-/// What rmcp wants to know of a client that has not introduced itself.
+/// The introduction that rmcp needs of a client that has sent none.
 fn client_of(parts: &Parts) -> InitializeRequestParams {
     let version = headers::text(&parts.headers, "mcp-protocol-version");
     let version = version.and_then(|version| serde_json::from_value(version.into()).ok());

@@ -40,7 +40,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) repeats_with_input: bool,
 }
 
-/// What a call is answered with.
+/// Answer to a call.
 pub(super) enum Answered {
     Result(Answer),
     /// The execution goes on as a task.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use live_document::{Looked, Shown};
+use live_document::{CellsRead, SourceShown};
 
 use super::{
     read::heading,
@@ -18,21 +18,22 @@ pub async fn cite(call: &Call, prompt: &str, cells: &str, name: &str) -> Result<
     call.principal().require(Permission::Read)?;
     let name = notebook_name(call, Some(name))?;
     let notebook = find(call, Some(&name)).await?;
-    let Looked {
+    let CellsRead {
         revision, cells: cited, ..
     } = notebook
         .room
         .cells(|order| Ok::<_, ToolError>(positions(cells, order.count())?.into_iter().collect()))?;
-    let shown = cited.iter().map(|(_, cell)| Shown {
+    let shown = cited.iter().map(|(_, cell)| SourceShown {
         cell: &cell.id,
         source: Some(&cell.source),
     });
     notebook.room.record_shown(&call.principal().id, &revision, shown);
     let indices: Vec<usize> = cited.iter().map(|(index, _)| *index).collect();
     let mut text = format!("USER Cite cells {indices:?} from notebook {name}, here are the cells:\n");
+    let short = notebook.room.short_ids();
     for (index, cell) in &cited {
         // A string takes everything.
-        let _ = writeln!(text, "{}\n{}", heading(*index, cell), cell.source);
+        let _ = writeln!(text, "{}\n{}", heading(*index, cell, &short), cell.source);
     }
     let _ = write!(
         text,

@@ -120,7 +120,6 @@ pub(super) struct OverwriteArguments {
     /// Bytes of a binary file instead
     content_base64: Option<String>,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

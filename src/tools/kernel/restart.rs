@@ -32,6 +32,7 @@ pub(super) struct Arguments {
     /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,
@@ -91,7 +92,7 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<execut
     restart_kernel(call, &server, &path, &room, arguments.kernel_name.as_deref()).await?;
     let principal = call.principal();
     if arguments.clear_outputs {
-        room.clear_outputs(&principal.id, &principal.name)?;
+        room.clear_outputs(&principal.id, &principal.name, call.tool())?;
     }
     if !arguments.exec.unwrap_or(true) {
         return Ok(None);

@@ -38,7 +38,7 @@ pub(crate) struct ActiveRun {
     pub(crate) question: QuestionTimes,
 }
 
-/// Which process began a run.
+/// The process that began a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Here,
@@ -78,7 +78,7 @@ pub(crate) struct EndedRun {
     pub(crate) retained: Retained,
 }
 
-/// How far the end of a run is on its way to the server.
+/// Progress of the end of a run on its way to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndWriting {
     /// The server has it, or never will.
@@ -112,7 +112,7 @@ impl RunInKernel {
         self.execution.kind == ExecutionKind::Cells
     }
 
-    /// How much it has put out.
+    /// The size of what it has put out.
     pub(crate) fn bytes(&self) -> usize {
         self.with_cell(|cell| cell.outputs.bytes() + cell.captured.bytes())
             .unwrap_or_default()
@@ -263,7 +263,7 @@ impl QuestionTimes {
         }
     }
 
-    /// When the question is to be shown.
+    /// The time at which the question is shown.
     pub(crate) fn shows_at(&self) -> Option<Instant> {
         match self {
             Self::Unshown { asked, quiet_since } => {
@@ -273,7 +273,7 @@ impl QuestionTimes {
         }
     }
 
-    /// When the question is given up.
+    /// The time at which the question is given up.
     pub(crate) fn answer_by(&self, patience: Duration) -> Option<Instant> {
         match self {
             Self::None => None,

@@ -212,7 +212,7 @@ impl Execution {
         state.cells.iter().rev().find_map(|cell| cell.outputs.latest_line())
     }
 
-    /// How many cells have ended, and of how many.
+    /// The number of cells that have ended, and of all cells.
     pub fn progress(&self) -> (usize, usize) {
         let state = self.lock();
         let ended = |cell: &&CellRun| cell.state.status().is_finished();

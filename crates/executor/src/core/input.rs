@@ -207,7 +207,7 @@ pub(crate) enum Effect {
     Answered(Reply, Result<(), ExecutionError>),
 }
 
-/// Where the one who answered a question is told what became of it.
+/// The way back to whoever answered a question.
 pub(crate) type Reply = oneshot::Sender<Result<(), ExecutionError>>;
 
 /// A run by its message id.

@@ -59,7 +59,7 @@ impl Lifecycle {
         }
     }
 
-    /// How what ran there ends, and why, as others are told who ran something there before.
+    /// The end of what ran there, and the reason that is told to others who ran something there before.
     fn end(self) -> (End, Reason) {
         let died = |text: &str| {
             let end = End::failed("KernelDied", text.to_owned());

@@ -27,6 +27,7 @@ const NEW_PROCESS: &str = "probe-";
 /// Begins the ids of probes for a free kernel, which keep nobody waiting.
 const FREE: &str = "free-";
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(crate) struct Liveness {
     /// When the kernel last said something, or was sent something.
@@ -41,8 +42,15 @@ pub(crate) struct Liveness {
     is_known_free: bool,
     /// The server is being asked about it.
     is_asking_server: bool,
-    /// The server has last heard of the end of a question beside the queue, and so takes the kernel for idle.
-    is_server_misled: bool,
+    server_view: ServerView,
+}
+
+/// Whether the server knows what the kernel is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ServerView {
+    True,
+    /// It has last heard of the end of a question beside the queue, and so takes the kernel for idle.
+    Misled,
 }
 
 #[derive(Debug)]
@@ -89,7 +97,7 @@ impl Liveness {
             probes: Vec::new(),
             is_known_free: false,
             is_asking_server: false,
-            is_server_misled: false,
+            server_view: ServerView::True,
         }
     }
 
@@ -108,7 +116,7 @@ impl Liveness {
             return None;
         }
         if is_question(parent) {
-            self.is_server_misled = true;
+            self.server_view = ServerView::Misled;
             return None;
         }
         self.on_free_probe(parent, message.channel);
@@ -128,7 +136,7 @@ impl Liveness {
     }
 
     fn on_status(&mut self, parent: &str, message: &Message) {
-        self.is_server_misled = false;
+        self.server_view = ServerView::True;
         if is_state(message, "busy") {
             if self.open.len() == MAX_OPEN_REQUESTS {
                 self.open.pop_front();
@@ -229,7 +237,7 @@ impl Liveness {
             .any(|probe| matches!(probe, Probe::EndOf { run, .. } if run == of))
     }
 
-    /// When a new process is to be probed again.
+    /// The time of the next probe of a new process.
     pub(crate) fn probe_at(&self) -> Option<Instant> {
         self.probes.iter().find_map(|probe| match probe {
             Probe::NewProcess { again_at, .. } => Some(*again_at),
@@ -254,7 +262,7 @@ impl Liveness {
         })
     }
 
-    /// When the server is to be asked about a kernel of which something is expected.
+    /// The time at which the server is asked about a kernel of which something is expected.
     pub(crate) fn asks_server_at(&self) -> Option<Instant> {
         (!self.is_asking_server).then(|| self.last_contact + SILENCE)
     }
@@ -266,7 +274,7 @@ impl Liveness {
     /// Whether the server may take a busy kernel for idle. Questions are answered while a cell runs, and Jupyter takes the end
     /// of any request for that of the kernel's work.
     pub(crate) fn is_server_misled(&self) -> bool {
-        self.is_server_misled
+        self.server_view == ServerView::Misled
     }
 
     pub(crate) fn on_server_answered(&mut self, now: Instant) {

@@ -34,7 +34,7 @@ impl Notebook {
         self.state.lock().path.clone()
     }
 
-    /// What the pool of open documents knows it by.
+    /// Its id in the pool of open documents.
     pub(crate) fn document(&self) -> Option<DocumentId> {
         self.state.lock().document.clone()
     }
@@ -132,19 +132,23 @@ impl Notebooks {
 
     /// Moves a notebook, or all in a directory, to another path. What was known there is there no more.
     pub(crate) fn rename(&self, server: &str, from: &DocPath, to: &DocPath) {
-        self.0.lock().retain(|notebook| {
-            let Some(notebook) = notebook.upgrade() else {
-                return false;
-            };
-            if *notebook.server != *server {
-                return true;
-            }
+        let mut known = self.0.lock();
+        let here = |notebook: &Arc<Notebook>| *notebook.server == *server;
+        let mut moved = Vec::new();
+        for notebook in known.iter().filter_map(Weak::upgrade).filter(here) {
             let mut state = notebook.state.lock();
-            match state.path.moved(from, to) {
-                Some(path) => state.path = path,
-                None => return state.path != *to,
+            if let Some(path) = state.path.moved(from, to) {
+                state.path = path;
+                drop(state);
+                moved.push(notebook);
             }
-            true
+        }
+        known.retain(|notebook| {
+            let notebook = notebook.upgrade();
+            notebook.is_some_and(|notebook| {
+                let is_replaced = || moved.iter().any(|moved| notebook.is_at(server, &moved.path()));
+                moved.contains(&notebook) || !is_replaced()
+            })
         });
     }
 
@@ -187,6 +191,13 @@ mod tests {
         assert_eq!(notebook.path(), path("d/a.ipynb"), "on another server");
         notebooks.rename("lab", &path("d"), &path("e"));
         assert_eq!(notebook.path(), path("e/a.ipynb"));
+        notebooks.rename("lab", &path("d"), &path("e"));
+        assert_eq!(
+            notebooks.at("lab", &path("e/a.ipynb")),
+            Some(Arc::clone(&notebook)),
+            "it may be told twice"
+        );
+        notebooks.rename("lab", &path("e/a.ipynb"), &path("b.ipynb"));
         notebooks.rename("lab", &path("e/a.ipynb"), &path("b.ipynb"));
         assert_eq!(notebook.path(), path("b.ipynb"));
         assert_eq!(notebooks.at("lab", &path("d/a.ipynb")), None);

@@ -67,7 +67,7 @@ impl OutputThrottle {
     }
 }
 
-/// How often outputs of a size may be stored.
+/// The interval at which outputs of a size are stored.
 fn store_interval(bytes: usize) -> Duration {
     match bytes < SMALL_OUTPUTS {
         true => WRITE_INTERVAL,

@@ -165,7 +165,7 @@ impl Outputs {
         (kept, missing)
     }
 
-    /// How much was put out and is not kept.
+    /// The size of what was put out and is not kept.
     pub(crate) fn missing(&self) -> Missing {
         self.missing
     }

@@ -126,7 +126,7 @@ impl World {
         None
     }
 
-    /// Nothing is sent twice, unless the kernel said that it dropped it and it was not seen to begin.
+    /// Checks that nothing is sent twice, unless the kernel said that it dropped it and it was not seen to begin.
     fn on_sent(&mut self, execution: &Execution, msg_id: String) {
         let state = execution.lock();
         let position = state

@@ -76,7 +76,12 @@ impl Driver {
                     execution.notify(notice);
                 }
             }
-            Effect::KernelEnded { kernel_id, reason } => self.shared.history.on_ended(&kernel_id, &reason),
+            Effect::KernelEnded { kernel_id, reason } => {
+                self.shared.history.on_ended(&kernel_id, &reason);
+                if let Place::Notebook(notebook) = &self.place {
+                    self.shared.process_ends.record(notebook);
+                }
+            }
             Effect::Answered(reply, result) => {
                 // Whoever asked may be gone; the answer counts all the same.
                 let _ = reply.send(result);

@@ -39,7 +39,7 @@ pub(super) struct Found {
     pub(super) what: FoundKernel,
 }
 
-/// Where to look for a kernel, and which one to start.
+/// The kernel to look for, and to start if there is none.
 pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },

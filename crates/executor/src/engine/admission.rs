@@ -92,7 +92,7 @@ impl Engine {
         ))
     }
 
-    /// What a person runs in the notebook of an execution, and who that is, as far as the notebook shows it.
+    /// The cell that a person runs in the notebook of an execution, and the person's name, as far as the notebook shows it.
     fn persons_run(&self, execution: &Execution) -> (String, String) {
         let somebody = "somebody else".to_owned();
         let pool = &self.shared.pool;
@@ -204,7 +204,7 @@ fn name(viewer: &Owner, ahead: &Execution) -> String {
     }
 }
 
-/// How it goes on.
+/// Advice on how to go on.
 fn advice(viewer: &Owner, ahead: &Execution) -> String {
     let question = ahead.question();
     match (viewer.owns(ahead), question) {

@@ -41,6 +41,25 @@ struct LastKernel {
     ended: Option<(SystemTime, Reason)>,
 }
 
+/// When the kernel process of a notebook was last seen to end, whoever ended it.
+pub(crate) struct ProcessEnds(Mutex<LruCache<Arc<Notebook>, SystemTime>>);
+
+impl Default for ProcessEnds {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX_KNOWN)))
+    }
+}
+
+impl ProcessEnds {
+    pub(crate) fn record(&self, notebook: &Arc<Notebook>) {
+        self.0.lock().put(Arc::clone(notebook), SystemTime::now());
+    }
+
+    pub(crate) fn last(&self, notebook: &Arc<Notebook>) -> Option<SystemTime> {
+        self.0.lock().peek(notebook).copied()
+    }
+}
+
 impl Default for KernelHistory {
     fn default() -> Self {
         Self(Mutex::new(LruCache::new(MAX_KNOWN)))

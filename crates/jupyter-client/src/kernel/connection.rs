@@ -39,7 +39,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 type Sink = stream::SplitSink<Socket, Frame>;
 type Stream = stream::SplitStream<Socket>;
 
-/// Which kernel, and who we are to it.
+/// A kernel, and the session under which it knows us.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel<'a> {
     pub(super) server: &'a JupyterServer,
@@ -58,7 +58,7 @@ pub(super) struct Request {
     pub(super) written: oneshot::Sender<()>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 pub(super) enum End {
     /// It may come back.
     Cut(String),
@@ -171,7 +171,7 @@ async fn listen(
     }
 }
 
-/// What a frame holds.
+/// Content of a frame.
 enum Said {
     One(Message),
     Long(LongStream),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The version of the messaging protocol that is spoken.
 const PROTOCOL_VERSION: &str = "5.3";
 
-/// Where a message belongs.
+/// Channel of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Channel {
     Shell,
@@ -34,7 +34,7 @@ impl Channel {
     }
 }
 
-/// Something a kernel said.
+/// Message of a kernel.
 #[derive(Clone, PartialEq)]
 pub struct Message {
     pub channel: Channel,

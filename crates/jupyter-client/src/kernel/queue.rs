@@ -16,7 +16,7 @@ pub(super) struct Queue {
     sizes: VecDeque<usize>,
 }
 
-/// Nobody listens any more.
+/// Error of a queue to which nobody listens any more.
 #[derive(Debug)]
 pub(super) struct NoListener;
 

@@ -252,7 +252,7 @@ fn mend_escapes(json: &str) -> String {
     mended
 }
 
-/// How long the escape of a character is that a text begins with, a surrogate pair being one character.
+/// The length of the escape of a text's first character, a surrogate pair being one character.
 fn escape_length(text: &str) -> usize {
     match (escaped(text), text.get(6..).and_then(escaped)) {
         (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,

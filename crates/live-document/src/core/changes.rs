@@ -118,8 +118,8 @@ mod tests {
             cell: cell_id.to_string(),
             source,
         };
-        document.tool = Some("modify".into());
-        document.apply_local(&ana, &[set]).expect("valid");
+        let edit = |document: &mut Document| document.apply_local(&ana, &[set]);
+        document.by_tool(Some("modify"), edit).expect("valid");
         let change = changes.try_recv().expect("a change");
         assert_eq!(
             (&change.document, &change.author, change.tool.as_deref(), change.kind),
@@ -136,7 +136,17 @@ mod tests {
         };
         document.write_cell(&ana, &cell_id, &run).expect("a cell");
         let change = changes.try_recv().expect("a change");
-        assert_eq!((change.kind, change.cells), (ChangeKind::Outputs, vec![cell_id]));
+        assert_eq!(
+            (change.kind, change.tool, change.cells),
+            (ChangeKind::Outputs, None, vec![Arc::clone(&cell_id)])
+        );
+
+        document.mark_adopted();
+        let change = changes.try_recv().expect("a change");
+        assert_eq!(
+            (change.kind, change.author, change.cells),
+            (ChangeKind::Structure, Author::Unknown, vec![cell_id])
+        );
 
         for _ in 0..3 {
             let cells = vec![NewCell::new(CellKind::Code, "")];

@@ -10,7 +10,7 @@ use super::{
     document::{Discarded, Document, merge},
     life::Phase,
     people::Names,
-    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SAVED_BY_THEN, SAVES_AFTER},
+    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SaveStep, save_step},
     saving::Saving,
     wire::Message,
 };
@@ -258,7 +258,7 @@ impl State {
 
     /// Holds changes back, once, if it is still not known whether people want them saved.
     pub(crate) fn hold_changes_once(&mut self) {
-        if self.held_until.is_none() && self.is_save_overdue() && self.may_want_saving() {
+        if self.held_until.is_none() && self.save_step() == SaveStep::HoldChanges {
             self.held_until = Some(self.now() + CHANGES_HELD_FOR);
         }
     }
@@ -274,14 +274,12 @@ impl State {
             .filter(|until| *until > self.now() && self.may_want_saving())
     }
 
-    /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
-    pub(crate) fn is_save_overdue(&self) -> bool {
-        let since = |unsaved: Unsaved| self.document.clock().since(unsaved.since);
-        let is_overdue = |unsaved: Unsaved| {
-            since(unsaved) >= SAVED_BY_THEN && self.document.unchanged_for() < SAVES_AFTER
-                || since(unsaved) >= SAVE_OVERDUE
-        };
-        self.unsaved.is_some_and(is_overdue)
+    /// What is to be done about changes that are not on disk.
+    pub(crate) fn save_step(&self) -> SaveStep {
+        self.unsaved.map_or(SaveStep::Wait, |unsaved| {
+            let unsaved_for = self.document.clock().since(unsaved.since);
+            save_step(unsaved_for, self.document.unchanged_for(), self.awareness.autosave())
+        })
     }
 
     /// Whether people do the saving, and a save that ends now has everything.

@@ -95,7 +95,7 @@ pub fn file_url(file: &Path) -> String {
     format!("sqlite://{}", percent_encode(file.as_os_str().as_bytes(), ESCAPED))
 }
 
-/// What agents ran is their owners' business, so nobody else may read the file. SQLite gives the files
+/// Creates the file. What agents ran is their owners' business, so nobody else may read it. SQLite gives the files
 /// beside it the same mode. A file that exists is left alone: to close it here would take away the
 /// locks that SQLite has on it in this process.
 fn create(file: &Path) -> Result<(), StoreError> {

@@ -45,7 +45,7 @@ static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations((1..).zip(STEPS).map(migration).collect())
 });
 
-/// What bringing a database up to date has done.
+/// Result of bringing a database up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migrated {
     /// The database, as people know it.
@@ -79,8 +79,8 @@ pub(super) async fn migrate(pool: &SqlitePool, location: &Location) -> Result<Mi
     })
 }
 
-/// All or nothing, and one process at a time: a gateway that starts at the same moment waits, and then
-/// finds nothing left to do.
+/// Applies what is missing, all or nothing, and one process at a time: a gateway that starts at the same
+/// moment waits, and then finds nothing left to do.
 async fn apply(pool: &SqlitePool) -> Result<Vec<String>, MigrateError> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     let connection = &mut *transaction;

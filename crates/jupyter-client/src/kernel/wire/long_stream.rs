@@ -83,7 +83,7 @@ impl Iterator for LongStream {
     }
 }
 
-/// Where a piece may end that is about as long as wanted: between two characters, however they are escaped.
+/// The end of a piece about as long as wanted: between two characters, however they are escaped.
 fn end_of_piece(text: &str, wanted: usize) -> usize {
     let wanted = text.ceil_char_boundary(wanted.min(text.len()));
     let mut end = 0;

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use yrs::{
-    ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef, TransactionMut,
+    Any, ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef,
+    TransactionMut,
     block::ID,
-    types::{Change, Event, PathSegment},
+    types::{Change, EntryChange, Event, PathSegment},
 };
 
 use super::{
@@ -26,8 +27,10 @@ pub(super) enum Observed {
     Identified(usize, Arc<str>),
     /// What a cell says, or of which kind it is.
     Source(Arc<str>),
-    /// A part of the cell at a place, by which it is known from now on, and whether that changed what it says.
-    PartAt(usize, ID, Part, bool),
+    /// A part of the cell at a place, by which it is known from now on, and what that changed.
+    PartAt(usize, ID, Part, Changes),
+    /// A run of a cell begins, or has ended.
+    Run(Arc<str>, Changes),
     /// Outputs, counts and whatever else runs write into a cell.
     Rest(Arc<str>),
     Text,
@@ -39,6 +42,17 @@ pub(super) enum Part {
     Cell,
     Source,
     Other,
+}
+
+/// What an event changes of its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changes {
+    Source,
+    /// A run of it begins.
+    RunBegin,
+    /// It has the count of a run.
+    RunEnd,
+    Rest,
 }
 
 pub(super) enum Step {
@@ -69,7 +83,7 @@ impl Observer {
     pub(super) fn look_at(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
         let observer = self.clone();
         match kind {
-            RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.lock().seen.push(Observed::Text)),
+            RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.0.lock().seen.push(Observed::Text)),
             RoomKind::Notebook => cells.observe_deep(OBSERVER, move |txn, events| {
                 for event in events.iter() {
                     observer.note(event, txn);
@@ -80,12 +94,12 @@ impl Observer {
 
     /// What was seen since the last time.
     pub(super) fn take(&self) -> Vec<Observed> {
-        std::mem::take(&mut self.lock().seen)
+        std::mem::take(&mut self.0.lock().seen)
     }
 
     /// Remembers which cell a part belongs to.
     pub(super) fn belongs_to(&self, id: ID, part: Part, cell: &Arc<str>) {
-        let owners = &mut self.lock().owners;
+        let owners = &mut self.0.lock().owners;
         if owners.len() >= MAX_OWNERS {
             owners.clear();
         }
@@ -94,7 +108,7 @@ impl Observer {
 
     /// The cell whose source a part is, if that is remembered.
     pub(super) fn owner(&self, id: &ID) -> Option<Arc<str>> {
-        match self.lock().owners.get(id) {
+        match self.0.lock().owners.get(id) {
             Some((Part::Source, cell)) => Some(Arc::clone(cell)),
             _ => None,
         }
@@ -107,7 +121,7 @@ impl Observer {
             Event::Text(text) => text.target().hook().id().clone(),
             _ => return,
         };
-        let mut observations = self.lock();
+        let mut observations = self.0.lock();
         if let (Event::Map(map), [PathSegment::Index(index)]) = (event, event.path().make_contiguous())
             && map.keys(txn).contains_key("id")
         {
@@ -120,28 +134,35 @@ impl Observer {
         let observed = match (event, target) {
             (Event::Array(array), BranchID::Root(_)) => Observed::Structure(steps(array.delta(txn), txn)),
             (_, BranchID::Nested(id)) => match observations.owners.get(&id) {
-                Some((part, cell)) if changes_source(event, *part, txn) => Observed::Source(Arc::clone(cell)),
-                Some((_, cell)) => Observed::Rest(Arc::clone(cell)),
+                Some((part, cell)) => match changes(event, *part, txn) {
+                    Changes::Source => Observed::Source(Arc::clone(cell)),
+                    run @ (Changes::RunBegin | Changes::RunEnd) => Observed::Run(Arc::clone(cell), run),
+                    Changes::Rest => Observed::Rest(Arc::clone(cell)),
+                },
                 None => {
                     let path = event.path();
                     let Some(PathSegment::Index(index)) = path.front() else {
                         return;
                     };
                     let part = part_at(&path);
-                    Observed::PartAt(*index as usize, id, part, changes_source(event, part, txn))
+                    Observed::PartAt(*index as usize, id, part, changes(event, part, txn))
                 }
             },
             _ => return,
         };
         observations.seen.push(observed);
     }
-
-    fn lock(&self) -> MutexGuard<'_, Observations> {
-        self.0.lock()
-    }
 }
 
 impl Document {
+    /// Makes a change by which those who follow changes are told the tool.
+    pub(crate) fn by_tool<T>(&mut self, tool: Option<&str>, change: impl FnOnce(&mut Self) -> T) -> T {
+        self.tool = tool.map(Into::into);
+        let changed = change(self);
+        self.tool = None;
+        changed
+    }
+
     /// Brings the order of cells and the log up to what the observer saw.
     pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool) {
         let observed = self.observer.take();
@@ -161,22 +182,50 @@ impl Document {
                     self.log.whole_changed(author, is_typing);
                 }
                 Observed::Identified(index, id) => self.rename(index, id, author),
-                Observed::Source(id) => self.log.cell_changed(&id, author, is_typing),
-                Observed::PartAt(index, id, part, is_changed) => {
-                    if let Some(entry) = self.order.get(index) {
-                        self.observer.belongs_to(id, part, &entry.id);
-                        if is_changed {
-                            self.log.cell_changed(&entry.id, author, is_typing);
-                        }
+                Observed::Source(id) => self.note_cell(&id, Changes::Source, author, is_typing),
+                Observed::Run(id, run) => self.note_cell(&id, run, author, is_typing),
+                Observed::PartAt(index, id, part, changes) => {
+                    if let Some(cell) = self.order.get(index).map(|entry| Arc::clone(&entry.id)) {
+                        self.observer.belongs_to(id, part, &cell);
+                        self.note_cell(&cell, changes, author, is_typing);
                     }
                 }
                 Observed::Rest(_) => {}
                 Observed::Text => self.log.whole_changed(author, is_typing),
             }
         }
+        self.publish(draft, author);
+    }
+
+    /// Notes that this document takes the place of another, by whoever rebuilt it.
+    pub(crate) fn mark_adopted(&mut self) {
+        self.mark_changed();
+        let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);
+        if let Some(draft) = &mut draft {
+            draft.add(
+                ChangeKind::Structure,
+                self.order.iter().map(|entry| Arc::clone(&entry.id)),
+            );
+        }
+        self.publish(draft, &Author::Unknown);
+    }
+
+    fn publish(&self, draft: Option<Draft>, author: &Author) {
         if let (Some(stream), Some(draft)) = (&self.stream, draft) {
             let (revision, time) = (self.log.revision(), self.clock().wall());
             stream.publish(draft, author, self.tool.as_ref(), revision, time);
+        }
+    }
+
+    fn note_cell(&mut self, cell: &Arc<str>, changes: Changes, author: &Author, is_typing: bool) {
+        match changes {
+            Changes::Source => {
+                self.log.cell_changed(cell, author, is_typing);
+                self.log.mark_edited(cell);
+            }
+            Changes::RunBegin => self.log.mark_run(cell),
+            Changes::RunEnd => self.log.mark_run_ended(cell),
+            Changes::Rest => {}
         }
     }
 
@@ -202,9 +251,9 @@ impl Document {
             }
             Observed::Identified(_, id) => draft.add(ChangeKind::Structure, [Arc::clone(id)]),
             Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
-            Observed::PartAt(index, _, _, true) => draft.add(ChangeKind::Source, id_at(*index)),
-            Observed::PartAt(index, _, _, false) => draft.add(ChangeKind::Outputs, id_at(*index)),
-            Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::PartAt(index, _, _, Changes::Source) => draft.add(ChangeKind::Source, id_at(*index)),
+            Observed::PartAt(index, ..) => draft.add(ChangeKind::Outputs, id_at(*index)),
+            Observed::Run(id, _) | Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
             Observed::Text => draft.add(ChangeKind::Source, []),
         }
     }
@@ -277,15 +326,27 @@ fn part_at(path: &VecDeque<PathSegment>) -> Part {
     }
 }
 
-/// Whether what a cell says is changed by an event of one of its parts. Some clients replace the text as a whole.
-fn changes_source(event: &Event, part: Part, txn: &TransactionMut<'_>) -> bool {
+/// What an event of one of its parts changes of a cell. Some clients replace the text as a whole. A run begins when the count of
+/// the one before is taken away.
+fn changes(event: &Event, part: Part, txn: &TransactionMut<'_>) -> Changes {
     match (part, event) {
-        (Part::Source, _) => true,
+        (Part::Source, _) => Changes::Source,
         (Part::Cell, Event::Map(cell)) => {
             let keys = cell.keys(txn);
-            ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key))
+            if ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key)) {
+                return Changes::Source;
+            }
+            let new = |key: &str| match keys.get(key) {
+                Some(EntryChange::Inserted(value) | EntryChange::Updated(_, value)) => Some(value),
+                _ => None,
+            };
+            match new("execution_count") {
+                Some(Out::Any(Any::Null | Any::Undefined)) => Changes::RunBegin,
+                Some(_) => Changes::RunEnd,
+                None => Changes::Rest,
+            }
         }
-        (Part::Cell | Part::Other, _) => false,
+        (Part::Cell | Part::Other, _) => Changes::Rest,
     }
 }
 
