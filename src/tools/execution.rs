@@ -5,6 +5,7 @@ mod find;
 mod manage;
 mod result;
 mod run_code;
+mod run_notebook;
 mod summary;
 mod wait;
 
@@ -29,6 +30,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Runs code without storing it, in a notebook's kernel (`path`) or in one of your own.",
             Effect::Execute,
             run_code::run_code,
+        ),
+        ToolDefinition::new(
+            execution,
+            "run_notebook",
+            "Runs a copy of a notebook from top to bottom in a fresh kernel, up to the first error; tells which outputs differ. The notebook and its kernel stay as they are.",
+            Effect::Execute,
+            run_notebook::run_notebook,
         ),
         ToolDefinition::new(
             execution,

@@ -5,6 +5,7 @@ mod inspect;
 mod restart;
 mod running;
 
+pub(super) use assign::kernelspec;
 pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
 pub(super) use running::{UsedKernel, visible_kernel};

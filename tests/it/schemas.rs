@@ -108,6 +108,9 @@ async fn notebooks(caller: &Caller, folder: &Folder) {
     caller.bare("list_available_kernels", json!({})).await.ok();
     caller.call("restart_nb_kernel", json!({ "exec": false })).await.ok();
     caller.call("interrupt_nb_kernel", json!({})).await.ok();
+    caller.bare("list_kernels", json!({})).await.ok();
+    caller.call("shutdown_kernel", json!({})).await.ok();
+    caller.call("save_document", json!({})).await.ok();
     caller.bare("query_nb_sessions", json!({})).await.ok();
 }
 
@@ -119,6 +122,10 @@ async fn executions(caller: &Caller) {
     assert_eq!(ran.structured["status"], "failed", "{}", ran.structured);
     let failed = json!({ "execution_id": ran.structured["execution_id"], "max_cell_output_size": 200 });
     caller.bare("get_execution", failed).await;
+    let copied = caller.call("run_notebook", json!({ "keep": true })).await.structured;
+    assert_eq!(copied["status"], "failed", "{copied}");
+    let copied = json!({ "execution_id": copied["execution_id"] });
+    caller.bare("get_execution", copied).await;
     let asks = caller
         .call("run_code", json!({ "code": "input('who? ')", "timeout": 20 }))
         .await

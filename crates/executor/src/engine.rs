@@ -1,6 +1,7 @@
 //! The engine: takes what is to run, and keeps one driver per queue.
 
 mod admission;
+mod copies;
 mod identity;
 pub(crate) mod kernel_history;
 mod orphan_kernels;
@@ -32,7 +33,7 @@ use crate::{
 };
 use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
-use store::{ExecutionFilter, ExecutionStatus, Store};
+use store::{ExecutionFilter, ExecutionKind, ExecutionStatus, Store};
 
 /// Settings of the engine.
 #[derive(Debug, Clone)]
@@ -302,7 +303,11 @@ impl Engine {
         self.shared
             .live
             .iter()
-            .filter(|live| *live.execution.server == *server && live.execution.path().as_ref() == Some(path))
+            .filter(|live| {
+                let execution = &live.execution;
+                let is_there = *execution.server == *server && execution.path().as_ref() == Some(path);
+                is_there && execution.kind != ExecutionKind::Copy
+            })
             .count()
     }
 

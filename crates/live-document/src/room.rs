@@ -369,8 +369,8 @@ impl Room {
         }))
     }
 
-    /// Whether what runs have written is still waits to be sent, since the server has much to do.
-    pub fn is_in_line(&self) -> bool {
+    /// Whether changes wait to be sent, since the server has much to do.
+    pub fn has_unsent_changes(&self) -> bool {
         self.0.read().has_changes()
     }
 

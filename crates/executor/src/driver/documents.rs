@@ -138,11 +138,11 @@ impl Driver {
 
     /// Writes what is new, but no more than the server can take.
     fn write(&mut self, run: Written, can_wait: bool) -> Input {
-        if run.execution.kind == store::ExecutionKind::Code {
+        if run.execution.kind != store::ExecutionKind::Cells {
             return Input::Written(run.run);
         }
         match self.room() {
-            Some(room) if can_wait && room.is_in_line() => return Input::WriteDelayed(run.run),
+            Some(room) if can_wait && room.has_unsent_changes() => return Input::WriteDelayed(run.run),
             Some(room) => {
                 self.writer(&run).write(&run, &room);
             }

@@ -92,6 +92,10 @@ impl KernelHistory {
     /// Notes that somebody runs something in a kernel. Returns what they must know if that has nothing of what they ran
     /// before.
     pub(crate) fn on_run(&self, server: &str, place: &Place, owner: &Owner, kernel_id: &str) -> Option<String> {
+        if let Place::Copy { .. } = place {
+            // Nobody ran anything in its kernel before.
+            return None;
+        }
         let key = Key::new(server, place, owner);
         let mut known = self.0.lock();
         let earlier = known.pop(&key);
@@ -109,7 +113,7 @@ impl KernelHistory {
                 "{} has a different kernel than at your last run: somebody chose another one, or shut the earlier one down",
                 place.describe()
             ),
-            Place::Scratch { .. } => {
+            Place::Scratch { .. } | Place::Copy { .. } => {
                 "This is a different kernel than at your last run: the earlier one was shut down".to_owned()
             }
         };

@@ -127,7 +127,7 @@ impl Document {
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
         let (state, meta) = (doc.get_or_insert_map("state"), doc.get_or_insert_map("meta"));
         let observer = Observer::default();
-        observer.look_at(kind, &cells, &source);
+        observer.observe(kind, &cells, &source);
         let saves = Arc::new(AtomicU64::new(0));
         let resets = Arc::new(AtomicU64::new(0));
         let (saved, reset) = (Arc::clone(&saves), Arc::clone(&resets));

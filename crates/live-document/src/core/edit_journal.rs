@@ -329,9 +329,9 @@ impl Document {
                 continue;
             }
             restored.extend(self.bring_up_to_date(&mut done, before));
-            let mut fared = None;
-            self.redo(|document, txn| fared = document.repeat_one(txn, &done));
-            match fared {
+            let mut is_repeated = None;
+            self.redo(|document, txn| is_repeated = document.repeat_one(txn, &done));
+            match is_repeated {
                 Some(true) => outcome.repeated += 1,
                 Some(false) => {
                     outcome.conflicting += 1;

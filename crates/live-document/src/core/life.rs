@@ -218,15 +218,15 @@ impl State {
             }
             Phase::Synced { next_tick, .. } => {
                 *next_tick = now + TICK;
-                self.look_after()
+                self.on_regular_tick()
             }
             Phase::Leaving(_) => self.leave_if_ready(),
             Phase::Reconnecting { .. } | Phase::Closed => Vec::new(),
         }
     }
 
-    /// What is due from time to time: presences, saving what keeps changing, and a ping.
-    fn look_after(&mut self) -> Vec<Effect> {
+    /// Does what is due from time to time: presences, saving what keeps changing, and a ping.
+    fn on_regular_tick(&mut self) -> Vec<Effect> {
         self.show_unsaved();
         let mut effects = send(self.take_outbox());
         self.hold_changes_once();

@@ -26,7 +26,7 @@ impl Document {
         let mut told = HashSet::new();
         let mut discarded = Vec::new();
         for entry in self.journal.latest_first() {
-            for (subject, is_gone) in self.fared(entry) {
+            for (subject, is_gone) in self.losses(entry) {
                 // What was done last to the same cell says how it should be now.
                 let is_lost = match latest.get(&subject) {
                     None => is_gone,
@@ -67,7 +67,7 @@ impl Document {
     }
 
     /// What an edit was about, and whether it is gone from there.
-    fn fared(&self, entry: &Entry) -> Vec<(Subject, bool)> {
+    fn losses(&self, entry: &Entry) -> Vec<(Subject, bool)> {
         let cell = |id: &str| Subject::Cell(id.to_owned());
         match &entry.done {
             JournaledEdit::Inserted { cells, .. } => {

@@ -80,7 +80,7 @@ struct Observations {
 }
 
 impl Observer {
-    pub(super) fn look_at(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
+    pub(super) fn observe(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
         let observer = self.clone();
         match kind {
             RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.0.lock().seen.push(Observed::Text)),
