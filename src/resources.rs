@@ -1,10 +1,11 @@
 //! Open notebooks as things that any client can browse, read and watch: `notebook://` addresses and the
-//! files of a virtual `file:///notebooks/`. Reading changes nothing and runs nothing. Everything is seen
+//! files of a virtual `file:///notebooks/`; and files as they are, under `file:///documents/`. Reading changes nothing and runs nothing. Everything is seen
 //! through a [`View`], which shows a principal only what it may read. Knows nothing of MCP's wire types.
 
 mod address;
 mod cells;
 mod complete;
+mod documents;
 mod error;
 mod execution;
 mod list;

@@ -7,6 +7,8 @@ mod permission;
 mod toolset;
 
 pub use active_content::{MimeKind, is_active_data, is_active_markup, is_text, joined_text};
-pub use notebook_uri::{NOTEBOOK_SCHEME, encoded, notebook_uri, output_uri};
+pub use notebook_uri::{
+    DOCUMENTS, MAX_DOCUMENT_BYTES, NOTEBOOK_SCHEME, document_uri, encoded, notebook_uri, output_uri,
+};
 pub use permission::{Permission, PermissionSet};
 pub use toolset::{Toolset, ToolsetError};

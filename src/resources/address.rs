@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 
 use super::ResourceError;
-use crate::types::{NOTEBOOK_SCHEME, encoded};
+use crate::types::{DOCUMENTS, NOTEBOOK_SCHEME, encoded};
 
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
@@ -15,6 +15,11 @@ pub(super) enum Address {
     List,
     Current,
     Template(String),
+    /// A file of a server.
+    Document {
+        server: String,
+        path: String,
+    },
     Skill(String),
     Notebook {
         session: String,
@@ -72,6 +77,9 @@ impl Address {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let shown = || uri.chars().take(200).collect();
         let unknown = || ResourceError::Unknown { uri: shown() };
+        if let Some(document) = uri.strip_prefix(DOCUMENTS) {
+            return document_at(document).ok_or_else(unknown);
+        }
         if let Some(skill) = uri.strip_prefix(SKILLS) {
             let name = skill.strip_suffix("/SKILL.md").ok_or_else(unknown)?;
             return Ok(Self::Skill(name.to_owned()));
@@ -103,6 +111,14 @@ impl Address {
             }),
         }
     }
+}
+
+/// The address of a file, whose path may have any number of parts.
+fn document_at(rest: &str) -> Option<Address> {
+    let (server, path) = rest.split_once('/')?;
+    let decoded = |part: &str| percent_decode_str(part).decode_utf8().map(String::from).ok();
+    let (server, path) = (decoded(server)?, decoded(path)?);
+    (!server.is_empty() && !path.is_empty()).then_some(Address::Document { server, path })
 }
 
 fn part(format: &[&str]) -> Result<Part, ResourceError> {
@@ -146,6 +162,7 @@ pub(super) fn file_uri(session: &str, cell: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::document_uri;
 
     fn notebook(part: Part) -> Address {
         Address::Notebook {
@@ -182,6 +199,13 @@ mod tests {
         };
         assert_eq!(parsed("notebook://s/n/cells/a%20%2F/outputs/2"), notebook(output));
         assert_eq!(encoded("a /ü"), "a%20%2F%C3%BC");
+        let document = Address::Document {
+            server: "lab".to_owned(),
+            path: "a b/ü.png".to_owned(),
+        };
+        let uri = document_uri("lab", "a b/ü.png");
+        assert_eq!(uri, "file:///documents/lab/a%20b/%C3%BC.png");
+        assert_eq!(parsed(&uri), document);
     }
 
     #[test]
@@ -204,6 +228,11 @@ mod tests {
             "file:///notebooks/s",
             "file:///notebooks/s/notebook.txt",
             "file:///etc/passwd",
+            "file:///documents/",
+            "file:///documents/lab",
+            "file:///documents/lab/",
+            "file:///documents//x",
+            "file:///documents/lab/%ff",
         ] {
             assert!(Address::parse(uri).is_err(), "{uri}");
         }

@@ -1,6 +1,7 @@
 //! Errors of resources.
 
 use executor::ExecutionError;
+use jupyter_client::JupyterError;
 use live_document::RoomError;
 
 use crate::{
@@ -11,14 +12,14 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error(
-        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/ or skill://, see resources/templates/list"
+        "Unknown resource: {uri}; addresses start with notebook://, file:///notebooks/, file:///documents/ or skill://, see resources/templates/list"
     )]
     Foreign { uri: String },
     #[error(
         "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
          notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
          /cells/{{cell_id}}/outputs/{{number}} or /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
-         cells/{{filename}}"
+         cells/{{filename}}, and file:///documents/{{server}}/{{path}}"
     )]
     Unknown { uri: String },
     #[error(
@@ -31,6 +32,10 @@ pub enum ResourceError {
     NoCurrent,
     #[error("unknown cursor; list again without it")]
     Cursor,
+    #[error("{path:?} has {megabytes} MB, and at most {limit} MB can be read; code that runs can read all of it")]
+    Large { path: String, megabytes: u64, limit: u64 },
+    #[error(transparent)]
+    Jupyter(#[from] JupyterError),
     #[error(transparent)]
     Access(#[from] AccessError),
     #[error(transparent)]
@@ -43,6 +48,14 @@ impl ResourceError {
     pub(super) const NOTEBOOK: Self = Self::NotFound {
         what: "Notebook",
         hint: "it may have been closed; notebook://list shows open notebooks, and using one with a tool opens it",
+    };
+    pub(super) const DOCUMENT: Self = Self::NotFound {
+        what: "Document",
+        hint: "list_documents shows those that you may read",
+    };
+    pub(super) const WATCHED_DOCUMENT: Self = Self::NotFound {
+        what: "Document to watch",
+        hint: "only open notebooks can be watched",
     };
     pub(super) const CELL: Self = Self::NotFound {
         what: "Cell",
@@ -75,6 +88,8 @@ impl ClientError for ResourceError {
         match self {
             Self::Foreign { .. } | Self::Format { .. } | Self::Cursor => ErrorKind::InvalidArgument,
             Self::Unknown { .. } | Self::NotFound { .. } | Self::NoCurrent => ErrorKind::NotFound,
+            Self::Large { .. } => ErrorKind::Limit,
+            Self::Jupyter(error) => error.kind(),
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Room(error) => error.kind(),
             Self::Execution(error) => error.kind(),

@@ -146,6 +146,12 @@ fn shapes() -> &'static [UriTemplate] {
             JSON,
         ),
         shape(
+            "file:///documents/{server}/{+path}",
+            "document",
+            "A file as it is, binary ones as bytes",
+            None,
+        ),
+        shape(
             "file:///notebooks/{session_id}/cells/{filename}",
             "notebook-cell-file",
             "One cell as a source file, named after its id",

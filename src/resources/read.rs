@@ -46,6 +46,7 @@ impl View {
         let forms = match address {
             Address::List => vec![in_text(self.read_list().await)],
             Address::Template(name) => vec![in_text(read_template(&name)?)],
+            Address::Document { server, path } => vec![self.read_document(&server, &path).await?],
             Address::Skill(name) => vec![in_text(read_skill(self.skill(&name)?))],
             Address::Current => {
                 let opened = self.current().ok_or(ResourceError::NoCurrent)?;

@@ -46,6 +46,7 @@ impl View {
         let subject = match address {
             Address::List => Subject::List(Box::new(ListContentWatch::new(self.watch_list()))),
             Address::Current => Subject::Current(Box::new(CurrentWatch::new(self.clone()))),
+            Address::Document { .. } => return Err(ResourceError::WATCHED_DOCUMENT),
             Address::Template(name) => {
                 crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
                 Subject::Still

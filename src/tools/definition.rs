@@ -135,9 +135,11 @@ impl ToolDefinition {
     pub fn needs_no_client(&self, arguments: Option<&Map<String, Value>>) -> bool {
         match self.effect {
             Effect::Read | Effect::Add | Effect::Change | Effect::Set => true,
-            Effect::ChangeAndExecute => arguments
-                .and_then(|arguments| arguments.get("exec"))
-                .is_some_and(|exec| exec == false),
+            Effect::ChangeAndExecute => {
+                let default = self.input_schema.get("properties").map(|all| &all["exec"]["default"]);
+                let given = arguments.and_then(|arguments| arguments.get("exec"));
+                given.or(default).is_some_and(|exec| exec == false)
+            }
             Effect::Open | Effect::Execute => false,
         }
     }

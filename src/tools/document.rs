@@ -1,6 +1,7 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod binary;
 mod content;
 mod edit;
 mod line_scan;
@@ -11,7 +12,10 @@ pub(super) use content::{BYTES, Beginning, DocumentContent, read};
 use std::sync::Arc;
 
 use jupyter_client::{DocPath, JupyterServer};
-use live_document::{Edit, EditOptions, Edited, RoomKind, pool::Lease};
+use live_document::{
+    Edit, EditOptions, Edited, RoomError, RoomKind,
+    pool::{Lease, PoolError},
+};
 
 use super::{Call, Effect, ToolDefinition, ToolError};
 use crate::types::Toolset;
@@ -91,6 +95,11 @@ pub(super) async fn text_room(
             format!("{path:?} is a notebook; use the tools for notebooks"),
         ));
     }
-    let room = call.room(&server, &path, RoomKind::Text).await?;
-    Ok((server, path, room))
+    match call.room(&server, &path, RoomKind::Text).await {
+        Ok(room) => Ok((server, path, room)),
+        Err(error @ ToolError::Pool(PoolError::Room(RoomError::Refused { .. }))) => {
+            Err(binary::explained(&server, &path).await.unwrap_or(error))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -83,8 +83,7 @@ pub(super) fn explained(named: &str, text: &str, replacement: &Replacement<'_>) 
         let mut why = format!("found {} times in {named}", found.len());
         why.extend(found.iter().take(MAX_PLACES).map(|line| shown(text, *line)));
         if found.len() > MAX_PLACES {
-            let told = format!("\n[{} more]", found.len() - MAX_PLACES);
-            why.push_str(&told);
+            why = format!("{why}\n[{} more]", found.len() - MAX_PLACES);
         }
         return why + "\nGive more of the text around the one that is meant, or replace_all=true";
     }

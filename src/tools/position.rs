@@ -9,7 +9,7 @@ pub(super) fn position(argument: &str, given: i64) -> Result<Option<usize>, Tool
         Err(_) if given == -1 => Ok(None),
         Err(_) => Err(ToolError::argument(
             argument,
-            format!("{given} is out of range; allowed: 0 and more, or -1 for the end"),
+            format!("{given} is out of range; allowed: 0 and more, or -1 to append"),
         )),
     }
 }

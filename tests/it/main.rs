@@ -9,6 +9,7 @@ mod support;
 mod answers;
 mod arguments;
 mod audit;
+mod binary_files;
 mod changing;
 mod cli;
 mod clients;

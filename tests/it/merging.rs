@@ -37,7 +37,7 @@ async fn an_answer_tells_with_whose_typing_it_was_merged() {
     scene.read().await;
     scene.types("c0", 11, 0, "\nz = 26").await;
     let answer = scene.modify("c0", "a = 1\nb = 20").await;
-    let text = answer.text().to_owned();
+    let text = answer.texts.join("\n");
     let merged = answer.ok()["notices"].to_string();
     assert!(merged.contains("Merged with changes by Ida in cell c0"), "{merged}");
     assert!(text.contains("Ida"), "{text}");

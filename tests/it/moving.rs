@@ -35,6 +35,7 @@ async fn cells_move_with_ids_outputs_metadata_and_counts() {
     scene.run(0, 1).await.ok();
     scene.run(1, 2).await;
     scene.run(2, 3).await.ok();
+    scene.shows(2, "third").await;
     let before: Vec<Value> = (0..4).map(|cell| scene.human.cell(cell)).collect();
     let answer = scene.call("move_nb_cells", to(&["c0", "c1"], 3)).await;
     let text = answer.text().to_owned();
@@ -77,7 +78,7 @@ async fn bad_moves_change_nothing() {
     let scene = Scene::notebook(&["one", "two"]).editing().set().await;
     for (bad, told) in [
         (to(&["c0"], 3), "0 to 2, or -1"),
-        (to(&["c0"], -2), "-1 for the end"),
+        (to(&["c0"], -2), "-1 to append"),
         (to(&["nowhere"], 0), "no cell \"nowhere\""),
         (to(&[], 0), "name at least one"),
         (
@@ -147,6 +148,7 @@ async fn a_running_cell_is_moved_and_keeps_its_outputs_and_its_state() {
     let id = scene.start(1).await;
     scene.start(2).await;
     scene.shows(1, "begin").await;
+    scene.shows_running(2).await;
     scene.call("move_nb_cells", to(&["c1", "c2"], 0)).await.ok();
     sees(&scene, &["c1", "c2", "c0"]).await;
     for cell in [0, 1] {

@@ -469,12 +469,12 @@ async fn what_is_no_document_is_refused_for_what_it_is() {
     let folder = lab().folder();
     let broken = folder.write("broken.ipynb", "this is no notebook");
     std::fs::write(folder.disk.join("binary.md"), [0xff, 0xfe, 0x00]).unwrap();
-    for (tool, path) in [
-        ("read_nb_cells", broken),
-        ("get_document_content", folder.path("binary.md")),
+    for (tool, path, told) in [
+        ("read_nb_cells", broken, "not a valid notebook"),
+        ("get_document_content", folder.path("binary.md"), "is a binary file"),
     ] {
         let error = agent.call(tool, json!({ "path": path })).await.error();
-        assert!(error.contains("not a valid notebook"), "{tool}: {error}");
+        assert!(error.contains(told), "{tool}: {error}");
     }
 }
 

@@ -91,6 +91,12 @@ async fn notebooks(caller: &Caller, folder: &Folder) {
         )
         .await
         .ok();
+    let edit = json!({ "index": 3, "old_text": "a = 2", "new_text": "a = 3" });
+    caller.call("edit_nb_cell", edit.clone()).await.ok();
+    assert!(caller.call("edit_nb_cell", edit).await.is_error);
+    let moved = json!({ "ranges": [{ "start": 3 }], "position": -1 });
+    caller.call("move_nb_cells", moved).await.ok();
+    caller.call("clear_nb_outputs", json!({})).await.ok();
     caller
         .call("delete_nb_cells", json!({ "ranges": [{ "start": 3, "end": 5 }] }))
         .await
@@ -161,6 +167,7 @@ async fn documents(caller: &Caller, folder: &Folder) {
             "replace_document_text",
             json!({ "position": 0, "length": 3, "text": "1" }),
         ),
+        ("edit_document_text", json!({ "old_text": "two", "new_text": "2" })),
         ("overwrite_document", json!({ "content": "anew" })),
         ("get_document_info", json!({ "include_content": true })),
         ("query_document_session", json!({})),

@@ -42,7 +42,6 @@ pub(super) struct Arguments {
     #[serde(default)]
     #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
-    #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,
     server: Option<String>,
 }
@@ -161,8 +160,7 @@ pub(in crate::tools) fn explain_replacement(room: &Room, cell: &str, replacement
         .collect();
     if !elsewhere.is_empty() {
         let listed = elsewhere[..elsewhere.len().min(MAX_OTHERS)].join(", ");
-        let told = format!("\nIt is in {}: {listed}", counted(elsewhere.len(), "other cell"));
-        why.push_str(&told);
+        why = format!("{why}\nIt is in {}: {listed}", counted(elsewhere.len(), "other cell"));
     }
     why
 }

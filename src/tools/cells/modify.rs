@@ -45,7 +45,7 @@ struct Modification {
     range: Range,
     /// Left out, only `type` changes
     content: Option<String>,
-    #[serde(rename = "type", alias = "cell_type")]
+    #[serde(rename = "type")]
     #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     kind: Option<String>,
 }

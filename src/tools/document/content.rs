@@ -11,7 +11,7 @@ use live_document::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{line_scan::LineScan, text_room};
+use super::{binary, line_scan::LineScan, text_room};
 use crate::tools::{
     Call, ToolError,
     lines::{count_lines, lines, span},
@@ -114,7 +114,7 @@ pub(in crate::tools) async fn read(
 async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
     let file = server.document(path).await?;
     let beginning = Beginning::read(server, path, max).await?;
-    let content = beginning.text.ok_or_else(|| binary(path))?;
+    let content = beginning.text.ok_or_else(|| binary::refusal(server.name(), &file))?;
     Ok(DocumentContent {
         truncated: true,
         start_line: 1,
@@ -141,11 +141,6 @@ fn unopened(size: Option<u64>) -> DocumentContent {
     }
 }
 
-fn binary(path: &DocPath) -> ToolError {
-    let why = format!("{path:?} is a binary file, and too large to be read as a whole; code that runs can read it");
-    ToolError::argument("path", why)
-}
-
 /// The first characters of a file.
 pub(in crate::tools) struct Beginning {
     /// The text; none if the file is not text.
@@ -153,6 +148,11 @@ pub(in crate::tools) struct Beginning {
 }
 
 impl Beginning {
+    /// Whether it is text, and some.
+    pub(in crate::tools) fn has_text(&self) -> bool {
+        self.text.as_ref().is_some_and(|text| !text.is_empty())
+    }
+
     pub(in crate::tools) async fn read(server: &JupyterServer, path: &DocPath, max: usize) -> Result<Self, ToolError> {
         // A character has four bytes at most.
         let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
@@ -283,7 +283,7 @@ async fn lines_of_file(
         );
         return Err(ToolError::argument("start_line", why));
     }
-    let text = cut_text(scan.into_kept()).ok_or_else(|| binary(path))?;
+    let text = cut_text(scan.into_kept()).ok_or_else(|| binary::refusal(server.name(), &file))?;
     let (content, is_shortened) = whole_lines(&text, max);
     let is_unseen = !is_whole && wanted.end.is_none_or(|end| end > seen);
     Ok(DocumentContent {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use jupyter_client::{DocPath, JupyterServer, MAX_NESTING, NewDocument, is_shallow_json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub(super) struct Arguments {
     kind: Option<NewKind>,
     /// Text or nbformat JSON
     content: Option<String>,
+    /// Bytes of a binary file instead
+    content_base64: Option<String>,
     server: Option<String>,
 }
 
@@ -50,7 +53,17 @@ pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     let kind = arguments.kind.unwrap_or_else(|| kind_of(&path));
-    let (document, left_out) = new_document(server, &path, kind, arguments.content).await?;
+    let (document, left_out) = match arguments.content_base64 {
+        Some(given) => {
+            // As bytes a notebook could bring along what nobody looked through.
+            if arguments.content.is_some() || kind != NewKind::File || path.is_notebook() {
+                let why = "bytes are for files of type=\"file\" that are no notebooks, without `content`";
+                return Err(ToolError::argument("content_base64", why));
+            }
+            (NewDocument::Base64(bytes(&given)?.0), Disarmed::default())
+        }
+        None => new_document(server, &path, kind, arguments.content).await?,
+    };
     server.create(&path, document).await?;
     let named = serde_json::to_value(kind)
         .ok()
@@ -103,6 +116,15 @@ async fn new_document(
         }
     };
     Ok((document, Disarmed::default()))
+}
+
+/// Bytes as a caller gives them, in one line of base64, and how many they are.
+pub(super) fn bytes(given: &str) -> Result<(String, usize), ToolError> {
+    let line: String = given.split_ascii_whitespace().collect();
+    match BASE64_STANDARD.decode(&line) {
+        Ok(bytes) => Ok((line, bytes.len())),
+        Err(why) => Err(ToolError::argument("content_base64", format!("not base64: {why}"))),
+    }
 }
 
 /// Reads the content of a notebook. The server stores whatever it gets, so what is no notebook

@@ -1,6 +1,6 @@
 //! Renaming, copying and overwriting documents.
 
-use jupyter_client::{DocPath, DocumentKind, JupyterError, JupyterServer, NewDocument};
+use jupyter_client::{DocPath, DocumentKind, JupyterError, JupyterServer, NewDocument, counted};
 use live_document::{CellKind, Edit, EditOptions, NewCell, RoomError, RoomKind, pool::PoolError};
 use std::{sync::Arc, time::Duration};
 
@@ -9,10 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{create::parse_notebook, untrusted::Disarmed};
+use super::{
+    create::{bytes, parse_notebook},
+    untrusted::Disarmed,
+};
 use crate::tools::text::described_by;
-use crate::tools::{Call, ToolError, cells::Edited, changes, output::ToolReply};
+use crate::tools::{Call, ToolError, cells::Edited, changes, document::Beginning, output::ToolReply};
 
+/// Characters that are looked at to tell text from what is none.
+const MAX_SNIFFED: usize = 64 * 1024;
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
 const OPEN_WITHIN: Duration = Duration::from_secs(4);
 const OPEN_AGAIN: Duration = Duration::from_millis(200);
@@ -111,7 +116,9 @@ pub(super) async fn copy_document(call: Call, arguments: CopyArguments) -> Resul
 pub(super) struct OverwriteArguments {
     path: String,
     /// Text or nbformat JSON
-    content: String,
+    content: Option<String>,
+    /// Bytes of a binary file instead
+    content_base64: Option<String>,
     if_revision: Option<String>,
     #[serde(default)]
     force: bool,
@@ -135,18 +142,32 @@ pub(super) async fn overwrite_document(
 ) -> Result<ToolReply<Overwritten>, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
-    let content_length = arguments.content.chars().count();
+    let content = match (arguments.content, arguments.content_base64) {
+        (Some(content), None) => content,
+        (None, Some(given)) if arguments.if_revision.is_none() => {
+            return overwrite_bytes(&call, server, &path, &given).await;
+        }
+        (None, Some(_)) => {
+            let why = "a binary file has no revisions; leave it out";
+            return Err(ToolError::argument("if_revision", why));
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(ToolError::argument(
+                "content",
+                "give either `content` or `content_base64`",
+            ));
+        }
+    };
+    let content_length = content.chars().count();
     let kind = server.document(&path).await?.kind;
     let mut left_out = Disarmed::default();
     let edit = match kind {
         DocumentKind::Notebook => {
             let notebook;
-            (notebook, left_out) = parse_notebook(&arguments.content)?;
+            (notebook, left_out) = parse_notebook(&content)?;
             set_notebook(&notebook)
         }
-        DocumentKind::File => Edit::SetText {
-            text: arguments.content.clone(),
-        },
+        DocumentKind::File => Edit::SetText { text: content.clone() },
         DocumentKind::Directory => {
             return Err(ToolError::argument(
                 "path",
@@ -182,8 +203,8 @@ pub(super) async fn overwrite_document(
             | RoomError::Excess { .. },
         ))) if arguments.if_revision.is_none() => {
             let document = match kind {
-                DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&arguments.content)?.0),
-                DocumentKind::File | DocumentKind::Directory => NewDocument::Text(arguments.content),
+                DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&content)?.0),
+                DocumentKind::File | DocumentKind::Directory => NewDocument::Text(content),
             };
             server.write(&path, document).await?;
             wait_until_open(&call, server, &path, room_kind).await;
@@ -203,6 +224,34 @@ pub(super) async fn overwrite_document(
         edited,
     };
     Ok(ToolReply::told(text, value))
+}
+
+/// Replaces a binary file, which is never open as a live document.
+async fn overwrite_bytes(
+    call: &Call,
+    server: &JupyterServer,
+    path: &DocPath,
+    given: &str,
+) -> Result<ToolReply<Overwritten>, ToolError> {
+    let (base64, size) = bytes(given)?;
+    let is_file = server.document(path).await?.kind == DocumentKind::File;
+    let is_open = call.pool().lease_open(server.name(), path, RoomKind::Text).is_some();
+    if !is_file || is_open || Beginning::read(server, path, MAX_SNIFFED).await?.has_text() {
+        let why = format!("{path:?} is no binary file; use `content`");
+        return Err(ToolError::argument("content_base64", why));
+    }
+    server.write(path, NewDocument::Base64(base64)).await?;
+    let message = format!(
+        "Successfully overwrote binary file at '{path}' with {}",
+        counted(size, "byte")
+    );
+    let value = Overwritten {
+        message: message.clone(),
+        path: path.to_string(),
+        content_length: size,
+        edited: None,
+    };
+    Ok(ToolReply::told(message, value))
 }
 
 /// Waits until a document can be opened after its file was replaced. A server that has it open takes over the new content
