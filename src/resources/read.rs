@@ -1,7 +1,7 @@
 //! Reading: from an address to its content, out of the memory of an open room.
 
 use jupyter_client::NewDocument;
-use live_document::{Activity, Shown, pool::OpenRoom};
+use live_document::{Activity, SourceShown, pool::OpenRoom};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -87,7 +87,7 @@ impl View {
         // What is in memory while the line is down may be old.
         opened.room.connected().await?;
         let reader = &self.principal;
-        opened.room.shows(&reader.id, &reader.name, Activity::Reading);
+        opened.room.show_activity(&reader.id, &reader.name, Activity::Reading);
         let activities = self.activities().await;
         let described = NotebookMetadata::of(&opened.open, activities.as_ref());
         let cells = Cells::of(&opened);
@@ -150,7 +150,7 @@ impl View {
             (_, Some(position)) => &cells.cells[position..=position],
             (_, None) => &[],
         };
-        let shown = shown.iter().map(|cell| Shown {
+        let shown = shown.iter().map(|cell| SourceShown {
             cell: &cell.id,
             source: Some(&cell.source),
         });

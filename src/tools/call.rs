@@ -399,7 +399,7 @@ impl Call {
         };
         let room = self.services.pool.lease(server, path, kind, &account).await?;
         room.connected().await?;
-        room.shows(&self.principal.id, &self.principal.name, Activity::Reading);
+        room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         // What code of the caller wrote is read as it wrote it.
         let ran = self.engine().last_ran(&self.principal.id, server.name(), path);
         if let Some(ran) = ran

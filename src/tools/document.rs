@@ -1,27 +1,19 @@
 //! Tools about the text of a document, in the same room as the people who have it open.
 //! Positions and lengths count Unicode code points.
 
+mod content;
 mod edit;
+mod line_scan;
+
+pub(super) use content::{BYTES, Beginning, DocumentContent, read};
 
 use std::sync::Arc;
 
-use jupyter_client::{DocPath, JupyterError, JupyterServer, truncate};
-use live_document::{
-    Edit, EditOptions, Edited, Room, RoomError, RoomKind,
-    pool::{Lease, PoolError},
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{Edit, EditOptions, Edited, RoomKind, pool::Lease};
 
-use super::{
-    Call, Effect, ToolDefinition, ToolError,
-    output::JsonObject,
-    people::{PersonHere, people},
-};
-use crate::tools::text::{Describe, Page};
+use super::{Call, Effect, ToolDefinition, ToolError};
 use crate::types::Toolset;
-
-const DEFAULT_MAX_CONTENT: usize = 32_768;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let document = Toolset::Document;
@@ -29,9 +21,9 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             document,
             "get_document_content",
-            "Reads a text document as it stands now, unsaved changes included.",
+            "Reads a text document, or some of its lines, as it stands now, unsaved changes included.",
             Effect::Read,
-            get_document_content,
+            content::get_document_content,
         ),
         ToolDefinition::new(
             document,
@@ -62,125 +54,6 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             edit::edit_document_text,
         ),
     ]
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ContentArguments {
-    path: String,
-    /// Characters
-    #[schemars(extend("default" = 32768))]
-    max_content: Option<usize>,
-    server: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(super) struct DocumentContent {
-    content: String,
-    pub(super) truncated: bool,
-    /// Characters, if `content_unit` says nothing else
-    pub(super) content_length: usize,
-    revision: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content_unit: Option<&'static str>,
-    #[schemars(with = "Vec<JsonObject>")]
-    people: Vec<PersonHere>,
-}
-
-impl Describe for DocumentContent {
-    fn describe(&self, page: &mut Page) {
-        page.line(format_args!("revision {}", self.revision))
-            .block(&self.content);
-    }
-}
-
-async fn get_document_content(call: Call, arguments: ContentArguments) -> Result<DocumentContent, ToolError> {
-    let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
-    let (_, content) = read(&call, arguments.server.as_deref(), &arguments.path, max).await?;
-    Ok(content)
-}
-
-/// A text as it stands now, cut to `max` characters, and its room, unless it is too large to be opened.
-pub(super) async fn read(
-    call: &Call,
-    server: Option<&str>,
-    path: &str,
-    max: usize,
-) -> Result<(Option<(Arc<JupyterServer>, Lease)>, DocumentContent), ToolError> {
-    match text_room(call, server, path).await {
-        Err(ToolError::Pool(PoolError::Room(RoomError::Jupyter(JupyterError::LargeDocument { .. })))) => {
-            let content = beginning(call.server(server)?, &call.file(path)?, max).await?;
-            Ok((None, content))
-        }
-        Err(error) => Err(error),
-        Ok((server, _, room)) => {
-            let content = content(call, &room, max);
-            Ok((Some((server, room)), content))
-        }
-    }
-}
-
-/// The beginning of a text file that is too large to be opened, as it is on disk.
-async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result<DocumentContent, ToolError> {
-    let file = server.document(path).await?;
-    let beginning = Beginning::read(server, path, max).await?;
-    let text = beginning.text.ok_or_else(|| {
-        let why = format!("{path:?} is a binary file, and too large to be read as a whole; code that runs can read it");
-        ToolError::argument("path", why)
-    })?;
-    Ok(DocumentContent {
-        content: text,
-        truncated: true,
-        content_length: usize::try_from(file.size.unwrap_or_default()).unwrap_or(usize::MAX),
-        // No edit can be checked against it, since it is not open.
-        revision: String::new(),
-        content_unit: Some(BYTES),
-        people: Vec::new(),
-    })
-}
-
-/// Unit of `content_length` where nobody has counted the characters.
-pub(super) const BYTES: &str = "bytes";
-/// The most that is read of a file that is not opened.
-const MAX_BEGINNING: usize = 8 * 1024 * 1024;
-
-/// The first characters of a file.
-pub(super) struct Beginning {
-    /// The text; none if the file is not text.
-    pub(super) text: Option<String>,
-}
-
-impl Beginning {
-    pub(super) async fn read(server: &JupyterServer, path: &DocPath, max: usize) -> Result<Self, ToolError> {
-        // A character has four bytes at most.
-        let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
-        let mut bytes = server.beginning(path, bytes).await?;
-        if let Err(error) = std::str::from_utf8(&bytes)
-            && error.error_len().is_none()
-        {
-            // A character that the range has cut.
-            bytes.truncate(error.valid_up_to());
-        }
-        let text = String::from_utf8(bytes).ok();
-        Ok(Self {
-            text: text.map(|text| truncate(text, max).text),
-        })
-    }
-}
-
-fn content(call: &Call, room: &Room, max: usize) -> DocumentContent {
-    let (revision, text) = room.text();
-    let is_whole = text.chars().count() <= max;
-    room.record_text(&call.principal().id, &revision, &text, is_whole);
-    let cut = truncate(text, max);
-    DocumentContent {
-        content: cut.text,
-        truncated: cut.truncated,
-        content_length: cut.full_length,
-        revision,
-        content_unit: None,
-        people: people(room),
-    }
 }
 
 /// Edits a text, whole or not at all.

@@ -1,6 +1,6 @@
 //! People in a document, as reads tell of them, and what of a document a caller was shown.
 
-use live_document::{Person, Room, Shown};
+use live_document::{Person, Room, SourceShown};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub(super) fn people_line(people: &[PersonHere]) -> Option<String> {
 impl Call {
     /// Notes which sources the answer shows.
     pub(super) fn record_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
-        let shown = cells.iter().map(|cell| Shown {
+        let shown = cells.iter().map(|cell| SourceShown {
             cell: cell.id(),
             source: cell.whole_source(),
         });

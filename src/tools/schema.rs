@@ -100,6 +100,14 @@ fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
 }
 
 fn strip_noise(schema: &mut Map<String, Value>) {
+    for (key, value) in schema.iter_mut() {
+        match (key.as_str(), value) {
+            // Its members are named by the tool, and may be named as what is noise elsewhere.
+            ("properties", Value::Object(members)) => members.values_mut().for_each(strip_nested),
+            (_, value) => strip_nested(value),
+        }
+    }
+    join_choices(schema);
     // Unknown arguments are refused with the names of the known ones, so the schema need not say it.
     for key in ["$schema", "title", "format", "additionalProperties"] {
         schema.remove(key);
@@ -116,11 +124,27 @@ fn strip_noise(schema: &mut Map<String, Value>) {
             schema.insert("type".to_owned(), only);
         }
     }
-    for (key, value) in schema {
-        match (key.as_str(), value) {
-            // Its members are named by the tool, and may be named as what is noise elsewhere.
-            ("properties", Value::Object(members)) => members.values_mut().for_each(strip_nested),
-            (_, value) => strip_nested(value),
+}
+
+/// Says in a line what a schema says as a list of choices: one of some words, or something or null.
+fn join_choices(schema: &mut Map<String, Value>) {
+    for key in ["anyOf", "oneOf"] {
+        let Some(Value::Array(mut choices)) = schema.remove(key) else {
+            continue;
+        };
+        choices.retain(|choice| choice["type"] != "null");
+        let words: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
+        match (words, choices.as_mut_slice()) {
+            (Some(words), [_, ..]) => {
+                schema.insert("type".to_owned(), "string".into());
+                schema.insert("enum".to_owned(), words.into());
+            }
+            (_, [Value::Object(only)]) => {
+                for (name, value) in std::mem::take(only) {
+                    schema.entry(name).or_insert(value);
+                }
+            }
+            _ => drop(schema.insert(key.to_owned(), choices.into())),
         }
     }
 }

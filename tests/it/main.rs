@@ -49,6 +49,7 @@ mod merging_faces;
 mod moving;
 mod prompts;
 mod python_sdk;
+mod reading_lines;
 mod resources_access;
 mod resources_read;
 mod resources_watch;

@@ -1,10 +1,13 @@
 //! Jupyter's contents API: documents and directories by path.
 
-use std::time::{Instant, SystemTime};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant, SystemTime},
+};
 
 use dashmap::DashSet;
 use futures::{StreamExt, stream};
-use reqwest::{Method, header::RANGE};
+use reqwest::{Method, RequestBuilder, header::RANGE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -126,23 +129,52 @@ impl JupyterServer {
 
     /// The first bytes of a file of any size, as many as are asked for or as it has.
     pub async fn beginning(&self, path: &DocPath, bytes: usize) -> Result<Vec<u8>, JupyterError> {
-        let started = Instant::now();
         let request = self
             .request(Method::GET, &format!("files/{}", path.to_url_path()))
             .header(RANGE, format!("bytes=0-{}", bytes.saturating_sub(1)));
-        let mut response = self.send(request, path.as_str()).await?;
         let mut beginning = Vec::new();
         // A server that does not know of ranges sends all of it, which is then given up.
-        while beginning.len() < bytes
-            && let Some(chunk) = response
-                .chunk()
-                .await
-                .map_err(|error| self.transport_error(&error, started))?
-        {
-            beginning.extend_from_slice(&chunk);
-        }
+        let take = |chunk: &[u8]| {
+            beginning.extend_from_slice(chunk);
+            match beginning.len() < bytes {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        self.take_chunks(request, path, take).await?;
         beginning.truncate(bytes);
         Ok(beginning)
+    }
+
+    /// Gives a file of any size piece by piece to `take`, until that has enough or the file ends. Returns whether it ended.
+    pub async fn read_through(
+        &self,
+        path: &DocPath,
+        within: Duration,
+        take: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<bool, JupyterError> {
+        let request = self.request(Method::GET, &format!("files/{}", path.to_url_path()));
+        self.take_chunks(request.timeout(within), path, take).await
+    }
+
+    async fn take_chunks(
+        &self,
+        request: RequestBuilder,
+        path: &DocPath,
+        mut take: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<bool, JupyterError> {
+        let started = Instant::now();
+        let mut response = self.send(request, path.as_str()).await?;
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport_error(&error, started))?
+        {
+            if take(&chunk).is_break() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The entries of a directory; a file is an error that says so.

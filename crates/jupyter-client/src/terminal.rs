@@ -151,18 +151,17 @@ impl Screen {
     fn write(&mut self, character: char) {
         let column = self.column;
         let row = self.current_row();
-        match row.get_mut(column) {
-            Some(place) => *place = character,
-            None => {
-                // The cursor may stand right of what is written; one space says so and costs no memory.
-                if column > row.len() {
-                    row.push(' ');
-                }
-                row.push(character);
-            }
+        if let Some(place) = row.get_mut(column) {
+            *place = character;
+            self.column = column + 1;
+            return;
         }
-        let end = row.len();
-        self.column = column.saturating_add(1).min(end);
+        // The cursor may stand right of what is written; one space says so and costs no memory.
+        if column > row.len() {
+            row.push(' ');
+        }
+        row.push(character);
+        self.column = row.len();
     }
 
     fn on_sequence(&mut self, sequence: Sequence) {

@@ -26,5 +26,5 @@ pub use crate::core::{
 pub use driver::Host;
 pub use jupyter_client::RoomKind;
 pub use room::{
-    Acknowledgement, CellNameError, CellOrder, CellWritten, Edited, Looked, Room, RoomInfo, ShortIds, Shown,
+    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
 };

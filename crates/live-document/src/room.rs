@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
-    shown::Shown,
+    shown::SourceShown,
 };
 use crate::{
     Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
@@ -76,7 +76,7 @@ pub struct RoomInfo {
 }
 
 /// Some cells with their positions, and the revision they belong to.
-pub struct Looked {
+pub struct CellsRead {
     pub revision: String,
     pub cells: Vec<(usize, Cell)>,
     pub cell_count: usize,
@@ -199,10 +199,10 @@ impl Room {
     }
 
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
-    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<Looked, E> {
+    pub fn cells<E>(&self, choose: impl FnOnce(&dyn CellOrder) -> Result<Vec<usize>, E>) -> Result<CellsRead, E> {
         let document = &self.0.read().document;
         let cells = document.cells(choose(document)?);
-        Ok(Looked {
+        Ok(CellsRead {
             revision: document.revision(),
             cells,
             cell_count: document.cell_count(),
@@ -378,26 +378,25 @@ impl Room {
 
     /// Shows code cells as queued.
     pub fn mark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
-        let mut state = self.0.write();
-        self.accepts(&state)?;
-        if let Some(applied) = state.document.mark_queued(author, cells) {
-            self.dispatch(&mut state, applied, Origin::Run);
-        }
-        Ok(())
+        self.write_state(|document| document.mark_queued(author, cells))
     }
 
     /// Shows cells that were queued and will not run as they were before.
     pub fn unmark_queued(&self, author: &Arc<str>, cells: &[QueuedCell]) -> Result<(), RoomError> {
+        self.write_state(|document| document.unmark_queued(author, cells))
+    }
+
+    fn write_state(&self, change: impl FnOnce(&mut Document) -> Option<Applied>) -> Result<(), RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
-        if let Some(applied) = state.document.unmark_queued(author, cells) {
+        if let Some(applied) = change(&mut state.document) {
             self.dispatch(&mut state, applied, Origin::Run);
         }
         Ok(())
     }
 
     /// Shows what an agent does here, although it writes nothing.
-    pub fn shows(&self, author: &Arc<str>, name: &str, activity: Activity) {
+    pub fn show_activity(&self, author: &Arc<str>, name: &str, activity: Activity) {
         if self.0.read().awareness.is_shown(author, activity, Instant::now()) {
             return;
         }
@@ -406,9 +405,9 @@ impl Room {
     }
 
     /// Shows that what an agent executed here has ended.
-    pub fn rests(&self, author: &Arc<str>) {
-        self.0.write().awareness.rest(author);
-        global_awareness::rest(&self.0.server, author);
+    pub fn end_execution(&self, author: &Arc<str>) {
+        self.0.write().awareness.end_execution(author);
+        global_awareness::end_execution(&self.0.server, author);
         self.0.bell.notify_one();
     }
 

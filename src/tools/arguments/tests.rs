@@ -1,3 +1,5 @@
+//! What is taken, what is refused, and that what fits is left alone.
+
 use proptest::{prelude::*, strategy::Union};
 use schemars::JsonSchema;
 use serde::Deserialize;

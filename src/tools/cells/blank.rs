@@ -2,7 +2,7 @@
 //! long as nobody else is there who may be about to type in it. Where cells are known by index and were shown with it
 //! (`classic`), it stays.
 
-use live_document::{Edit, Looked, Room};
+use live_document::{CellsRead, Edit, Room};
 
 use crate::tools::{Call, ToolError};
 
@@ -16,7 +16,7 @@ pub(in crate::tools) fn replacing_blank(call: &Call, room: &Room, mut edits: Vec
 
 /// The one cell of a notebook, if nothing was ever done with it.
 fn blank(room: &Room) -> Option<String> {
-    let Looked { cells, .. } = room
+    let CellsRead { cells, .. } = room
         .cells(|order| Ok::<_, ToolError>((0..order.count()).collect()))
         .ok()?;
     let [(_, cell)] = <[_; 1]>::try_from(cells).ok()?;

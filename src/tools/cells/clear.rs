@@ -1,7 +1,7 @@
 //! `clear_nb_outputs`.
 
 use jupyter_client::counted;
-use live_document::{Cell, Edit, Looked, Room};
+use live_document::{Cell, CellsRead, Edit, Room};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ pub(super) async fn clear_nb_outputs(call: Call, arguments: Arguments) -> Result
 
 /// The code cells among those meant that have outputs or a count, and those of them that run.
 fn clearable(room: &Room, ranges: Option<&[Range]>) -> Result<(Vec<String>, Vec<String>), ToolError> {
-    let Looked { cells, .. } = room.cells(|order| match ranges {
+    let CellsRead { cells, .. } = room.cells(|order| match ranges {
         Some(ranges) => positions(order, ranges, "ranges"),
         None => Ok((0..order.count()).collect()),
     })?;

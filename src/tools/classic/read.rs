@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use live_document::{Cell, Looked, Shown};
+use live_document::{Cell, CellsRead, SourceShown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub(super) async fn read_notebook(
 ) -> Result<ToolReply<Sources>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
     let limit = arguments.limit.unwrap_or(READ_CELLS);
-    let Looked {
+    let CellsRead {
         revision,
         cells,
         cell_count,
@@ -90,7 +90,7 @@ pub(super) async fn read_notebook(
     for (index, cell) in &cells {
         text.push_str(&cell_text(*index, cell));
     }
-    let shown = cells.iter().map(|(_, cell)| Shown {
+    let shown = cells.iter().map(|(_, cell)| SourceShown {
         cell: &cell.id,
         source: Some(&cell.source),
     });
@@ -150,7 +150,7 @@ pub(super) struct ReadCell {
 
 pub(super) async fn read_cell(call: Call, arguments: ReadCellArguments) -> Result<ToolReply<ReadCell>, ToolError> {
     let notebook = Notebook::find(&call, &arguments.notebook_name).await?;
-    let Looked {
+    let CellsRead {
         revision,
         mut cells,
         cell_count,

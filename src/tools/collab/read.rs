@@ -1,7 +1,7 @@
 //! `get_notebook` and `get_document`.
 
 use jupyter_client::counted;
-use live_document::Looked;
+use live_document::CellsRead;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,7 +70,7 @@ struct NotebookContent {
 pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<ToolReply<Notebook>, ToolError> {
     let (server, path, room) = notebook(&call, arguments.server.as_deref(), &arguments.path).await?;
     let max = arguments.max_content_length.unwrap_or(DEFAULT_MAX_CONTENT_LENGTH);
-    let Looked {
+    let CellsRead {
         revision,
         mut cells,
         cell_count,

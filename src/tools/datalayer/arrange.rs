@@ -1,6 +1,6 @@
 //! `move_cell`, `delete_cell`, `clear_cell_output`.
 
-use live_document::{Edit, EditOptions, Looked};
+use live_document::{CellsRead, Edit, EditOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -109,7 +109,7 @@ pub(super) struct DeleteArguments {
 pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Result<ToolReply<TextAnswer>, ToolError> {
     let targets = targets(&arguments)?;
     let Notebook { room, .. } = find(&call, arguments.notebook_name.as_deref()).await?;
-    let Looked { cells, .. } = room.cells(|order| {
+    let CellsRead { cells, .. } = room.cells(|order| {
         targets
             .iter()
             .map(|target| target.position(order))

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use live_document::{Looked, Shown};
+use live_document::{CellsRead, SourceShown};
 
 use super::{
     read::heading,
@@ -18,12 +18,12 @@ pub async fn cite(call: &Call, prompt: &str, cells: &str, name: &str) -> Result<
     call.principal().require(Permission::Read)?;
     let name = notebook_name(call, Some(name))?;
     let notebook = find(call, Some(&name)).await?;
-    let Looked {
+    let CellsRead {
         revision, cells: cited, ..
     } = notebook
         .room
         .cells(|order| Ok::<_, ToolError>(positions(cells, order.count())?.into_iter().collect()))?;
-    let shown = cited.iter().map(|(_, cell)| Shown {
+    let shown = cited.iter().map(|(_, cell)| SourceShown {
         cell: &cell.id,
         source: Some(&cell.source),
     });

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use live_document::{Cell, Looked, Shown};
+use live_document::{Cell, CellsRead, SourceShown};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,7 +66,7 @@ pub(super) async fn read_notebook(
             let _ = write!(text, "\n{}", CellTable::new(looked).brief());
         }
         Format::Detailed => {
-            let shown = looked.cells.iter().map(|(_, cell)| Shown {
+            let shown = looked.cells.iter().map(|(_, cell)| SourceShown {
                 cell: &cell.id,
                 source: Some(&cell.source),
             });
@@ -93,7 +93,7 @@ pub(super) struct CellArguments {
 pub(super) async fn read_cell(call: Call, arguments: CellArguments) -> Result<ToolReply<OutputsAnswer>, ToolError> {
     let target = Target::new(arguments.cell_index, arguments.cell_id)?;
     let Notebook { room, .. } = find(&call, arguments.notebook_name.as_deref()).await?;
-    let Looked {
+    let CellsRead {
         revision, mut cells, ..
     } = room.cells(|order| Ok::<_, ToolError>(vec![target.position(order)?]))?;
     let heading = cells.first().map(|(index, cell)| heading(*index, cell));

@@ -3,7 +3,7 @@
 use std::{fmt, ops::Range};
 
 use jupyter_client::truncate;
-use live_document::{Cell, CellOrder, Looked, Room};
+use live_document::{Cell, CellOrder, CellsRead, Room};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl CellTable {
         Ok(Self::new(looked))
     }
 
-    pub(in crate::tools) fn new(looked: Looked) -> Self {
+    pub(in crate::tools) fn new(looked: CellsRead) -> Self {
         Self {
             cell_count: looked.cell_count,
             revision: looked.revision,
@@ -194,7 +194,7 @@ mod tests {
             attachments: None,
             execution_state: String::new(),
         };
-        let table = CellTable::new(Looked {
+        let table = CellTable::new(CellsRead {
             revision: "r".to_owned(),
             cells: vec![
                 (3, cell("code", "if x:\n\ty()\n", json!(7))),

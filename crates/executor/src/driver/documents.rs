@@ -58,13 +58,13 @@ impl Driver {
                 if let Some(room) = self.room() {
                     for (execution, activity) in shown {
                         let owner = &execution.owner;
-                        room.shows(&owner.principal, &owner.name, activity);
+                        room.show_activity(&owner.principal, &owner.name, activity);
                     }
                 }
             }
             Effect::HidePresence(principal) => {
                 if let Some(room) = self.room() {
-                    room.rests(&principal);
+                    room.end_execution(&principal);
                 }
             }
             _ => {}

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use super::{
     limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES},
     policy::{
-        CURSOR_INTERVAL, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN, PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER,
-        SHOWN_AGAIN_AFTER,
+        CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN,
+        PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER, SHOWN_AGAIN_AFTER,
     },
     presence::{Activity, user},
     wire::AwarenessEntry,
@@ -150,7 +150,7 @@ impl Awareness {
     }
 
     /// Shows that what an agent executed has ended, if the agent is still here.
-    pub(crate) fn rest(&mut self, id: &Arc<str>) {
+    pub(crate) fn end_execution(&mut self, id: &Arc<str>) {
         let now = self.now;
         if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.activity.is_execution()) {
             agent.user = user(id, &agent.name, Activity::Idle);
@@ -257,26 +257,34 @@ impl Awareness {
             // What is said of saving counts from now on.
             self.repeat_all_now();
         }
-        self.due_with(&[("autosave", says.into()), (AGENT, true.into())], CURSOR_INTERVAL)
+        self.due_with(&[("autosave", says.into()), (AGENT, true.into())], Agent::shown_from)
     }
 
-    /// When something is due that was said too shortly before to be said again at once, or that is said with the echo of
-    /// an edit if there is one.
+    /// When something is due that is still to be said.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         let unsaid = self.agents.values().filter(|agent| agent.last_sent.is_none());
-        unsaid
-            .map(|agent| agent.last_said.unwrap_or(agent.last_active) + CURSOR_INTERVAL)
-            .min()
+        // Who is new is shown with the echo of an edit, if there is one soon.
+        let new_from = |agent: &Agent| agent.last_active + CURSOR_PAUSE;
+        let from = |agent: &Agent| agent.last_said.map_or_else(|| new_from(agent), |_| agent.shown_from());
+        unsaid.map(from).min()
     }
 
-    /// The same, with something that all of them say, and none more often than in this interval.
-    pub(crate) fn due_with(&mut self, common: &[(&str, Value)], interval: Duration) -> Vec<AwarenessEntry> {
+    /// The same for a list of who is online, where cursors are not shown.
+    pub(crate) fn due_at_most_every(&mut self, interval: Duration) -> Vec<AwarenessEntry> {
+        let is_from = |agent: &Agent| agent.last_said.map_or(agent.last_active, |said| said + interval);
+        self.due_with(&[], is_from)
+    }
+
+    /// The same, with something that all of them say, and from when on each says something new.
+    fn due_with(&mut self, common: &[(&str, Value)], shown_from: impl Fn(&Agent) -> Instant) -> Vec<AwarenessEntry> {
         let now = self.now;
-        let is_older = |at: Option<Instant>, age: Duration| at.is_none_or(|at| now.duration_since(at) >= age);
         let mut entries = Vec::new();
         self.agents.retain(|_, agent| {
             let left = now.duration_since(agent.last_active) > agent.stays;
-            let due = is_older(agent.last_sent, PRESENCE_REFRESHED_AFTER) && is_older(agent.last_said, interval);
+            let due = match agent.last_sent {
+                Some(sent) => now.duration_since(sent) >= PRESENCE_REFRESHED_AFTER,
+                None => now >= shown_from(agent),
+            };
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
@@ -385,6 +393,14 @@ impl Agent {
         let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_WITHIN;
         let is_call = matches!(said, Activity::Reading | Activity::Editing);
         if goes_on && is_call { self.activity } else { said }
+    }
+
+    /// From when on it is shown as it is now.
+    fn shown_from(&self) -> Instant {
+        let paused = self.last_active + CURSOR_PAUSE;
+        self.last_said.map_or(self.last_active, |said| {
+            paused.clamp(said + CURSOR_INTERVAL, said + CURSOR_OVERDUE)
+        })
     }
 
     fn say(&mut self, state: String) -> AwarenessEntry {

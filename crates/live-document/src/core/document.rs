@@ -363,12 +363,11 @@ impl Document {
 
     /// Names the kernel that the notebook is written for.
     pub(crate) fn set_kernelspec(&mut self, author: &Arc<str>, spec: &Value) -> Applied {
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
-        let mut metadata = notebook_metadata(&self.meta, &txn);
-        metadata["kernelspec"] = spec.clone();
-        set_metadata(&self.meta, &mut txn, &metadata);
-        self.finish(txn, &Author::Local(Arc::clone(author)))
+        self.change(&Author::Local(Arc::clone(author)), |document, txn| {
+            let mut metadata = notebook_metadata(&document.meta, txn);
+            metadata["kernelspec"] = spec.clone();
+            set_metadata(&document.meta, txn, &metadata);
+        })
     }
 
     /// Ends a transaction of our own: its changes are noted and its acknowledgement is awaited.
@@ -439,10 +438,15 @@ impl Document {
 
     /// Runs a change that is not an edit of a caller but of an earlier document, done again.
     pub(crate) fn redo(&mut self, change: impl FnOnce(&mut Self, &mut TransactionMut<'_>)) -> Applied {
+        self.change(&Author::Unknown, change)
+    }
+
+    /// Runs a change in a transaction of its own.
+    fn change(&mut self, author: &Author, change: impl FnOnce(&mut Self, &mut TransactionMut<'_>)) -> Applied {
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
         change(self, &mut txn);
-        self.finish(txn, &Author::Unknown)
+        self.finish(txn, author)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    document::{Applied, Document},
+    document::{Discarded, Document, Snapshot},
     edit::NewCell,
 };
 
@@ -70,7 +70,7 @@ impl fmt::Display for Subject {
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    number: u64,
+    pub(crate) number: u64,
     /// Who did it, if that is known.
     pub(crate) author: Option<Arc<str>>,
     pub(crate) done: JournaledEdit,
@@ -89,12 +89,14 @@ pub(crate) struct EditJournal {
     unsaved: HashMap<Arc<str>, u64>,
 }
 
-/// How the unsaved edits fared in the new document.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// Result of repeating unsaved edits in the document that the server came back with.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplayOutcome {
     pub(crate) repeated: usize,
-    /// Somebody changed what they were about.
+    /// Edits that were not repeated, since somebody changed what they were about.
     pub(crate) conflicting: usize,
+    /// Those of them whose author is known.
+    pub(crate) discarded: Vec<Discarded>,
 }
 
 impl EditJournal {
@@ -187,18 +189,23 @@ impl EditJournal {
         self.bytes = self.entries.iter().map(|entry| entry.done.size()).sum();
     }
 
-    /// What sources and the text were before and after each edit, by what was edited.
-    pub(crate) fn states(&self) -> HashMap<Subject, HashSet<&str>> {
-        let mut states: HashMap<Subject, HashSet<&str>> = HashMap::new();
-        for entry in &self.entries {
-            let (subject, old, new) = match &entry.done {
-                JournaledEdit::Changed { cell, old, new } => (Subject::Cell(cell.clone()), old, new),
-                JournaledEdit::TextChanged { old, new } => (Subject::Text, old, new),
-                _ => continue,
-            };
-            states.entry(subject).or_default().extend([old.as_str(), new.as_str()]);
+    /// Notes that the authors of some edits were told that these are gone. What the edits did is still needed to tell
+    /// whose work stands where they were.
+    pub(crate) fn mark_told(&mut self, numbers: &HashSet<u64>) {
+        for entry in self.entries.iter_mut().filter(|entry| numbers.contains(&entry.number)) {
+            entry.author = None;
         }
-        states
+    }
+
+    /// What sources and the text were before and after each edit, by what was edited.
+    pub(crate) fn texts(&self) -> HashMap<Subject, Vec<(&str, &str)>> {
+        let mut all: HashMap<Subject, Vec<(&str, &str)>> = HashMap::new();
+        for entry in &self.entries {
+            if let (Some(subject), Some(texts)) = (entry.done.subject(), entry.done.texts()) {
+                all.entry(subject).or_default().push(texts);
+            }
+        }
+        all
     }
 
     /// Cells that were deleted, with what they held.
@@ -258,12 +265,32 @@ fn size_of(cell: &NewCell) -> usize {
 }
 
 impl JournaledEdit {
-    /// What has another source or text by it.
-    fn source_changed(&self) -> Option<Subject> {
+    /// The source or text before and after it, if it changed one.
+    pub(crate) fn texts(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Changed { cell, .. } => Some(Subject::Cell(cell.clone())),
-            Self::TextChanged { .. } => Some(Subject::Text),
+            Self::Changed { old, new, .. } | Self::TextChanged { old, new } => Some((old, new)),
             Self::Inserted { .. } | Self::Deleted { .. } | Self::Moved { .. } | Self::MetadataChanged { .. } => None,
+        }
+    }
+
+    /// The source or text that it left.
+    pub(crate) fn text_after(&self, subject: &Subject) -> Option<&str> {
+        match (self, subject) {
+            (Self::Inserted { cells, .. }, Subject::Cell(id)) => cells
+                .iter()
+                .find(|cell| cell.id == *id)
+                .map(|cell| cell.source.as_str()),
+            _ => self.texts().map(|(_, new)| new),
+        }
+    }
+
+    /// What it changed, of something that was there before.
+    fn subject(&self) -> Option<Subject> {
+        match self {
+            Self::Changed { cell, .. } | Self::Deleted { cell, .. } => Some(Subject::Cell(cell.clone())),
+            Self::TextChanged { .. } => Some(Subject::Text),
+            Self::MetadataChanged { .. } => Some(Subject::Metadata),
+            Self::Inserted { .. } | Self::Moved { .. } => None,
         }
     }
 
@@ -279,39 +306,61 @@ impl JournaledEdit {
 }
 
 impl Document {
-    /// Does the unsaved edits of an earlier document again, each only if what it was about is unchanged.
-    /// Each is a transaction of its own, because a later one may be about what an earlier one makes.
-    /// What was restored already is not repeated, but may not be on disk yet.
-    pub(crate) fn repeat(
-        &mut self,
-        journal: EditJournal,
-        restored: &HashSet<Subject>,
-    ) -> (ReplayOutcome, Vec<Applied>) {
+    /// Repeats unsaved edits, each only if what it was about is unchanged: texts are restored as they were before, and
+    /// everything else is done again. Each is a transaction of its own, because a later one may be about what an earlier one
+    /// makes. `theirs` is the server's document if this one was merged with it.
+    pub(crate) fn repeat(&mut self, journal: EditJournal, before: &Snapshot, theirs: Option<&Self>) -> ReplayOutcome {
+        let mut restored = self.restore_changed(&journal, before, theirs);
         let mut outcome = ReplayOutcome::default();
-        let mut applied = Vec::new();
         for Entry {
-            author, done, removed, ..
+            author,
+            mut done,
+            removed,
+            ..
         } in journal.entries
         {
             if matches!(&done, JournaledEdit::Changed { cell, .. } if removed.contains(cell)) {
                 continue;
             }
             self.journal.set_author(author.as_ref());
-            if done.source_changed().is_some_and(|subject| restored.contains(&subject)) {
+            if done.texts().is_some() && done.subject().is_some_and(|subject| restored.contains(&subject)) {
                 self.journal.push(done);
                 outcome.repeated += 1;
                 continue;
             }
+            restored.extend(self.bring_up_to_date(&mut done, before));
             let mut fared = None;
-            applied.push(self.redo(|document, txn| fared = document.repeat_one(txn, &done)));
+            self.redo(|document, txn| fared = document.repeat_one(txn, &done));
             match fared {
                 Some(true) => outcome.repeated += 1,
-                Some(false) => outcome.conflicting += 1,
+                Some(false) => {
+                    outcome.conflicting += 1;
+                    let discarded = author.zip(done.subject());
+                    outcome
+                        .discarded
+                        .extend(discarded.map(|(author, subject)| Discarded { author, subject }));
+                }
                 // Here, but perhaps not on disk yet.
                 None => self.journal.push(done),
             }
         }
-        (outcome, applied)
+        outcome
+    }
+
+    /// Gives cells that are to be inserted again what they held last, and returns which ones that are.
+    fn bring_up_to_date(&self, done: &mut JournaledEdit, before: &Snapshot) -> Vec<Subject> {
+        let JournaledEdit::Inserted { cells, .. } = done else {
+            return Vec::new();
+        };
+        let mut changed = Vec::new();
+        for cell in cells.iter_mut().filter(|cell| self.position_of(&cell.id).is_none()) {
+            let subject = Subject::Cell(cell.id.clone());
+            if let Some(source) = before.text_of(&subject) {
+                source.clone_into(&mut cell.source);
+                changed.push(subject);
+            }
+        }
+        changed
     }
 
     /// Whether the edit was done again, conflicts with what stands there now, or (`None`) is there already.

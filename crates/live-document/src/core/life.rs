@@ -36,7 +36,7 @@ pub(crate) enum Phase {
     /// Connected, and complete in memory.
     Synced { last_received: Instant, next_tick: Instant },
     /// The connection was lost, and the document is being joined again.
-    Reconnecting { attempts: u32, last_heard: SystemTime },
+    Reconnecting { attempts: u32, last_received: Instant },
     /// It is being closed: what was written is brought to disk first.
     Leaving(Leaving),
     /// It is over.
@@ -244,7 +244,7 @@ impl State {
             Phase::Synced { last_received, .. } if end.is_recoverable() => {
                 self.phase = Phase::Reconnecting {
                     attempts: 0,
-                    last_heard: self.document.clock().wall_at(last_received),
+                    last_received,
                 };
                 self.clear_outbox();
                 vec![Effect::Reconnect { after: Duration::ZERO }]
@@ -269,7 +269,7 @@ impl State {
     }
 
     fn on_joined(&mut self, joined: Joined) -> Vec<Effect> {
-        let Phase::Reconnecting { last_heard, .. } = self.phase else {
+        let Phase::Reconnecting { last_received, .. } = self.phase else {
             return Vec::new();
         };
         if joined.path != self.path {
@@ -291,11 +291,12 @@ impl State {
         self.awareness.repeat_all();
         let clocks = Clocks {
             file_written: joined.file_written,
-            last_heard,
+            last_heard: self.document.clock().wall_at(last_received),
         };
         if let Err(end) = self.recover(joined.theirs, clocks) {
             return self.close(CloseReason::Lost(end));
         }
+        self.note_discarded_since(last_received, is_restarted);
         if let Some(vector) = joined.server_vector {
             let answer = Message::SyncStep2(self.document.diff(&vector));
             self.send(&answer);

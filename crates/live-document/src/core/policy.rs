@@ -47,8 +47,39 @@ pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
 // Saving.
 
+/// What is done about changes that are not on disk yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SaveStep {
+    /// The server saves them by itself, or people do.
+    Wait,
+    /// Changes are held back for a moment, so that the server shows whether people want them saved.
+    HoldChanges,
+    /// The server is asked to save them.
+    Ask,
+}
+
+/// Decides about changes that are not on disk for some time. The server saves after a second without changes, if anybody in
+/// the room wants that, or nobody is there. It tells newcomers of nobody who is there already, so that it is only known
+/// after a while whether people want it: when they say so, when the server has saved, or when everybody has spoken.
+///
+/// | the server should have saved | people want it saved | step |
+/// | --- | --- | --- |
+/// | not yet | any | wait |
+/// | yes | yes | ask: changes keep coming, or something is wrong |
+/// | yes | not known | hold changes back, once |
+/// | yes | no | wait: they save by hand |
+pub(crate) fn save_step(unsaved_for: Duration, unchanged_for: Duration, autosave: Option<bool>) -> SaveStep {
+    let is_kept_from_saving = unsaved_for >= SAVED_BY_THEN && unchanged_for < SAVES_AFTER;
+    match autosave {
+        _ if !is_kept_from_saving && unsaved_for < SAVE_OVERDUE => SaveStep::Wait,
+        Some(true) => SaveStep::Ask,
+        None => SaveStep::HoldChanges,
+        Some(false) => SaveStep::Wait,
+    }
+}
+
 /// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
-pub(crate) const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
+const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
 /// By then a server that was restarted has looked at the file of a document that it has just loaded; it does so once a
 /// second. It finds a notebook that was half-written when it was killed, puts the file of before in its place, and goes on
 /// believing that the file is as new as the half. A save that it is asked for before it has looked again seems to it to be
@@ -125,10 +156,14 @@ pub(crate) const PRESENCE_REFRESHED_AFTER: Duration = Duration::from_secs(12);
 pub(crate) const PRESENCE_FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 /// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
 pub(crate) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
-/// A cursor that moves all the time is shown this often: what is said of it costs the server about as much as an edit,
-/// and the next edit has to wait behind it. Jupyter's sockets have Nagle's algorithm on, so that to a client which delays
-/// its acknowledgements, as most do, that is 40 ms.
+/// A cursor is shown when its agent paused for so long. What is said of it costs the server about as much as an edit, and
+/// the next edit has to wait behind it: Jupyter's sockets have Nagle's algorithm on, so that to a client which delays its
+/// acknowledgements, as most do, that is 40 ms.
+pub(crate) const CURSOR_PAUSE: Duration = Duration::from_millis(60);
+/// It is not shown more often than this, however its agent pauses,
 pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(500);
+/// and is shown after this although its agent does not pause.
+pub(crate) const CURSOR_OVERDUE: Duration = Duration::from_secs(2);
 /// No agent says more often to a whole server what it does.
 pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
 /// A server that has no room for everybody is left alone for so long.
@@ -161,6 +196,21 @@ mod tests {
         assert_eq!(answers(200, 100), millis(5000));
         assert_eq!(answers(10_000, 10_000), MAX_TRUST);
         assert_eq!(answers(10_000, 1), MIN_TRUST);
+    }
+
+    #[test]
+    fn the_server_is_asked_to_save_when_it_should_have_and_people_want_it() {
+        let busy = |unsaved_for: u64, autosave| save_step(millis(unsaved_for), millis(200), autosave);
+        assert_eq!(busy(1499, Some(true)), SaveStep::Wait);
+        assert_eq!(busy(1500, Some(true)), SaveStep::Ask);
+        assert_eq!(busy(1500, None), SaveStep::HoldChanges);
+        assert_eq!(busy(60_000, Some(false)), SaveStep::Wait);
+        let quiet = |unsaved_for: u64| save_step(millis(unsaved_for), millis(1000), Some(true));
+        assert_eq!(
+            [2999, 3000].map(quiet),
+            [SaveStep::Wait, SaveStep::Ask],
+            "it may be at it"
+        );
     }
 
     #[test]

@@ -13,19 +13,23 @@
 //!
 //! A restarted server resets its document to the file, unsaved edits or not. A file that was not written since the
 //! server was last heard knows nothing that our document did not, so that all of ours is restored. Otherwise the file
-//! may know more, and unsaved edits are repeated one by one where what they were about is unchanged. Where the server's
-//! clock is ahead, a stale file looks like a newer one, which is the safe mistake.
+//! may know more, and unsaved edits are repeated where what they were about is unchanged. Where the server's clock is
+//! ahead, a stale file looks like a newer one, which is the safe mistake.
+//!
+//! An unsaved edit is not repeated if somebody else changed what it was about; nor does it stay if Jupyter made the document
+//! the same as a file that was written from outside. Its author is told. That may also happen late: whoever had received the
+//! outside write before a restart brings it back, and takes out what others restored or added in its place meanwhile.
 
-use std::{collections::HashSet, time::SystemTime};
+use std::time::SystemTime;
 
 use yrs::{StateVector, block::ClientID};
 
 use super::{
     acknowledgement::Lost,
     disconnect::{Disconnect, guarded},
-    document::{Document, FileAge},
-    edit_journal::{EditJournal, ReplayOutcome, Subject},
-    state::{Origin, State},
+    document::{Document, FileAge, Snapshot},
+    edit_journal::{EditJournal, ReplayOutcome},
+    state::State,
 };
 
 /// How a document goes on after it was joined again.
@@ -141,8 +145,11 @@ impl State {
             Recovery::Continue => self.merge(updates, Document::apply_live),
             Recovery::RestoreOverStaleFile => {
                 let before = self.document.snapshot();
+                // What the server took out is brought back: nobody removed it.
+                let unsaved = std::mem::take(&mut self.document.journal);
                 self.merge(updates, Document::apply_remote)?;
                 self.identify_cells(&before, FileAge::Stale);
+                self.document.journal = unsaved;
                 let changes = self.document.restore(&before);
                 if changes > 0 {
                     self.mark_unsaved();
@@ -155,8 +162,7 @@ impl State {
                 let unsaved = std::mem::take(&mut self.document.journal);
                 self.merge(updates, Document::apply_remote)?;
                 self.identify_cells(&before, FileAge::MaybeNewer);
-                let restored = self.document.restore_changed(&unsaved, &before, &theirs);
-                self.repeat(unsaved, &restored);
+                self.repeat(unsaved, &before, Some(&theirs));
                 Ok(())
             }
             Recovery::Adopt => {
@@ -180,7 +186,7 @@ impl State {
     }
 
     /// Gives cells that a restarted server made anew the ids they had.
-    fn identify_cells(&mut self, before: &super::document::Snapshot, file: FileAge) {
+    fn identify_cells(&mut self, before: &Snapshot, file: FileAge) {
         self.incarnation += 1;
         if self.document.identify_cells(before, file).is_some() {
             self.mark_unsaved();
@@ -188,10 +194,15 @@ impl State {
         }
     }
 
-    /// Repeats unsaved edits in a document that was merged; they go out with the answer to the server.
-    fn repeat(&mut self, unsaved: EditJournal, restored: &HashSet<Subject>) {
-        let (ReplayOutcome { repeated, conflicting }, _) = self.document.repeat(unsaved, restored);
+    /// Repeats unsaved edits, which go out with the answer to the server, and returns how many could not be.
+    fn repeat(&mut self, unsaved: EditJournal, before: &Snapshot, theirs: Option<&Document>) -> usize {
+        let outcome = self.document.repeat(unsaved, before, theirs);
+        let ReplayOutcome {
+            repeated, conflicting, ..
+        } = outcome;
         tracing::info!(path = %self.path, repeated, conflicting, "Jupyter restarted; checked unsaved edits");
+        self.tell_discarded(outcome.discarded);
+        conflicting
     }
 
     /// Replaces our document by the server's.
@@ -201,17 +212,12 @@ impl State {
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
         self.document.stream = old.stream.take();
+        self.document.tell_time(old.clock().now());
         self.document.mark_adopted();
         let waiting = old.acknowledgements.take_waiting();
-        if let Some(repairs) = self.document.identify_cells(&before, FileAge::MaybeNewer) {
-            self.send_change(repairs.update, Origin::Caller);
-        }
-        let (outcome, applied) = self.document.repeat(std::mem::take(&mut old.journal), &HashSet::new());
-        let ReplayOutcome { repeated, conflicting } = outcome;
-        tracing::warn!(path = %self.path, repeated, conflicting, "Jupyter rebuilt an open document; adopted it");
-        for edit in applied {
-            self.send_change(edit.update, Origin::Caller);
-        }
+        tracing::warn!(path = %self.path, "Jupyter rebuilt an open document; adopted it");
+        self.document.identify_cells(&before, FileAge::MaybeNewer);
+        let conflicting = self.repeat(std::mem::take(&mut old.journal), &before, None);
         // Who still waits learns that nothing was acknowledged, or that an edit could not be repeated.
         for caller in waiting.into_iter().filter(|_| conflicting > 0) {
             let _ = caller.send(Err(Lost));

@@ -10,7 +10,7 @@ use super::{
     document::{Discarded, Document, merge},
     life::Phase,
     people::Names,
-    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SAVED_BY_THEN, SAVES_AFTER},
+    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SaveStep, save_step},
     saving::Saving,
     wire::Message,
 };
@@ -44,12 +44,19 @@ pub(crate) struct State {
     held_until: Option<Instant>,
     /// Whether the server can write the file.
     pub(crate) writable: bool,
-    /// When Jupyter said that it makes the document the same as the file.
-    overwritten: Option<Instant>,
+    overwriting: Option<Overwriting>,
     /// Counts what was learned of the file: that it was written, or taken over.
     pub(crate) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
+}
+
+/// Jupyter's announcement that it makes the document the same as the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Overwriting {
+    at: Instant,
+    /// Jupyter was restarted before we had it. Whoever had it may bring it back at any time.
+    is_interrupted: bool,
 }
 
 /// Changes of ours that are not on disk yet.
@@ -106,7 +113,7 @@ impl State {
             saving: Saving::default(),
             held_until: None,
             writable: true,
-            overwritten: None,
+            overwriting: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
         }
@@ -131,14 +138,17 @@ impl State {
 
     /// Jupyter makes the document the same as the file, or has just done so.
     pub(crate) fn mark_overwritten(&mut self) {
-        self.overwritten = Some(self.now());
+        self.overwriting = Some(Overwriting {
+            at: self.now(),
+            is_interrupted: false,
+        });
         self.note_discarded();
         self.note_file();
     }
 
     /// Whether Jupyter has said so since then.
     pub(crate) fn was_overwritten_since(&self, since: Instant) -> bool {
-        self.overwritten.is_some_and(|at| at >= since)
+        self.overwriting.is_some_and(|overwriting| overwriting.at >= since)
     }
 
     /// Tells those who wait that something was learned of the file.
@@ -146,15 +156,32 @@ impl State {
         self.file_news.send_modify(|count| *count += 1);
     }
 
+    /// Looks for edits that are gone with an overwriting while there was no connection, or just before.
+    pub(crate) fn note_discarded_since(&mut self, last_received: Instant, is_restarted: bool) {
+        let was_under_way = |overwriting: &Overwriting| overwriting.at + OVERWRITTEN_WITHIN >= last_received;
+        if let Some(overwriting) = self.overwriting.filter(was_under_way) {
+            self.overwriting = Some(Overwriting {
+                at: self.now(),
+                is_interrupted: overwriting.is_interrupted || is_restarted,
+            });
+            self.note_discarded();
+        }
+    }
+
     /// Looks for edits that are gone with an overwriting that may still be under way.
     pub(crate) fn note_discarded(&mut self) {
-        if self
-            .overwritten
-            .is_none_or(|since| self.document.clock().since(since) > OVERWRITTEN_WITHIN)
-        {
-            return;
+        let may_be_under_way = |overwriting: Overwriting| {
+            overwriting.is_interrupted || self.document.clock().since(overwriting.at) <= OVERWRITTEN_WITHIN
+        };
+        if self.overwriting.is_some_and(may_be_under_way) {
+            let discarded = self.document.take_discarded();
+            self.tell_discarded(discarded);
         }
-        for discarded in self.document.take_discarded() {
+    }
+
+    /// Keeps edits that are gone until their authors are told.
+    pub(super) fn tell_discarded(&mut self, all: Vec<Discarded>) {
+        for discarded in all {
             tracing::warn!(path = %self.path, author = %discarded.author, "the file was overwritten before an edit was saved");
             if self.discarded.len() < MAX_DISCARDED && !self.discarded.contains(&discarded) {
                 self.discarded.push(discarded);
@@ -231,7 +258,7 @@ impl State {
 
     /// Holds changes back, once, if it is still not known whether people want them saved.
     pub(crate) fn hold_changes_once(&mut self) {
-        if self.held_until.is_none() && self.is_save_overdue() && self.may_want_saving() {
+        if self.held_until.is_none() && self.save_step() == SaveStep::HoldChanges {
             self.held_until = Some(self.now() + CHANGES_HELD_FOR);
         }
     }
@@ -247,14 +274,12 @@ impl State {
             .filter(|until| *until > self.now() && self.may_want_saving())
     }
 
-    /// Whether the server should have saved by itself, and does not: changes keep coming, or something else is wrong.
-    pub(crate) fn is_save_overdue(&self) -> bool {
-        let since = |unsaved: Unsaved| self.document.clock().since(unsaved.since);
-        let is_overdue = |unsaved: Unsaved| {
-            since(unsaved) >= SAVED_BY_THEN && self.document.unchanged_for() < SAVES_AFTER
-                || since(unsaved) >= SAVE_OVERDUE
-        };
-        self.unsaved.is_some_and(is_overdue)
+    /// What is to be done about changes that are not on disk.
+    pub(crate) fn save_step(&self) -> SaveStep {
+        self.unsaved.map_or(SaveStep::Wait, |unsaved| {
+            let unsaved_for = self.document.clock().since(unsaved.since);
+            save_step(unsaved_for, self.document.unchanged_for(), self.awareness.autosave())
+        })
     }
 
     /// Whether people do the saving, and a save that ends now has everything.

@@ -7,16 +7,13 @@ use std::{
 };
 
 use jupyter_client::JupyterError;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Room, RoomStatus,
-    core::{
-        file_check::FileCheck,
-        policy::{FILE_CHECK_PATIENCE, MAX_TRUST, file_trust},
-    },
+    core::policy::{FILE_CHECK_PATIENCE, MAX_TRUST, file_trust},
 };
 
 /// How the rooms of one server ask it for their documents: one at a time, and more rarely the longer it takes.
@@ -36,17 +33,13 @@ impl Default for FileChecks {
 }
 
 impl FileChecks {
-    fn answers(&self) -> MutexGuard<'_, [Duration; 2]> {
-        self.answers.lock()
-    }
-
     fn record_answer(&self, took: Duration) {
-        let mut answers = self.answers();
+        let mut answers = self.answers.lock();
         *answers = [answers[1], took];
     }
 
     fn trust(&self) -> Duration {
-        file_trust(*self.answers())
+        file_trust(*self.answers.lock())
     }
 }
 
@@ -62,7 +55,7 @@ impl Room {
         }
         let file_checks = &self.0.server.file_checks;
         let trust = file_checks.trust();
-        let call = self.file_check().record_call(trust, Instant::now());
+        let call = self.0.file_check.lock().record_call(trust, Instant::now());
         if !call.is_due() {
             return;
         }
@@ -99,13 +92,9 @@ impl Room {
         }
     }
 
-    fn file_check(&self) -> MutexGuard<'_, FileCheck> {
-        self.0.file_check.lock()
-    }
-
     async fn locate(&self, trust: Duration) {
         // Somebody else may have looked meanwhile.
-        let is_due = self.file_check().take_due(trust, Instant::now());
+        let is_due = self.0.file_check.lock().take_due(trust, Instant::now());
         if !is_due {
             return;
         }

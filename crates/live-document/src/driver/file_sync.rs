@@ -4,7 +4,6 @@
 use std::time::SystemTime;
 
 use jupyter_client::{Content, Document as File, NewDocument};
-use parking_lot::MutexGuard;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -90,14 +89,14 @@ impl Room {
 
     /// Waits until the document has what code wrote to its file until then, if it wrote anything. Returns whether it has.
     pub async fn follows_file(&self, ran: Instant) -> bool {
-        if self.seen().checked.is_some_and(|checked| checked > ran) {
+        if self.0.file.lock().checked.is_some_and(|checked| checked > ran) {
             return true;
         }
         let (began, resets) = (Instant::now(), self.0.read().document.resets());
         let mut news = self.0.read().file_news.subscribe();
         let following = async {
             loop {
-                let (path, known) = (self.info().path, self.seen().written);
+                let (path, known) = (self.info().path, self.0.file.lock().written);
                 // A file that cannot be asked for is told of by whoever uses it next.
                 let Ok(file) = self.0.server.document(&path).await else {
                     return None;
@@ -111,7 +110,7 @@ impl Room {
         };
         match timeout(FOLLOWS_WITHIN, following).await {
             Ok(written) => {
-                let mut seen = self.seen();
+                let mut seen = self.0.file.lock();
                 seen.written = written.or(seen.written);
                 seen.checked = Some(began);
                 true
@@ -147,10 +146,6 @@ impl Room {
             (Ok(Content::Notebook(file)), NewDocument::Notebook(open)) => outline(&file) == outline(&open),
             _ => false,
         }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, FileSeen> {
-        self.0.file.lock()
     }
 }
 

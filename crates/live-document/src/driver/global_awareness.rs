@@ -88,8 +88,8 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
 }
 
 /// Says that what an agent executed has ended.
-pub(crate) fn rest(server: &Host, id: &Arc<str>) {
-    server.global_awareness.lock().awareness.rest(id);
+pub(crate) fn end_execution(server: &Host, id: &Arc<str>) {
+    server.global_awareness.lock().awareness.end_execution(id);
     server.global_awareness.bell.notify_one();
 }
 
@@ -128,7 +128,7 @@ impl State {
 
     /// What is to be said now; agents that have left say so once.
     fn due(&mut self) -> Vec<AwarenessEntry> {
-        self.awareness.due_with(&[], GLOBAL_PRESENCE_INTERVAL)
+        self.awareness.due_at_most_every(GLOBAL_PRESENCE_INTERVAL)
     }
 
     /// Whether somebody is to be shown in the room when it is joined again, and whoever that is says so then.

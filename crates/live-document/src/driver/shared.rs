@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -69,10 +69,6 @@ impl Shared {
             CloseReason::CannotJoin(error) => error,
         };
         self.status.send_replace(RoomStatus::Disconnected(error));
-    }
-
-    pub(crate) fn readings(&self) -> MutexGuard<'_, Readings> {
-        self.readings.lock()
     }
 
     pub(crate) fn path(&self) -> String {

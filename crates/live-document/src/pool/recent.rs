@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use lru::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
@@ -19,7 +19,7 @@ impl Default for Recent {
 impl Recent {
     /// Notes a use; whether it was of another room than the last one.
     pub(super) fn used(&self, principal: &Arc<str>, session_id: &str) -> bool {
-        let mut rooms = self.lock();
+        let mut rooms = self.0.lock();
         let Some(room) = rooms.get_mut(principal) else {
             rooms.put(Arc::clone(principal), session_id.to_owned());
             return true;
@@ -32,11 +32,7 @@ impl Recent {
     }
 
     pub(super) fn of(&self, principal: &str) -> Option<String> {
-        self.lock().peek(principal).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<Arc<str>, String>> {
-        self.0.lock()
+        self.0.lock().peek(principal).cloned()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use jupyter_client::DocPath;
 use lru::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 const MAX_RENAMES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// How often one document is followed to another name; it may even have got its first one back.
@@ -22,7 +22,7 @@ impl Default for Renames {
 impl Renames {
     /// Remembers a rename; whether it was not the last one known.
     pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) -> bool {
-        let mut renames = self.lock();
+        let mut renames = self.0.lock();
         // What has this name now was not renamed from it.
         renames.pop(&(Arc::clone(server), to.clone()));
         let known = renames.put((Arc::clone(server), from.clone()), to.clone());
@@ -31,14 +31,10 @@ impl Renames {
 
     /// The last name that is known of what had this one.
     pub(super) fn follow(&self, server: &str, path: &DocPath) -> Option<DocPath> {
-        let (renames, server) = (self.lock(), Arc::<str>::from(server));
+        let (renames, server) = (self.0.lock(), Arc::<str>::from(server));
         let next = |name: &DocPath| renames.peek(&(Arc::clone(&server), name.clone())).cloned();
         let names = std::iter::successors(next(path), next);
         names.take(MAX_STEPS).last().filter(|name| name != path)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<(Arc<str>, DocPath), DocPath>> {
-        self.0.lock()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// A source as a principal was shown it.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub struct SourceShown<'a> {
     pub cell: &'a str,
     /// Nothing if only a part of it was shown.
     pub source: Option<&'a str>,
@@ -49,11 +49,16 @@ impl Room {
     }
 
     /// Notes what a principal was shown of cells at a revision.
-    pub fn record_shown<'s>(&self, principal: &Arc<str>, revision: &str, shown: impl IntoIterator<Item = Shown<'s>>) {
+    pub fn record_shown<'s>(
+        &self,
+        principal: &Arc<str>,
+        revision: &str,
+        shown: impl IntoIterator<Item = SourceShown<'s>>,
+    ) {
         let state = self.0.read();
-        let mut readings = self.0.readings();
+        let mut readings = self.0.readings.lock();
         let now = state.document.log().moment(revision);
-        for Shown { cell, source } in shown {
+        for SourceShown { cell, source } in shown {
             match source {
                 Some(source) => readings.record(principal, Readable::cell(cell), source, true, now.clone()),
                 None => {
@@ -69,14 +74,18 @@ impl Room {
         let ids: Vec<&str> = cells.into_iter().collect();
         let now = self.0.read().document.log().moment(revision);
         self.0
-            .readings()
+            .readings
+            .lock()
             .record(principal, Readable::Order, &ids.join("\n"), true, now);
     }
 
     /// Notes that a principal was shown this text of a document, or a part of it.
     pub fn record_text(&self, principal: &Arc<str>, revision: &str, text: &str, is_whole: bool) {
         let now = self.0.read().document.log().moment(revision);
-        self.0.readings().record(principal, Readable::Text, text, is_whole, now);
+        self.0
+            .readings
+            .lock()
+            .record(principal, Readable::Text, text, is_whole, now);
     }
 
     /// Works with the edits of a principal beside what is known of others.
@@ -87,7 +96,7 @@ impl Room {
         options: EditOptions<'_>,
         work: impl FnOnce(&Reconciler<'_>) -> T,
     ) -> T {
-        let readings = self.0.readings();
+        let readings = self.0.readings.lock();
         let reconciler = Reconciler {
             document: &state.document,
             readings: &readings,
@@ -102,7 +111,7 @@ impl Room {
     /// What a refusal shows is read.
     pub(crate) fn record_refused(&self, state: &State, author: &Arc<str>, error: &EditError) {
         let EditError::Refused(refused) = error else { return };
-        let mut readings = self.0.readings();
+        let mut readings = self.0.readings.lock();
         let now = state.document.log().now();
         for refusal in refused.refusals.iter().filter(|refusal| refusal.is_whole) {
             let subject = refusal.cell.as_deref().map_or(Readable::Text, Readable::cell);
@@ -112,7 +121,7 @@ impl Room {
 
     /// Notes what a principal knows by having written it.
     pub(crate) fn record_known(&self, state: &State, author: &Arc<str>, known: Vec<Known>) {
-        let mut readings = self.0.readings();
+        let mut readings = self.0.readings.lock();
         for Known {
             subject,
             text,

@@ -157,13 +157,13 @@ fn plain_text(plain: &str, html: Option<&str>) -> Rendered {
     }
 }
 
-/// Shape that pandas writes under a table: "[120 rows x 4 columns]".
+/// Shape that pandas writes under a table, "[120 rows x 4 columns]", and Polars above it, "shape: (120, 4)".
 fn told_shape(plain: &str) -> Option<Shape> {
-    let line = plain.trim_end().lines().next_back()?;
-    let (rows, columns) = line
-        .strip_prefix('[')?
-        .strip_suffix(" columns]")?
-        .split_once(" rows x ")?;
+    let above = plain.lines().next()?.strip_prefix("shape: (");
+    let above = above.and_then(|line| line.strip_suffix(')')?.split_once(", "));
+    let below = plain.trim_end().lines().next_back()?.strip_prefix('[');
+    let below = below.and_then(|line| line.strip_suffix(" columns]")?.split_once(" rows x "));
+    let (rows, columns) = above.or(below)?;
     Some(Shape {
         rows: rows.parse().ok()?,
         columns: columns.parse().ok()?,

@@ -276,6 +276,8 @@ fn tables_are_plain_text() {
     ] {
         assert_eq!(line(&fixture(name)), text);
     }
+    let polars = "shape: (1200, 2)\n| a | b |";
+    assert_eq!(line(&[data(json!({ "text/plain": polars }))]), "table 1200 x 2");
 }
 
 #[test]

@@ -77,10 +77,10 @@ fn a_call_does_not_hide_that_code_goes_on() {
     assert_eq!(shown(&awareness), "a · running");
     show(&mut awareness, "a", Activity::AwaitingInput);
     assert_eq!(shown(&awareness), "a · waiting for input");
-    awareness.rest(&"a".into());
+    awareness.end_execution(&"a".into());
     assert_eq!(shown(&awareness), "a");
     show(&mut awareness, "a", Activity::Editing);
-    awareness.rest(&"a".into());
+    awareness.end_execution(&"a".into());
     assert_eq!(shown(&awareness), "a · editing", "only an execution ends");
     assert_eq!(awareness.names(), ["a"]);
 }
@@ -189,12 +189,17 @@ fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
     moves(&mut awareness, 1);
     moves(&mut awareness, 2);
     assert_eq!(awareness.due().len(), 1, "the first time at once");
+    let said = awareness.now;
     moves(&mut awareness, 3);
     assert!(awareness.due().is_empty());
-    let due = awareness.due_at().expect("later");
-    assert_eq!(due, awareness.now + CURSOR_INTERVAL);
-    awareness.tell_time(due);
-    assert!(awareness.due()[0].state.contains("[3]"), "with where it is now");
+    assert_eq!(awareness.due_at(), Some(said + CURSOR_INTERVAL));
+    awareness.tell_time(said + CURSOR_INTERVAL);
+    moves(&mut awareness, 4);
+    assert!(awareness.due().is_empty(), "an edit may follow");
+    assert_eq!(awareness.due_at(), Some(said + CURSOR_INTERVAL + CURSOR_PAUSE));
+    awareness.tell_time(said + CURSOR_OVERDUE);
+    moves(&mut awareness, 5);
+    assert!(awareness.due()[0].state.contains("[5]"), "with where it is now");
     assert_eq!(awareness.due_at(), None);
 }
 

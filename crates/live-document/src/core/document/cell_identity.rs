@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use yrs::{Array, Map, Transact};
+use yrs::Map;
 
 use super::{super::Cell, Applied, Author, Document, OBSERVER, restore::Snapshot};
 
@@ -45,18 +45,15 @@ impl Document {
         if repairs == CellRepairs::default() {
             return None;
         }
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
-        for (place, id) in repairs.ids {
-            let cell = self.order.get(place).and_then(|entry| entry.hook.as_ref()?.get(&txn));
-            if let Some(cell) = cell {
-                cell.insert(&mut txn, "id", id);
+        Some(self.change(&Author::Local(OBSERVER.into()), |document, txn| {
+            for (place, id) in repairs.ids {
+                let entry = document.order.get(place);
+                if let Some(cell) = entry.and_then(|entry| entry.hook.as_ref()?.get(txn)) {
+                    cell.insert(txn, "id", id);
+                }
             }
-        }
-        for place in repairs.superfluous.iter().rev() {
-            self.cells.remove(&mut txn, u32::try_from(*place).unwrap_or(u32::MAX));
-        }
-        Some(self.finish(txn, &Author::Local(OBSERVER.into())))
+            document.remove_at(txn, &repairs.superfluous);
+        }))
     }
 
     /// Gives cells back the ids that Jupyter took from them. It does so when it sees a cell twice, which also happens
@@ -68,14 +65,13 @@ impl Document {
         if renamed.is_empty() {
             return None;
         }
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
-        for (id, hook) in renamed {
-            if let Some(cell) = hook.get(&txn) {
-                cell.insert(&mut txn, "id", &*id);
+        Some(self.change(&Author::Local(OBSERVER.into()), |_, txn| {
+            for (id, hook) in renamed {
+                if let Some(cell) = hook.get(txn) {
+                    cell.insert(txn, "id", &*id);
+                }
             }
-        }
-        Some(self.finish(txn, &Author::Local(OBSERVER.into())))
+        }))
     }
 
     /// All cells with who made them.

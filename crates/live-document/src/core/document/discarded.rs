@@ -1,11 +1,14 @@
 //! Edits that were acknowledged and then taken out of the document, because somebody wrote its file from outside
 //! before they were in it. Jupyter makes the document the same as the file and tells nobody whose work that was.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{
     super::edit_journal::{Entry, JournaledEdit, Subject},
-    Document, splice,
+    Document, Splice, splice,
 };
 
 /// Whose edit of what is not there any more.
@@ -18,25 +21,49 @@ pub(crate) struct Discarded {
 impl Document {
     /// Takes the unsaved edits that are gone out of those that are remembered, and tells whose they were.
     pub(crate) fn take_discarded(&mut self) -> Vec<Discarded> {
-        let mut seen = HashSet::new();
+        let mut latest: HashMap<Subject, &JournaledEdit> = HashMap::new();
         let mut gone = HashSet::new();
+        let mut told = HashSet::new();
         let mut discarded = Vec::new();
         for entry in self.journal.latest_first() {
             for (subject, is_gone) in self.fared(entry) {
-                // What was done later to the same cell says how it should be now.
-                if !seen.insert(subject.clone()) || !is_gone {
-                    continue;
+                // What was done last to the same cell says how it should be now.
+                let is_lost = match latest.get(&subject) {
+                    None => is_gone,
+                    Some(latest) => self.has_lost(&subject, &entry.done, latest),
+                };
+                if is_gone && !latest.contains_key(&subject) {
+                    gone.insert(subject.clone());
                 }
-                gone.insert(subject.clone());
-                let author = entry.author.clone();
-                discarded.extend(author.map(|author| Discarded { author, subject }));
+                latest.entry(subject.clone()).or_insert(&entry.done);
+                if is_lost {
+                    told.insert(entry.number);
+                    let author = entry.author.clone();
+                    discarded.extend(author.map(|author| Discarded { author, subject }));
+                }
             }
         }
         if !gone.is_empty() {
             self.journal.discard(&gone);
         }
+        self.journal.mark_told(&told);
         discarded.reverse();
         discarded
+    }
+
+    /// Whether something that an edit did is gone, although the latest edit of the same left it there.
+    fn has_lost(&self, subject: &Subject, edit: &JournaledEdit, latest: &JournaledEdit) -> bool {
+        if matches!(latest, JournaledEdit::Deleted { .. }) {
+            return false;
+        }
+        let Some(now) = self.text_of(subject) else {
+            return matches!(subject, Subject::Cell(_));
+        };
+        let (Some((old, new)), Some(latest)) = (edit.texts(), latest.text_after(subject)) else {
+            return false;
+        };
+        let is_out = |splice: &Splice| latest.contains(&splice.insert) && !now.contains(&splice.insert);
+        splice::between(old, new).iter().any(is_out)
     }
 
     /// What an edit was about, and whether it is gone from there.
@@ -61,7 +88,7 @@ impl Document {
 }
 
 /// Whether a text has what a change put into it, whatever else was done to it.
-fn is_still_there(old: &str, new: &str, now: &str) -> bool {
+pub(super) fn is_still_there(old: &str, new: &str, now: &str) -> bool {
     now == new
         || now != old
             && splice::between(old, new)

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use yrs::{Array, BranchID, Hook, Transact};
+use yrs::{Array, BranchID, Hook, TransactionMut};
 
 use super::{super::Cell, Applied, Author, CellEntry, Document, OBSERVER};
 
@@ -28,12 +28,16 @@ impl Document {
             return None;
         }
         places.sort_unstable();
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
+        Some(self.change(&Author::Local(OBSERVER.into()), |document, txn| {
+            document.remove_at(txn, &places);
+        }))
+    }
+
+    /// Removes the cells at some places, which are sorted.
+    pub(super) fn remove_at(&self, txn: &mut TransactionMut<'_>, places: &[usize]) {
         for place in places.iter().rev() {
-            self.cells.remove(&mut txn, u32::try_from(*place).unwrap_or(u32::MAX));
+            self.cells.remove(txn, u32::try_from(*place).unwrap_or(u32::MAX));
         }
-        Some(self.finish(txn, &Author::Local(OBSERVER.into())))
     }
 
     pub(crate) fn made(&self, id: &str) -> Option<(u64, u32)> {

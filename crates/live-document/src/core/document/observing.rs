@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use yrs::{
     ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef, TransactionMut,
     block::ID,
@@ -69,7 +69,7 @@ impl Observer {
     pub(super) fn look_at(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
         let observer = self.clone();
         match kind {
-            RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.lock().seen.push(Observed::Text)),
+            RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.0.lock().seen.push(Observed::Text)),
             RoomKind::Notebook => cells.observe_deep(OBSERVER, move |txn, events| {
                 for event in events.iter() {
                     observer.note(event, txn);
@@ -80,12 +80,12 @@ impl Observer {
 
     /// What was seen since the last time.
     pub(super) fn take(&self) -> Vec<Observed> {
-        std::mem::take(&mut self.lock().seen)
+        std::mem::take(&mut self.0.lock().seen)
     }
 
     /// Remembers which cell a part belongs to.
     pub(super) fn belongs_to(&self, id: ID, part: Part, cell: &Arc<str>) {
-        let owners = &mut self.lock().owners;
+        let owners = &mut self.0.lock().owners;
         if owners.len() >= MAX_OWNERS {
             owners.clear();
         }
@@ -94,7 +94,7 @@ impl Observer {
 
     /// The cell whose source a part is, if that is remembered.
     pub(super) fn owner(&self, id: &ID) -> Option<Arc<str>> {
-        match self.lock().owners.get(id) {
+        match self.0.lock().owners.get(id) {
             Some((Part::Source, cell)) => Some(Arc::clone(cell)),
             _ => None,
         }
@@ -107,7 +107,7 @@ impl Observer {
             Event::Text(text) => text.target().hook().id().clone(),
             _ => return,
         };
-        let mut observations = self.lock();
+        let mut observations = self.0.lock();
         if let (Event::Map(map), [PathSegment::Index(index)]) = (event, event.path().make_contiguous())
             && map.keys(txn).contains_key("id")
         {
@@ -134,10 +134,6 @@ impl Observer {
             _ => return,
         };
         observations.seen.push(observed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Observations> {
-        self.0.lock()
     }
 }
 

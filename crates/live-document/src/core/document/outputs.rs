@@ -158,18 +158,16 @@ impl Document {
 
     /// Removes the outputs of all cells; the ids of those that had any.
     pub(crate) fn clear_outputs(&mut self, author: &Arc<str>) -> (Applied, Vec<String>) {
-        let doc = self.doc.clone();
-        let mut txn = doc.transact_mut_with(OBSERVER);
         let mut cleared = Vec::new();
-        for entry in &self.order {
-            let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
-                continue;
-            };
-            if clear_with_count(&map, &mut txn) {
-                cleared.push(entry.id.to_string());
+        let applied = self.change(&Author::Local(Arc::clone(author)), |document, txn| {
+            for entry in &document.order {
+                let map = entry.hook.as_ref().and_then(|hook| hook.get(txn));
+                if map.is_some_and(|map| clear_with_count(&map, txn)) {
+                    cleared.push(entry.id.to_string());
+                }
             }
-        }
-        (self.finish(txn, &Author::Local(Arc::clone(author))), cleared)
+        });
+        (applied, cleared)
     }
 
     /// Removes the outputs and counts of cells that do not run.

@@ -5,15 +5,17 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use yrs::TransactionMut;
+use yrs::{Transact, TransactionMut};
 
 use super::{
     super::{
         Cell, CellKind, CellWrite, NewCell, OutputsChange, RunEnd,
         edit_journal::{EditJournal, Subject},
+        notebook::text_of,
     },
-    Document,
+    CellEntry, Document,
     cell_identity::Placed,
+    discarded::is_still_there,
     splice,
 };
 
@@ -30,6 +32,25 @@ impl Snapshot {
             cell.made = None;
         }
         self
+    }
+
+    /// The sources of all cells, and the text of the document.
+    fn texts(&self) -> impl Iterator<Item = (Subject, &str)> {
+        let sources = self.cells.iter().map(|placed| &placed.cell);
+        let sources = sources.map(|cell| (Subject::Cell(cell.id.clone()), cell.source.as_str()));
+        sources.chain([(Subject::Text, self.text.as_str())])
+    }
+
+    /// The source of a cell, or the text of the document.
+    pub(crate) fn text_of(&self, subject: &Subject) -> Option<&str> {
+        match subject {
+            Subject::Cell(id) => {
+                let cell = self.cells.iter().find(|placed| placed.cell.id == *id)?;
+                Some(&cell.cell.source)
+            }
+            Subject::Text => Some(&self.text),
+            Subject::Metadata => None,
+        }
     }
 }
 
@@ -88,43 +109,59 @@ impl Document {
     }
 
     /// Restores sources and texts that a restarted server has set back to what they were before, or between, our unsaved
-    /// edits; nobody else has changed those. Returns what was restored.
-    ///
-    /// Merging alone does not bring them back: what the server had noted down of an edit it has taken out again. Others who
-    /// came back before us may have brought back some of our edits and not all; then what stands there has a state of ours
-    /// in it, and nothing that ours has not.
+    /// edits; nobody else has changed those. Returns which are as they should be. `theirs` is the server's document if this one
+    /// was merged with it.
     pub(crate) fn restore_changed(
         &mut self,
         unsaved: &EditJournal,
         before: &Snapshot,
-        theirs: &Self,
+        theirs: Option<&Self>,
     ) -> HashSet<Subject> {
         self.journal.set_author(None);
         let mut restored = HashSet::new();
-        for (subject, states) in unsaved.states() {
-            let is_set_back = |theirs: &str, ours: &str| {
-                let keeps_a_state = states.iter().any(|state| is_subsequence(state, theirs));
-                states.contains(theirs) || keeps_a_state && is_subsequence(theirs, ours)
+        let edits = unsaved.texts();
+        let merged = self.texts();
+        let theirs = theirs.map_or_else(|| merged.clone(), Self::texts);
+        for (subject, ours) in before.texts() {
+            let Some(merged) = merged.get(&subject) else {
+                continue;
             };
-            match &subject {
-                Subject::Cell(id) => {
-                    let ours = before.cells.iter().find(|placed| placed.cell.id == *id);
-                    if let (Some(ours), Some(theirs)) = (ours, theirs.source(id))
-                        && is_set_back(&theirs, &ours.cell.source)
-                        && self.position_of(id).is_some()
-                    {
-                        self.redo(|document, txn| document.set_source(txn, id, &ours.cell.source));
-                        restored.insert(subject);
-                    }
-                }
-                Subject::Text if is_set_back(&theirs.text(), &before.text) => {
-                    self.redo(|document, txn| document.restore_text(txn, &before.text));
-                    restored.insert(subject);
-                }
-                Subject::Text | Subject::Metadata => {}
+            let edits = edits.get(&subject).map(Vec::as_slice).unwrap_or_default();
+            let wanted = match theirs.get(&subject) {
+                _ if merged == ours => ours,
+                Some(theirs) if is_set_back(theirs, ours, edits) => ours,
+                Some(theirs) if is_doubled(merged, theirs, ours, edits) => theirs,
+                _ => continue,
+            };
+            if merged != wanted {
+                self.redo(|document, txn| match &subject {
+                    Subject::Cell(id) => document.set_source(txn, id, wanted),
+                    Subject::Text | Subject::Metadata => document.restore_text(txn, wanted),
+                });
             }
+            restored.insert(subject);
         }
         restored
+    }
+
+    /// The sources of all cells, and the text of the document.
+    fn texts(&self) -> HashMap<Subject, String> {
+        let txn = self.doc.transact();
+        let source = |entry: &CellEntry| {
+            let cell = entry.hook.as_ref()?.get(&txn)?;
+            Some((Subject::Cell(entry.id.to_string()), text_of(&cell, &txn, "source")))
+        };
+        let sources = self.order.iter().rev().filter_map(source);
+        sources.chain([(Subject::Text, self.text_in(&txn))]).collect()
+    }
+
+    /// The source of a cell, or the text of the document.
+    pub(super) fn text_of(&self, subject: &Subject) -> Option<String> {
+        match subject {
+            Subject::Cell(id) => self.source(id),
+            Subject::Text => Some(self.text()),
+            Subject::Metadata => None,
+        }
     }
 
     fn restore_text(&mut self, txn: &mut TransactionMut<'_>, text: &str) {
@@ -178,6 +215,23 @@ impl From<&Cell> for NewCell {
             trusted: true,
         }
     }
+}
+
+/// Whether a restarted server has set a text back. Merging alone does not bring it back: what the server had noted down
+/// of an edit it has taken out again. Others who came back before us may have brought back some of our edits and not all;
+/// then the server's text contains a state of ours, and nothing that ours does not.
+fn is_set_back(theirs: &str, ours: &str, edits: &[(&str, &str)]) -> bool {
+    let mut states = edits.iter().flat_map(|(old, new)| [*old, *new]);
+    let keeps_a_state = |theirs: &str| states.clone().any(|state| is_subsequence(state, theirs));
+    let keeps_only_ours = keeps_a_state(theirs) && is_subsequence(theirs, ours);
+    states.any(|state| state == theirs) || keeps_only_ours
+}
+
+/// Whether merging has put something into a text that had it already: somebody restored it in a document of the server
+/// in which it had not been restored yet, and we have it as it was restored before.
+fn is_doubled(merged: &str, theirs: &str, ours: &str, edits: &[(&str, &str)]) -> bool {
+    let has_all = edits.iter().all(|(old, new)| is_still_there(old, new, theirs));
+    has_all && is_subsequence(ours, theirs) && is_subsequence(theirs, merged)
 }
 
 /// Whether a text has all characters of another, in their order.

@@ -268,13 +268,13 @@ fn unsaved_edits_are_repeated_where_they_still_make_sense() {
     .expect("valid");
     // The server lost all of it, and somebody changed b meanwhile.
     let mut rebuilt = Pair::with_cells(&[("a", "1"), ("b", "somebody"), ("c", "3"), ("d", "4")]);
-    let (outcome, applied) = rebuilt
-        .ours
-        .repeat(std::mem::take(&mut pair.ours.journal), &HashSet::new());
+    let before = pair.ours.snapshot();
+    let journal = std::mem::take(&mut pair.ours.journal);
+    let outcome = rebuilt.ours.repeat(journal, &before, None);
     assert_eq!((outcome.repeated, outcome.conflicting), (4, 1));
-    for edit in applied {
-        rebuilt.theirs.apply_remote(&edit.update).expect("an update");
-    }
+    assert_eq!(outcome.discarded.len(), 1, "its author is told");
+    let update = rebuilt.ours.diff(&rebuilt.theirs.state_vector());
+    rebuilt.theirs.apply_remote(&update).expect("an update");
     rebuilt.assert_both(&[("a", "11"), ("x", "newer"), ("b", "somebody"), ("d", "4")]);
 }
 

@@ -78,18 +78,19 @@ fn an_unsaved_move_is_repeated_with_what_the_cells_are_by_then() {
     let mut pair = Pair::with_cells(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")]);
     pair.edit(&[move_cells(&["d", "a"], Some("c"))], None).expect("valid");
     pair.assert_both(&[("b", "2"), ("d", "4"), ("a", "1"), ("c", "3")]);
+    let before = pair.ours.snapshot();
     let journal = std::mem::take(&mut pair.ours.journal);
     let mut rebuilt = Pair::with_cells(&[("a", "somebody"), ("b", "2"), ("c", "3"), ("d", "4")]);
-    let (outcome, applied) = rebuilt.ours.repeat(journal, &HashSet::new());
+    let outcome = rebuilt.ours.repeat(journal, &before, None);
     assert_eq!((outcome.repeated, outcome.conflicting), (1, 0));
-    for edit in applied {
-        rebuilt.theirs.apply_remote(&edit.update).expect("an update");
-    }
+    let update = rebuilt.ours.diff(&rebuilt.theirs.state_vector());
+    rebuilt.theirs.apply_remote(&update).expect("an update");
     rebuilt.assert_both(&[("b", "2"), ("d", "4"), ("a", "somebody"), ("c", "3")]);
     // Where it is done already, nothing is made anew.
     let made = rebuilt.ours.made("a");
+    let before = rebuilt.ours.snapshot();
     let journal = std::mem::take(&mut rebuilt.ours.journal);
-    let (outcome, _) = rebuilt.ours.repeat(journal, &HashSet::new());
+    let outcome = rebuilt.ours.repeat(journal, &before, None);
     assert_eq!((outcome.repeated, outcome.conflicting), (0, 0));
     assert_eq!(rebuilt.ours.made("a"), made);
 }
