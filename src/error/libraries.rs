@@ -45,7 +45,9 @@ impl ClientError for RoomError {
             Self::Edit(EditError::Stale { .. } | EditError::Refused(_) | EditError::UnknownRevision { .. })
             | Self::Lost { .. } => ErrorKind::Conflict,
             Self::Edit(_) => ErrorKind::InvalidArgument,
-            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } => ErrorKind::Upstream,
+            Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } | Self::NotSaved { .. } => {
+                ErrorKind::Upstream
+            }
             Self::Busy { .. } | Self::Excess { .. } => ErrorKind::Limit,
         }
     }

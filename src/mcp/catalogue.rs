@@ -128,7 +128,8 @@ impl Catalogue {
     /// Whether a caller sees a tool: they may use it, have selected it, and mean it by its name.
     fn lists(&self, entry: &Entry, caller: &Caller) -> bool {
         let is_meant = || self.definition(entry.definition.name, caller);
-        shows(caller, &entry.definition) && is_meant().is_some_and(|meant| std::ptr::eq(meant, &entry.definition))
+        shows(caller, &entry.definition)
+            && is_meant().is_some_and(|meant| std::ptr::eq(meant, &raw const entry.definition))
     }
 
     /// The list of tools as a result of the protocol. What is visible depends on the token, so no shared cache may keep
@@ -258,7 +259,7 @@ impl Catalogue {
         self.iter().filter_map(move |(definition, tool)| {
             let toolset = definition.toolsets.iter().find(|toolset| toolsets.contains(toolset))?;
             let meant = self.meant(definition.name, toolsets)?;
-            std::ptr::eq(&meant.definition, definition).then_some((*toolset, definition, tool))
+            std::ptr::eq(&raw const meant.definition, definition).then_some((*toolset, definition, tool))
         })
     }
 

@@ -441,6 +441,11 @@ impl Call {
         self.scope.servers()
     }
 
+    /// Whether the client's URL selects servers.
+    pub(super) fn selects_servers(&self) -> bool {
+        self.scope.is_narrowed
+    }
+
     /// URLs that a call may connect to beyond its servers.
     pub(super) fn connect_urls(&self) -> &[Url] {
         match self.scope.is_narrowed {

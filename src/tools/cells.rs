@@ -40,21 +40,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "get_nb_stat",
-            "Returns a notebook's cell count, kernel and its state. Starts nothing.",
+            "Overview of a notebook: sections, errors, stale and running cells, kernel, people. Cheap; starts nothing.",
             Read,
             stat::get_nb_stat,
         ),
         ToolDefinition::new(
             notebook,
             "read_nb_cells",
-            "Reads cells with sources and outputs as they stand now: all, or by range or id. `end` is exclusive.",
+            "Reads cells as they stand now: all, or by range or id. Whole notebooks are large: view=outline first.",
             Read,
             read::read_nb_cells,
         ),
         ToolDefinition::new(
             notebook,
             "modify_nb_cells",
-            "Sets the source or type of cells, all in one change that merges with what people type, and executes them (`exec`).",
+            "Rewrites whole cells, merged with what people type, and executes them (`exec`). For small changes: edit_nb_cell.",
             ChangeAndExecute,
             modify::modify_nb_cells,
         ),
@@ -96,7 +96,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             notebook,
             "execute_nb_cells",
-            "Executes cells by range or id, or all; people see the outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
+            "Executes cells by range or id, or all. After `timeout` it answers `running` and goes on; get_execution shows the rest.",
             Execute,
             execute::execute_nb_cells,
         ),

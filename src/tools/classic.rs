@@ -76,7 +76,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             classic,
             "execute_cell",
-            "Executes a code cell and returns its output. After `timeout` it returns what there is; the execution goes on.",
+            "Executes a code cell and returns its output. After `timeout` it goes on; get_execution shows the rest.",
             Execute,
             execute::execute_cell,
         ),

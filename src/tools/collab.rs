@@ -52,7 +52,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             collab,
             "batch_update_notebook_cells",
-            "Updates cells by range (`end_index` is inclusive) or id, all or none, and executes them (`exec`). One update for each cell, or one for all.",
+            "Updates cells by range or id, all or none, and executes them (`exec`). One update for each cell, or one for all.",
             ChangeAndExecute,
             cells::batch_update_notebook_cells,
         ),
@@ -66,21 +66,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             collab,
             "batch_delete_notebook_cells",
-            "Deletes cells by range (`end_index` is inclusive) or id, after executing them (`exec`).",
+            "Deletes cells by range or id, after executing them (`exec`).",
             ChangeAndExecute,
             delete::batch_delete_notebook_cells,
         ),
         ToolDefinition::new(
             collab,
             "execute_notebook_cell",
-            "Executes a cell; collaborators see its outputs appear. Answers `running` with an execution_id after `timeout`; the execution goes on.",
+            "Executes a cell; collaborators see its outputs appear. After `timeout` it answers `running` and goes on; get_execution shows the rest.",
             Execute,
             execute::execute_notebook_cell,
         ),
         ToolDefinition::new(
             collab,
             "batch_execute_notebook_cells",
-            "Executes cells by range (`end_index` is inclusive) or id, in order; an error stops the rest.",
+            "Executes cells by range or id, in order; an error stops the rest.",
             Execute,
             execute::batch_execute_notebook_cells,
         ),

@@ -11,7 +11,7 @@ use super::{
     advice::advise,
     arguments::Parameters,
     output::IntoOutput,
-    schema::{input_schema, output_schema},
+    schema::{input_schema, listed, output_schema},
 };
 use crate::{
     audit::{Decision, Outcome},
@@ -98,7 +98,7 @@ impl ToolDefinition {
             also_needs: None,
             effect,
             parameters: Arc::new(Parameters::of(&input_schema)),
-            input_schema,
+            input_schema: listed(input_schema),
             output_schema: output_schema::<R::Schema>(),
             run,
         }

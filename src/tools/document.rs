@@ -4,6 +4,7 @@
 mod content;
 mod edit;
 mod line_scan;
+mod save;
 
 pub(super) use content::{BYTES, Beginning, DocumentContent, read};
 
@@ -52,6 +53,13 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Replaces text that a document has exactly once (`replace_all`: every occurrence) and answers the diff.",
             Effect::Change,
             edit::edit_document_text,
+        ),
+        ToolDefinition::new(
+            document,
+            "save_document",
+            "Saves a notebook or text document as it stands now, like Ctrl+S; answers when the file has it.",
+            Effect::Set,
+            save::save_document,
         ),
     ]
 }

@@ -5,6 +5,7 @@ mod find;
 mod manage;
 mod result;
 mod run_code;
+mod run_notebook;
 mod summary;
 mod wait;
 
@@ -26,14 +27,21 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             execution,
             "run_code",
-            "Runs code without storing it: in a notebook's kernel (`path`), or in a kernel of your own that is kept while you use it.",
+            "Runs code without storing it, in a notebook's kernel (`path`) or in one of your own.",
             Effect::Execute,
             run_code::run_code,
         ),
         ToolDefinition::new(
             execution,
+            "run_notebook",
+            "Runs a copy of a notebook from top to bottom in a fresh kernel, up to the first error; tells which outputs differ. The notebook and its kernel stay as they are.",
+            Effect::Execute,
+            run_notebook::run_notebook,
+        ),
+        ToolDefinition::new(
+            execution,
             "get_execution",
-            "Shows an execution and its outputs so far; waits up to `wait` seconds for its end. `since` leaves out what an earlier answer had. `input` answers what it asks.",
+            "Shows an execution; waits up to `wait` seconds for its end. `since`: only what is new. `input` answers what it asks.",
             // It may answer what code asks, so that it is no mere reading.
             Effect::Open,
             manage::get_execution,
@@ -42,14 +50,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             execution,
             "list_executions",
-            "Lists your executions, the newest first, a line each.",
+            "Lists your executions, the newest first.",
             Effect::Read,
             manage::list_executions,
         ),
         ToolDefinition::new(
             execution,
             "cancel_execution",
-            "Interrupts an execution, or takes it out of the queue.",
+            "Interrupts an execution or takes it out of the queue.",
             Effect::Execute,
             manage::cancel_execution,
         )

@@ -23,7 +23,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "list_documents",
-            "Lists all that is in a directory or, with `path_filter` or `file_type`, files at every depth.",
+            "Lists a directory or, with `path_filter` or `file_type`, files at every depth.",
             Read,
             listing::list_documents,
         )
@@ -38,14 +38,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "get_document_info",
-            "Returns a document's metadata and, on request, its saved content.",
+            "Returns a document's metadata and, if asked, its saved content.",
             Read,
             info::get_document_info,
         ),
         ToolDefinition::new(
             files,
             "delete_document",
-            "Deletes a document and ends its kernel; a directory that is not empty only with `recursive`.",
+            "Deletes a document and ends its kernel.",
             Change,
             delete::delete_document,
         ),
@@ -66,7 +66,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             files,
             "overwrite_document",
-            "Replaces the whole content of an existing document.",
+            "Sets a document's whole content, merged with what people type.",
             Set,
             manage::overwrite_document,
         ),

@@ -14,7 +14,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
     vec![ToolDefinition::new(
         Toolset::Gateway,
         "list_servers",
-        "Lists the Jupyter servers you can use, the default one first, and whether each answers.",
+        "Lists your Jupyter servers, the default first, and whether each answers.",
         Effect::Read,
         list_servers,
     )]

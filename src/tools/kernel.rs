@@ -5,6 +5,7 @@ mod inspect;
 mod restart;
 mod running;
 
+pub(super) use assign::kernelspec;
 pub(super) use inspect::InspectError;
 pub(super) use restart::{restart_kernel, start_kernel};
 pub(super) use running::{UsedKernel, visible_kernel};
@@ -24,14 +25,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             kernel,
             "list_available_kernels",
-            "Lists the kernels (languages) a Jupyter server can start.",
+            "Lists the kernels a server can start.",
             Effect::Read,
             list_available_kernels,
         ),
         ToolDefinition::new(
             kernel,
             "assign_nb_kernel",
-            "Gives a notebook the kernel of this name; the one it had ends.",
+            "Gives a notebook another kernel; the one it had ends.",
             Effect::Execute,
             assign::assign_nb_kernel,
         )
@@ -40,14 +41,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             kernel,
             "restart_nb_kernel",
-            "Restarts a notebook's kernel, or starts one, and executes all cells (`exec`).",
+            "Restarts a notebook's kernel, which loses its variables, and executes all cells (`exec`).",
             Effect::Execute,
             restart::restart_nb_kernel,
         ),
         ToolDefinition::new(
             kernel,
             "interrupt_nb_kernel",
-            "Interrupts what a notebook's kernel is running, whoever started it.",
+            "Interrupts what a notebook's kernel runs, whoever started it.",
             Effect::Execute,
             interrupt_nb_kernel,
         ),

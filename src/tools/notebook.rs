@@ -20,14 +20,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             Toolset::Notebook,
             "list_nbs",
-            "Lists all notebooks under a directory, recursively.",
+            "Lists notebooks under a directory, recursively.",
             Effect::Read,
             list_nbs,
         ),
         ToolDefinition::new(
             Toolset::Notebook,
             "create_notebook",
-            "Creates a notebook, empty or from a template. Its kernel is started with its first execution.",
+            "Creates a notebook (.ipynb), empty or from a template; its first run starts a kernel.",
             Effect::Add,
             create_notebook,
         ),
@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
-    /// Directory to search (default: root)
+    /// Directory (default: root)
     path: Option<String>,
     max_depth: Option<usize>,
     max_nbs: Option<usize>,
@@ -136,11 +136,9 @@ pub(super) fn notebook_entry(links: &Links, notebook: Document) -> NotebookEntry
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateArguments {
-    /// Ends with .ipynb
     path: String,
-    /// Name of a kernelspec (default: the server's)
     kernel_name: Option<String>,
-    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts (default: one empty cell)
+    /// blank, data_analysis, machine_learning, tree_of_thought, beam_search or mcts
     template: Option<String>,
     server: Option<String>,
 }

@@ -5,11 +5,21 @@ use serde_json::{Map, Value};
 
 /// Levels of members that the schema of a result tells of.
 const OUTLINE_DEPTH: usize = 3;
+/// Marks an argument that is taken and not listed.
+const UNLISTED: &str = "x-unlisted";
 
 /// The schema of arguments, without what a model does not need: every byte is in its context.
 pub(super) fn input_schema<A: JsonSchema>() -> Map<String, Value> {
     let mut schema = generate::<A>(SchemaSettings::draft2020_12().for_deserialize());
     strip_noise(&mut schema);
+    schema
+}
+
+/// The schema as models see it: what only programs want, and is known by another tool, is left out.
+pub(super) fn listed(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        members.retain(|_, member| member.get(UNLISTED).is_none());
+    }
     schema
 }
 
@@ -112,7 +122,7 @@ fn strip_noise(schema: &mut Map<String, Value>) {
     for key in ["$schema", "title", "format", "additionalProperties"] {
         schema.remove(key);
     }
-    schema.retain(|key, value| !(key == "default" && value.is_null() || key == "minimum" && value == 0));
+    schema.retain(|key, value| !is_implied(key, value));
     if let Some(Value::Array(allowed)) = schema.get_mut("enum") {
         allowed.retain(|value| !value.is_null());
     }
@@ -123,6 +133,15 @@ fn strip_noise(schema: &mut Map<String, Value>) {
             let only = only.clone();
             schema.insert("type".to_owned(), only);
         }
+    }
+}
+
+/// Whether a member of a schema says what is so without it.
+fn is_implied(key: &str, value: &Value) -> bool {
+    match key {
+        "default" => value.is_null() || *value == false,
+        "minimum" => *value == 0,
+        _ => false,
     }
 }
 

@@ -13,14 +13,14 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             Toolset::Url,
             "get_base_url",
-            "Returns the base URL of a Jupyter server.",
+            "Returns a Jupyter server's base URL.",
             Effect::Read,
             get_base_url,
         ),
         ToolDefinition::new(
             Toolset::Url,
             "nb_path_from_url",
-            "Extracts server and notebook path from a JupyterLab URL as a browser shows it.",
+            "Finds a notebook's server and path from its URL in a browser.",
             Effect::Read,
             nb_path_from_url,
         ),

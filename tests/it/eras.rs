@@ -200,8 +200,8 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
         let runs_code = ["run_code", "cancel_execution"].contains(&name)
             || name.ends_with("_kernel")
             || name.starts_with("execute")
-            // They execute what they changed, unless told otherwise.
-            || ["insert_nb_cells", "modify_nb_cells"].contains(&name);
+            // They can execute what they changed.
+            || ["insert_nb_cells", "modify_nb_cells", "edit_nb_cell"].contains(&name);
         assert_eq!(tool["annotations"]["openWorldHint"] == false, !runs_code, "{name}");
         for (argument, header) in [("path", "Path"), ("server", "Server")] {
             let properties = [tool, routed].map(|tool| tool["inputSchema"]["properties"][argument].clone());
@@ -211,5 +211,29 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
             assert_eq!(marks, [json!(null), mark], "{name}: only where an operator wants it");
         }
         assert!(!tool["inputSchema"].to_string().contains("null"), "{name}: {tool}");
+    }
+}
+
+/// Every byte of a list is in a model's context before it has done anything. Run with `--nocapture` to see the sizes.
+#[tokio::test]
+async fn lists_are_small_in_every_selection() {
+    let gateway = Gateway::start().await;
+    for (selection, limit) in [
+        ("", 24_576),
+        ("&readonly=true", 12_288),
+        ("&toolsets=notebook", 8192),
+        ("&toolsets=notebook,kernel,execution", 12_288),
+        ("&toolsets=document,files", 8192),
+        ("&toolsets=collab", 9216),
+        ("&toolsets=classic", 7168),
+        ("&toolsets=datalayer", 10_240),
+    ] {
+        let url = gateway.url(&format!("/mcp?structured=false{selection}"));
+        let agent = Agent::connect_to(&url, TOKEN, Era::Legacy).await;
+        let listed = agent.request("tools/list", json!({})).await;
+        let tools = listed["result"]["tools"].as_array().expect("tools");
+        let size = listed["result"].to_string().len();
+        println!("{selection:40} {size:6} bytes, {} tools", tools.len());
+        assert!(size <= limit, "{selection}: {size} bytes");
     }
 }

@@ -271,8 +271,32 @@ async fn those_who_want_to_are_told_of_the_latest_output() {
 }
 
 #[tokio::test]
+async fn what_ends_before_it_would_become_a_task_is_answered_at_once() {
+    let gateway = Gateway::with("[execution]\ntask_after = \"1s\"\n").await;
+    let patient = Gateway::start().await;
+    let capabilities = json!({ "extensions": { TASKS: {} } });
+    let slow = json!({ "code": "import time; time.sleep(2.5)" });
+    let call = async |gateway: &Gateway, arguments: Value| {
+        let agent = Agent::capable(gateway, Era::Modern, capabilities.clone()).await;
+        let params = json!({ "name": "run_code", "arguments": arguments });
+        agent.request("tools/call", params).await["result"]["resultType"].take()
+    };
+    assert_eq!(call(&patient, slow.clone()).await, "complete", "within 20 s");
+    assert_eq!(call(&gateway, slow).await, "task");
+    let told = json!({ "code": "import time; time.sleep(2.5)", "timeout": 60, "kernel_name": "python3" });
+    assert_eq!(
+        call(&gateway, told).await,
+        "complete",
+        "the call said how long it waits"
+    );
+    let told = json!({ "code": "import time; time.sleep(2.5)", "timeout": 0 });
+    assert_eq!(call(&patient, told).await, "task");
+}
+
+#[tokio::test]
 async fn a_client_that_knows_tasks_gets_one_for_what_takes_long() {
-    let (gateway, folder) = start().await;
+    let gateway = Gateway::with("[execution]\ntask_after = \"1s\"\n").await;
+    let folder = lab().folder();
     let path = folder.write(
         "slow.ipynb",
         &notebook(&["import time; time.sleep(2.5); print('slept')", "2"]),

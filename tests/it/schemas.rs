@@ -48,6 +48,7 @@ async fn every_answer_is_as_its_schema_says() {
         executions(&caller).await;
         documents(&caller, &folder).await;
         other_words(&caller, &folder).await;
+        active_notebook(&caller, &folder).await;
         let all: BTreeSet<String> = caller.agent.tools().await.into_iter().collect();
         let called = caller.called.take();
         let left_out: Vec<_> = all.difference(&called).collect();
@@ -101,6 +102,9 @@ async fn notebooks(caller: &Caller, folder: &Folder) {
     caller.bare("list_available_kernels", json!({})).await.ok();
     caller.call("restart_nb_kernel", json!({ "exec": false })).await.ok();
     caller.call("interrupt_nb_kernel", json!({})).await.ok();
+    caller.bare("list_kernels", json!({})).await.ok();
+    caller.call("shutdown_kernel", json!({})).await.ok();
+    caller.call("save_document", json!({})).await.ok();
     caller.bare("query_nb_sessions", json!({})).await.ok();
 }
 
@@ -112,6 +116,10 @@ async fn executions(caller: &Caller) {
     assert_eq!(ran.structured["status"], "failed", "{}", ran.structured);
     let failed = json!({ "execution_id": ran.structured["execution_id"], "max_cell_output_size": 200 });
     caller.bare("get_execution", failed).await;
+    let copied = caller.call("run_notebook", json!({ "keep": true })).await.structured;
+    assert_eq!(copied["status"], "failed", "{copied}");
+    let copied = json!({ "execution_id": copied["execution_id"] });
+    caller.bare("get_execution", copied).await;
     let asks = caller
         .call("run_code", json!({ "code": "input('who? ')", "timeout": 20 }))
         .await
@@ -174,6 +182,31 @@ async fn documents(caller: &Caller, folder: &Folder) {
 }
 
 /// The vocabularies of other servers.
+/// The words of which each is about the notebook that was activated last.
+async fn active_notebook(caller: &Caller, folder: &Folder) {
+    let path = folder.write(&format!("{}.ipynb", uuid()), &notebook(&["1 + 1", "2"]));
+    for (tool, arguments) in [
+        ("connect_to_jupyter", json!({ "jupyter_url": lab().url() })),
+        ("use_notebook", json!({ "notebook_name": "u", "notebook_path": path })),
+        (
+            "insert_execute_code_cell",
+            json!({ "cell_index": 0, "cell_source": "print(1)" }),
+        ),
+        ("overwrite_cell_source", json!({ "cell_index": 1, "cell_source": "3" })),
+        (
+            "edit_cell_source",
+            json!({ "cell_index": 1, "old_string": "3", "new_string": "4" }),
+        ),
+        ("move_cell", json!({ "source_index": 0, "target_index": 2 })),
+        ("clear_cell_output", json!({ "cell_index": 2 })),
+        ("execute_code", json!({ "code": "5" })),
+        ("list_files", json!({ "path": folder.name })),
+        ("unuse_notebook", json!({ "notebook_name": "u" })),
+    ] {
+        caller.bare(tool, arguments).await.ok();
+    }
+}
+
 async fn other_words(caller: &Caller, folder: &Folder) {
     caller
         .bare("list_notebooks", json!({ "path_prefix": folder.name }))

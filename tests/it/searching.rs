@@ -92,7 +92,7 @@ async fn sources_outputs_and_files_are_searched_and_nothing_is_opened() {
     );
     assert_eq!(
         paths(&search(json!({ "query": "NEEDLE" })).await.ok()),
-        [notes.clone()],
+        [notes.as_str()],
         "capitals count"
     );
     assert_eq!(

@@ -21,6 +21,7 @@ mod kernel;
 mod kernel_events;
 mod liveness;
 pub(crate) mod notebook;
+mod output_difference;
 mod output_throttle;
 mod outputs;
 mod presence;
@@ -149,6 +150,7 @@ impl Core {
             Input::WriteWanted(run) => self.on_write_wanted(&run),
             Input::EndArrived { run, arrived } => self.on_end_arrived(&run, arrived),
             Input::EndRewritten { run, result } => self.on_end_rewritten(&run, result),
+            Input::CopyKept(execution) => self.finish(&execution),
             Input::Stop => self.on_stop(),
             Input::Drained => self.on_drained(),
             Input::Tick => self.on_tick(),

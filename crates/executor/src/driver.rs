@@ -2,6 +2,7 @@
 //! the room and the timers, gives the core what happens, and carries out what the core wants.
 
 mod cell_writer;
+mod copies;
 mod documents;
 mod effects;
 mod kernel_finder;
@@ -34,7 +35,7 @@ use crate::{
         Core, CoreSettings,
         actor::Reason,
         execution::Execution,
-        input::{Input, Moment, RunId},
+        input::{Effect, Input, Moment, RunId},
         notebook::Notebook,
     },
     engine::Shared,
@@ -65,7 +66,14 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Notebook(Arc<Notebook>),
-    Scratch { kernel_name: Option<String> },
+    Scratch {
+        kernel_name: Option<String>,
+    },
+    /// A kernel for one copy of a notebook, which ends with it.
+    Copy {
+        original: Arc<Notebook>,
+        kernel_name: Option<String>,
+    },
 }
 
 impl Place {
@@ -73,6 +81,7 @@ impl Place {
         match self {
             Self::Notebook(notebook) => format!("'{}'", notebook.path()),
             Self::Scratch { .. } => "your own kernel".to_owned(),
+            Self::Copy { original, .. } => format!("a copy of '{}'", original.path()),
         }
     }
 }
@@ -96,6 +105,10 @@ pub(crate) struct Driver {
     arrivals: FuturesUnordered<BoxFuture<'static, (RunId, bool)>>,
     /// When somebody last started a kernel, as the core was told.
     kernels_changed: Option<Instant>,
+    /// It was given the one execution that it is for.
+    is_used_up: bool,
+    /// The kernel of a copy, which ends with it whatever became of it.
+    copys_kernel: Option<String>,
 }
 
 /// Event that a driver waits for.
@@ -139,6 +152,8 @@ impl Driver {
             writers: HashMap::new(),
             arrivals: FuturesUnordered::new(),
             kernels_changed: None,
+            is_used_up: false,
+            copys_kernel: None,
         }
     }
 
@@ -178,7 +193,7 @@ impl Driver {
         let timer = self.core.timer();
         let is_left = self.inbox.is_closed() && self.inbox.is_empty();
         let idle_since = self.core.idle_since();
-        let leaves_at = match is_left {
+        let leaves_at = match is_left || self.is_used_up {
             true => idle_since,
             false => idle_since + self.shared.settings.idle_timeout,
         };
@@ -243,6 +258,7 @@ impl Driver {
     }
 
     async fn on_command(&mut self, command: Command) {
+        self.is_used_up |= matches!(self.place, Place::Copy { .. });
         let input = match command {
             Command::Submit(execution, lease) => {
                 self.lease = lease.or(self.lease.take());
@@ -288,6 +304,9 @@ impl Driver {
                 if kernel.is_some() {
                     (self.connection, self.asking) = (kernel, None);
                 }
+                if let (Place::Copy { .. }, Some(connection)) = (&self.place, &self.connection) {
+                    self.copys_kernel = Some(connection.link.kernel_id().to_owned());
+                }
                 self.lease = lease.or(self.lease.take());
                 Ok(what)
             }
@@ -299,17 +318,20 @@ impl Driver {
     /// Closes what the driver had open.
     async fn leave(mut self) {
         self.feed(Input::Stop).await;
-        let Some(mut connection) = self.connection.take() else {
-            return;
-        };
-        connection.link.close();
-        // What the kernel said before it heard of the closing will not be said again.
-        while let Some(event) = connection.events.recv().await {
-            if let KernelEvent::Message(message) = event {
-                self.feed(Input::Message(message)).await;
+        if let Some(mut connection) = self.connection.take() {
+            connection.link.close();
+            // What the kernel said before it heard of the closing will not be said again.
+            while let Some(event) = connection.events.recv().await {
+                if let KernelEvent::Message(message) = event {
+                    self.feed(Input::Message(message)).await;
+                }
             }
+            self.feed(Input::Drained).await;
         }
-        self.feed(Input::Drained).await;
+        // What still runs is taken up by the next process.
+        if let Some(kernel_id) = self.copys_kernel.take().filter(|_| self.core.is_idle()) {
+            self.end_kernel(Effect::ShutDownKernel { kernel_id }).await;
+        }
     }
 
     fn is_connected_to(&self, kernel_id: &str) -> bool {
@@ -321,7 +343,7 @@ impl Driver {
     fn notebook(&self) -> Option<&Arc<Notebook>> {
         match &self.place {
             Place::Notebook(notebook) => Some(notebook),
-            Place::Scratch { .. } => None,
+            Place::Scratch { .. } | Place::Copy { .. } => None,
         }
     }
 

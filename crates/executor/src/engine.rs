@@ -1,6 +1,7 @@
 //! The engine: takes what is to run, and keeps one driver per queue.
 
 mod admission;
+mod copies;
 mod identity;
 pub(crate) mod kernel_history;
 mod orphan_kernels;
@@ -19,7 +20,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{kernel_history::KernelHistory, queue_key::QueueKey, run_log::RunLog};
+use self::{
+    kernel_history::{KernelHistory, ProcessEnds},
+    queue_key::QueueKey,
+    run_log::RunLog,
+};
 use crate::{
     Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
     core::{actor::Reason, execution::CellRun, input::Input, notebook::Notebooks, retained::RetainedBytes},
@@ -28,7 +33,7 @@ use crate::{
 };
 use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
-use store::{ExecutionFilter, ExecutionStatus, Store};
+use store::{ExecutionFilter, ExecutionKind, ExecutionStatus, Store};
 
 /// Settings of the engine.
 #[derive(Debug, Clone)]
@@ -63,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) store: Store,
     pub(crate) history: KernelHistory,
+    pub(crate) process_ends: ProcessEnds,
     notebooks: Notebooks,
     /// Executions that have not ended.
     live: DashMap<String, Live>,
@@ -138,6 +144,7 @@ impl Engine {
                 pool,
                 store,
                 history: KernelHistory::default(),
+                process_ends: ProcessEnds::default(),
                 notebooks: Notebooks::default(),
                 live: DashMap::new(),
                 runs: RunLog::default(),
@@ -296,8 +303,31 @@ impl Engine {
         self.shared
             .live
             .iter()
-            .filter(|live| *live.execution.server == *server && live.execution.path().as_ref() == Some(path))
+            .filter(|live| {
+                let execution = &live.execution;
+                let is_there = *execution.server == *server && execution.path().as_ref() == Some(path);
+                is_there && execution.kind != ExecutionKind::Copy
+            })
             .count()
+    }
+
+    /// The cells of a notebook that run or wait, of all callers, and whether each has begun.
+    pub fn cells_under_way(&self, server: &str, path: &DocPath) -> Vec<(String, bool)> {
+        let is_there = |execution: &Execution| *execution.server == *server && execution.path().as_ref() == Some(path);
+        let mut cells = Vec::new();
+        for live in self.shared.live.iter().filter(|live| is_there(&live.execution)) {
+            let state = live.execution.lock();
+            let open = state.cells.iter().filter(|cell| !cell.state.status().is_finished());
+            cells.extend(open.map(|cell| (cell.cell_id.clone(), cell.state.status() != ExecutionStatus::Queued)));
+        }
+        cells.retain(|(id, _)| !id.is_empty());
+        cells
+    }
+
+    /// When the kernel process of a notebook was last seen to end, so that what ran before ran in another one.
+    pub fn process_ended(&self, server: &str, path: &DocPath) -> Option<std::time::SystemTime> {
+        let notebook = self.shared.notebooks.at(server, path)?;
+        self.shared.process_ends.last(&notebook)
     }
 
     /// The connection to a notebook's kernel, if one is open to this kernel.
@@ -328,6 +358,7 @@ impl Engine {
         let why = Reason::by(actor, did);
         // Who ran something there is told also if nobody works there now.
         self.shared.history.on_left(&notebook, &why);
+        self.shared.process_ends.record(&notebook);
         let key = QueueKey::Notebook(notebook);
         let kernel_id = None;
         self.tell_queue(&key, Command::Leave { kernel_id, why, done }).await;

@@ -16,7 +16,7 @@ mod policy;
 
 pub use core::{
     actor::Actor,
-    execution::{CellSnapshot, Execution, Owner, Question, Snapshot},
+    execution::{CellSnapshot, CopiedCell, Execution, Keep, NotebookCopy, Owner, Question, Snapshot},
 };
 pub use engine::{Claim, Engine, EngineSettings};
 pub use error::ExecutionError;

@@ -48,7 +48,7 @@ pub(crate) mod state;
 mod status;
 pub(crate) mod wire;
 
-pub use change_log::Author;
+pub use change_log::{Author, RunMark};
 pub use changes::{ChangeKind, DocumentChange};
 pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, Source, SourceChange, StreamTail};
 pub use document_id::DocumentId;

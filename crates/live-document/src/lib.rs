@@ -21,7 +21,7 @@ mod room;
 pub use crate::core::{
     Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
     EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell, Refusal, Refused,
-    RoomError, RoomStatus, RunEnd, Source, SourceChange, Splice, StreamTail,
+    RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
 };
 pub use driver::Host;
 pub use jupyter_client::RoomKind;

@@ -22,7 +22,7 @@ use crate::{
     core::{
         acknowledgement::{Lost, Ticket},
         awareness::{Cursors, Visit},
-        change_log::Author,
+        change_log::{Author, RunMark},
         document::{Applied, Document},
         life::Input,
         policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
@@ -171,6 +171,14 @@ impl Room {
     /// Whether some cell of a notebook shows an error.
     pub fn has_errors(&self) -> bool {
         self.0.read().document.has_errors()
+    }
+
+    /// The last run of each cell as far as it was seen, in order, and since when runs and edits are seen.
+    pub fn runs(&self) -> (Vec<RunMark>, SystemTime) {
+        let document = &self.0.read().document;
+        let log = document.log();
+        let runs = document.ids().into_iter().map(|cell| log.run_of(cell));
+        (runs.collect(), log.began())
     }
 
     /// The ids of cells that are chosen by position among those of the same moment.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::SystemTime};
 
-use crate::{Store, StoreError};
+use crate::{ExecutionKind, Store, StoreError};
 
 /// Activity of agents in one notebook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Store {
     pub async fn activities(&self) -> Result<Activities, StoreError> {
         self.journal.wait_for_renames().await;
         let mut noted = self.journal.all();
-        noted.retain(|record| record.path.is_some());
+        noted.retain(|record| record.path.is_some() && record.kind != ExecutionKind::Copy);
         // What is noted takes the place of what is stored.
         let ids: Vec<&str> = noted.iter().map(|record| record.execution_id.as_str()).collect();
         let mut found = Activities::new();

@@ -57,6 +57,12 @@ pub struct Terms {
     pub max_output_bytes: Option<usize>,
     /// It goes on after a cell that failed.
     pub ignores_errors: bool,
+    /// Of a kernel of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_name: Option<String>,
+    /// The file in which a copy was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +84,9 @@ pub struct CellRecord {
     /// What it asks and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<StoredQuestion>,
+    /// How the outputs of a cell of a copy differ from those of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
     /// How many characters it put out that were too many to be kept.
     #[serde(default)]
     pub missing: usize,

@@ -6,11 +6,11 @@ pub(crate) const EXECUTION: &str = "SELECT * FROM executions WHERE execution_id 
 
 pub(crate) const EXECUTIONS: &str = "SELECT * FROM executions WHERE tenant = ";
 
-pub(crate) const ACTIVITIES: &str =
-    "SELECT server, path, COUNT(*), MAX(started_at) FROM executions WHERE path IS NOT NULL";
+pub(crate) const ACTIVITIES: &str = "SELECT server, path, COUNT(*), MAX(started_at) FROM executions \
+     WHERE path IS NOT NULL AND kind <> 'copy'";
 
 pub(crate) const CODE_KERNELS: &str = "SELECT DISTINCT server, kernel_id, gateway FROM executions \
-     WHERE path IS NULL AND kind = $1 AND kernel_id IS NOT NULL";
+     WHERE (path IS NULL AND kind = $1 OR kind = $2) AND kernel_id IS NOT NULL";
 
 /// Writes a record, unless another gateway has taken the execution over.
 pub(crate) const UPSERT: &str = "INSERT INTO executions (execution_id, tenant, principal, server, path, kernel_id, \
@@ -21,7 +21,7 @@ pub(crate) const UPSERT: &str = "INSERT INTO executions (execution_id, tenant, p
      kernel_id = excluded.kernel_id, kernel_session = excluded.kernel_session, status = excluded.status, \
      cells = excluded.cells, reason = excluded.reason, outputs = excluded.outputs, \
      started_at = excluded.started_at, ended_at = excluded.ended_at, noted_at = excluded.noted_at, \
-     file_id = excluded.file_id, bytes = excluded.bytes \
+     file_id = excluded.file_id, bytes = excluded.bytes, terms = excluded.terms \
      WHERE executions.gateway = excluded.gateway";
 
 pub(crate) const RENAME: &str = "UPDATE executions SET path = $3 || substr(path, length($2) + 1) \

@@ -131,7 +131,9 @@ impl Backend for SqliteBackend {
     }
 
     async fn code_kernels(&self) -> Result<Vec<CodeKernel>, StoreError> {
-        let query = sqlx::query_as(sql::CODE_KERNELS).bind(ExecutionKind::Code.as_str());
+        let query = sqlx::query_as(sql::CODE_KERNELS)
+            .bind(ExecutionKind::Code.as_str())
+            .bind(ExecutionKind::Copy.as_str());
         let rows: Vec<(String, String, Option<String>)> = query.fetch_all(&self.pool).await?;
         let kernel = |(server, kernel, gateway)| CodeKernel {
             server,

@@ -24,6 +24,8 @@ pub enum ExecutionKind {
     Cells,
     /// Code that is in no notebook.
     Code,
+    /// Cells of a copy of a notebook, in a kernel of its own.
+    Copy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,12 +69,13 @@ impl ExecutionStatus {
 }
 
 impl ExecutionKind {
-    pub const ALL: [Self; 2] = [Self::Cells, Self::Code];
+    pub const ALL: [Self; 3] = [Self::Cells, Self::Code, Self::Copy];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cells => "cells",
             Self::Code => "code",
+            Self::Copy => "copy",
         }
     }
 }

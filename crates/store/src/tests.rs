@@ -65,6 +65,7 @@ fn record(n: u64, status: ExecutionStatus) -> ExecutionRecord {
             status,
             execution_count: Some(7),
             asks: None,
+            differs: None,
             missing: 5,
         }],
         reason: status.is_finished().then(|| "it said so".into()),

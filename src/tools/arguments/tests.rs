@@ -287,6 +287,24 @@ fn a_synonym_stands_only_for_what_the_tool_does_not_know() {
     }
 }
 
+/// What is not listed is known all the same, in every spelling.
+#[test]
+fn an_unlisted_argument_is_taken() {
+    let tools = catalogue();
+    let tool = tools
+        .iter()
+        .find(|tool| tool.name == "execute_nb_cells")
+        .expect("a tool");
+    let listed = &tool.input_schema["properties"];
+    assert!(
+        listed.get("timeout").is_some() && listed.get("on_disconnect").is_none(),
+        "{listed}"
+    );
+    let given = json!({ "onDisconnect": "Interrupt" });
+    let arguments = tool.arguments(given.as_object().cloned().unwrap_or_default());
+    assert_eq!(arguments.members()["on_disconnect"], "interrupt");
+}
+
 /// Values that a schema allows.
 fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(Value::Array(choices)) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {

@@ -24,7 +24,6 @@ pub(super) struct Arguments {
     path: String,
     ranges: Vec<Range>,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

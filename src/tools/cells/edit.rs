@@ -38,9 +38,9 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     #[serde(default)]
     force: bool,
-    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     #[serde(alias = "maxCellOutputSize")]
     max_cell_output_size: Option<usize>,

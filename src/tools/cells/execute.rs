@@ -25,18 +25,17 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default: all cells
     ranges: Option<Vec<Range>>,
     /// above: all before the first of `ranges`; below: it and all after
     #[serde(default)]
     scope: CellScope,
-    /// Refuse if others changed them since
     if_revision: Option<String>,
-    /// Seconds to wait before it answers `running`
+    /// Seconds to wait
     timeout: Option<f64>,
     #[schemars(extend("default" = true))]
     stop_on_error: Option<bool>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,

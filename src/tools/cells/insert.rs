@@ -23,7 +23,7 @@ use crate::tools::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Index to insert at (-1: the end), or the id of the cell to insert before
+    /// Index (-1: the end), or the cell to insert before
     position: Option<Position>,
     /// Cell id, instead of `position`
     after: Option<String>,
@@ -31,9 +31,9 @@ pub(super) struct Arguments {
     if_revision: Option<String>,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,

@@ -25,16 +25,15 @@ use crate::tools::{
 pub(super) struct Arguments {
     path: String,
     modifications: Vec<Modification>,
-    /// Refuse if others changed them since
+    /// Refuse if changed since
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,

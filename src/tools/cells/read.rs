@@ -25,7 +25,6 @@ const DEFAULT_MAX_CELL_DATA: usize = 2048;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Default: all
     ranges: Option<Vec<Range>>,
     /// Characters per source and output
     #[schemars(extend("default" = 2048))]

@@ -11,9 +11,8 @@ use crate::{auth::Principal, tools::ToolError};
 #[serde(deny_unknown_fields)]
 pub(in crate::tools) struct Range {
     start: Option<usize>,
-    /// Exclusive; default start + 1
+    /// Exclusive
     end: Option<usize>,
-    /// Instead of both
     cell_id: Option<String>,
 }
 

@@ -140,7 +140,6 @@ pub(super) struct DeleteArguments {
     notebook_name: String,
     cell_index: CellIndex,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
 }
@@ -190,7 +189,6 @@ pub(super) struct OverwriteArguments {
     cell_index: CellIndex,
     cell_content: String,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
 }

@@ -67,17 +67,16 @@ pub(super) struct UpdateArguments {
     path: String,
     updates: Vec<Update>,
     start_index: Option<usize>,
-    /// Inclusive; default start_index
+    /// Inclusive
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it
+    /// Seconds to wait
     #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
-    /// Refuse if others changed them since
+    /// Refuse if changed since
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,
@@ -159,7 +158,7 @@ pub(super) struct InsertArguments {
     positions: Option<Vec<i64>>,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it
+    /// Seconds to wait
     #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,

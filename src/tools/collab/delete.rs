@@ -17,17 +17,16 @@ use crate::tools::{
 pub(super) struct Arguments {
     path: String,
     start_index: Option<usize>,
-    /// Inclusive; default start_index
+    /// Inclusive
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
     #[schemars(extend("default" = true))]
     exec: Option<bool>,
-    /// Seconds to wait for it
+    /// Seconds to wait
     #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
-    /// Refuse if others changed them since
+    /// Refuse if changed since
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

@@ -13,7 +13,6 @@ pub(super) struct Arguments<T> {
     path: String,
     operations: Vec<T>,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

@@ -17,7 +17,7 @@ use crate::tools::{
 pub(super) struct OneArguments {
     path: String,
     cell_id: String,
-    /// Seconds to wait before it answers `running`
+    /// Seconds to wait
     #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,
@@ -29,10 +29,10 @@ pub(super) struct OneArguments {
 pub(super) struct BatchArguments {
     path: String,
     start_index: Option<usize>,
-    /// Inclusive; default start_index
+    /// Inclusive
     end_index: Option<usize>,
     cell_ids: Option<Vec<String>>,
-    /// Seconds to wait before it answers `running`
+    /// Seconds to wait
     #[schemars(extend("default" = 30))]
     timeout: Option<f64>,
     if_revision: Option<String>,

@@ -30,9 +30,10 @@ pub async fn cite(call: &Call, prompt: &str, cells: &str, name: &str) -> Result<
     notebook.room.record_shown(&call.principal().id, &revision, shown);
     let indices: Vec<usize> = cited.iter().map(|(index, _)| *index).collect();
     let mut text = format!("USER Cite cells {indices:?} from notebook {name}, here are the cells:\n");
+    let short = notebook.room.short_ids();
     for (index, cell) in &cited {
         // A string takes everything.
-        let _ = writeln!(text, "{}\n{}", heading(*index, cell), cell.source);
+        let _ = writeln!(text, "{}\n{}", heading(*index, cell, &short), cell.source);
     }
     let _ = write!(
         text,

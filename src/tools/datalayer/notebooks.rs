@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    answer::{Facts, TableAnswer, TextAnswer, table, text, told},
+    answer::{TableAnswer, TextAnswer, table, text},
     kernels::{KernelChoice, choose_kernel},
     target::{current_server, place},
 };
@@ -40,6 +40,7 @@ pub(super) struct UseArguments {
     notebook_path: String,
     /// create makes the notebook first
     #[serde(default)]
+    #[schemars(extend("default" = "connect"))]
     mode: Mode,
     /// A running kernel for the notebook, or NEW (default: the one it has, else one is started)
     kernel_id: Option<String>,
@@ -76,10 +77,12 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let before = place(&call).active().map(str::to_owned);
     let kernel = choose_kernel(&call, &notebook, &choice).await?;
     call.connections().activate(&call.principal().id, call.session(), name);
-    let is_active = is_known && before.as_deref() == Some(name);
-    let mut told_text = match (before, is_active) {
-        (_, true) => format!("Notebook '{name}' is already connected and active. {kernel}"),
-        (Some(before), false) if is_known && before != name => {
+    let mut told_text = match before {
+        Some(before) if is_known && before == name => {
+            let answer = format!("Notebook '{name}' is already connected and active. {kernel}");
+            return Ok(text("notebook.use", answer));
+        }
+        Some(before) if is_known => {
             format!("[INFO] Reactivating notebook '{name}' and deactivating '{before}'.\n[INFO] {kernel}")
         }
         _ => format!("[INFO] {kernel}\n[INFO] Successfully activate notebook '{name}'."),
@@ -92,7 +95,7 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
         "\n\nNotebook has {count} cells.\nShowing first {shown} cells:\n\n{}",
         cells.brief()
     );
-    Ok(told("notebook.use", told_text, Facts::default()))
+    Ok(text("notebook.use", told_text))
 }
 
 /// Whether the name stands for this notebook already. It must not stand for another, unless that is gone.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use live_document::{Cell, CellsRead, SourceShown};
+use live_document::{Cell, CellsRead, ShortIds, SourceShown};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,6 +38,7 @@ enum Format {
 pub(super) struct NotebookArguments {
     notebook_name: String,
     #[serde(default)]
+    #[schemars(extend("default" = "brief"))]
     response_format: Format,
     #[serde(default)]
     start_index: usize,
@@ -71,8 +72,9 @@ pub(super) async fn read_notebook(
                 source: Some(&cell.source),
             });
             room.record_shown(&call.principal().id, &looked.revision, shown);
+            let short = room.short_ids();
             for (index, cell) in &looked.cells {
-                let _ = write!(text, "\n{}\n{}\n", heading(*index, cell), cell.source);
+                let _ = write!(text, "\n{}\n{}\n", heading(*index, cell, &short), cell.source);
             }
         }
     }
@@ -96,7 +98,8 @@ pub(super) async fn read_cell(call: Call, arguments: CellArguments) -> Result<To
     let CellsRead {
         revision, mut cells, ..
     } = room.cells(|order| Ok::<_, ToolError>(vec![target.position(order)?]))?;
-    let heading = cells.first().map(|(index, cell)| heading(*index, cell));
+    let short = room.short_ids();
+    let heading = cells.first().map(|(index, cell)| heading(*index, cell, &short));
     if !arguments.include_outputs.unwrap_or(true) {
         for (_, cell) in &mut cells {
             cell.outputs.clear();
@@ -123,13 +126,14 @@ pub(super) async fn read_cell(call: Call, arguments: CellArguments) -> Result<To
 }
 
 /// The line that names a cell.
-pub(super) fn heading(index: usize, cell: &Cell) -> String {
+pub(super) fn heading(index: usize, cell: &Cell, short: &ShortIds) -> String {
     let count = match &cell.execution_count {
         Value::Number(count) => count.to_string(),
         _ => "N/A".to_owned(),
     };
     format!(
         "=====Cell {index} | type: {} | execution count: {count} | id: {}=====",
-        cell.cell_type, cell.id
+        cell.cell_type,
+        short.get(&cell.id)
     )
 }

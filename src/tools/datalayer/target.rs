@@ -18,8 +18,10 @@ pub(super) fn place(call: &Call) -> Place {
 
 /// The server that the caller has chosen, or the default.
 pub(super) fn current_server(call: &Call) -> Result<Arc<JupyterServer>, ToolError> {
-    match place(call).server {
-        Some(server) => server.find(call),
+    match place(call).server.map(|server| server.find(call)) {
+        // One that was chosen elsewhere does not count where the URL says which servers do.
+        Some(Err(_)) if call.selects_servers() => call.server(None).cloned(),
+        Some(found) => found,
         None => call.server(None).cloned(),
     }
 }

@@ -315,24 +315,17 @@ impl Describe for DocumentContent {
         let unit = self.content_unit.unwrap_or("characters");
         let size = format!("{} {unit}", self.content_length);
         let is_whole = self.total_lines == Some(end) && start == 1 && !self.truncated;
-        let mut facts = match self.total_lines {
+        let facts = match self.total_lines {
             Some(total) if is_whole => format!("{}, {size}", counted(total, "line")),
             Some(total) => format!("lines {start}-{end} of {total}, {size}"),
             None => format!("lines {start}-{end} of {size}"),
         };
-        if !self.revision.is_empty() {
-            facts.push_str(&format!(", revision {}", self.revision));
-        }
-        if let Some(people) = people_line(&self.people) {
-            facts.push_str(&format!("; {people}"));
-        }
+        let revision = Some(format!("revision {}", self.revision)).filter(|_| !self.revision.is_empty());
+        let facts = [Some(facts), revision, people_line(&self.people)];
+        let facts = facts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         page.line(facts);
         let (shown, is_cut) = fitting(&self.content, page.room());
-        // An empty first line is a line all the same.
-        match shown.is_empty() {
-            true => {}
-            false => drop(page.line(shown.strip_suffix('\n').unwrap_or(shown))),
-        }
+        page.block(shown);
         if self.has_lines && (is_cut || self.truncated) {
             let told = count_lines(shown);
             let is_broken = !shown.ends_with(['\n', '\r']) && (is_cut || start + told <= end + 1 && self.truncated);

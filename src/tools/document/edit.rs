@@ -50,7 +50,6 @@ pub(super) struct InsertArguments {
     position: i64,
     text: String,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,
@@ -82,7 +81,6 @@ pub(super) struct DeleteArguments {
     position: usize,
     length: usize,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,
@@ -118,7 +116,6 @@ pub(super) struct ReplaceArguments {
     length: usize,
     text: String,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

@@ -197,6 +197,7 @@ mod tests {
             execution_count: None,
             outputs: outputs.to_vec(),
             missing: 0,
+            differs: None,
         }
     }
 

@@ -28,11 +28,9 @@ const CANCEL_WAIT: Duration = Duration::from_secs(5);
 #[serde(deny_unknown_fields)]
 pub(super) struct GetArguments {
     execution_id: String,
-    /// Seconds to wait for its end
     wait: Option<f64>,
-    /// Answers its input request
     input: Option<String>,
-    /// `since` of an earlier answer: only what came after it
+    /// From an earlier answer
     since: Option<String>,
     max_cell_output_size: Option<usize>,
 }

@@ -8,17 +8,19 @@ use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use store::ExecutionStatus;
+use store::{ExecutionKind, ExecutionStatus};
 
 use super::{
     FoundExecution,
     cursor::{CHANGED_NOTE, Cursor},
+    run_notebook::{Difference, differences, report},
     wait::{Disconnect, wait, wait_duration},
 };
 use crate::tools::{
     Block, Call, OpenExecution, ToolError,
     advice::advise,
     cells::{ShownOutputs, attach_all, outputs_schema, show_outputs},
+    output::JsonObject,
     text::{
         cell::CellNames,
         run::{is_long, write_run},
@@ -143,6 +145,12 @@ pub(super) struct ExecutionDetails {
     /// Reason why outputs are shown that an earlier answer had.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
+    /// The outputs of run_notebook that are not those of the notebook
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<JsonObject>>")]
+    differences: Option<Vec<Difference>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<String>,
 }
 
 impl ExecutionDetails {
@@ -156,7 +164,11 @@ impl ExecutionDetails {
         place(call, &mut snapshot);
         let end = Cursor::of(&snapshot.cells);
         let is_same = since.is_none_or(|since| since.skip_shown(&mut snapshot.cells));
-        let (text, images) = told(call, &mut snapshot, &end.to_string(), max_output).await?;
+        let (text, images) = match snapshot.kind {
+            ExecutionKind::Copy => (report(call, &snapshot), Vec::new()),
+            _ => told(call, &mut snapshot, &end.to_string(), max_output).await?,
+        };
+        let differences = (snapshot.kind == ExecutionKind::Copy).then(|| differences(&snapshot.cells));
         let cells = results(std::mem::take(&mut snapshot.cells), max_output, usize::MAX);
         let shown = Self {
             execution_id: snapshot.execution_id,
@@ -171,6 +183,8 @@ impl ExecutionDetails {
             input_request: snapshot.question.map(InputRequest::from),
             since: end.to_string(),
             note: (!is_same).then_some(CHANGED_NOTE),
+            differences,
+            kept: snapshot.kept,
         };
         Ok((shown, text, images))
     }
@@ -292,7 +306,7 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
 }
 
 /// Sets where the cells are now, as far as that can be seen: people may have inserted others before them.
-fn place(call: &Call, snapshot: &mut Snapshot) {
+pub(super) fn place(call: &Call, snapshot: &mut Snapshot) {
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
     let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {
         return;
@@ -323,7 +337,7 @@ async fn told(
 }
 
 /// The names of a run's cells in their notebook.
-fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
+pub(super) fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
     let ids: Vec<&str> = snapshot.cells.iter().map(|cell| cell.cell_id.as_str()).collect();
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
     let open = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook));
@@ -333,7 +347,7 @@ fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
     }
 }
 
-fn results(mut cells: Vec<CellSnapshot>, max_output: usize, max_total: usize) -> Vec<CellResult> {
+pub(super) fn results(mut cells: Vec<CellSnapshot>, max_output: usize, max_total: usize) -> Vec<CellResult> {
     let outputs = cells.iter_mut().map(|cell| std::mem::take(&mut cell.outputs)).collect();
     let hint = |size: usize| format!("get_execution(execution_id, max_cell_output_size={size}) shows all");
     let shown = show_outputs(outputs, max_output, max_total, hint);

@@ -18,11 +18,10 @@ use crate::tools::{Call, ToolError, cells::outputs_schema, notebook::require_not
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     code: String,
-    /// Run in this notebook's kernel
     path: Option<String>,
     /// Only without path
     kernel_name: Option<String>,
-    /// Seconds to wait before it answers `running`
+    /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
     on_disconnect: Disconnect,

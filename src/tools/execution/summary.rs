@@ -6,6 +6,7 @@ use executor::Snapshot;
 use jupyter_client::{counted, truncate};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::ExecutionKind;
 
 use super::result::timestamp;
 
@@ -24,6 +25,8 @@ pub(super) struct ExecutionSummary {
     ended_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip)]
+    is_copy: bool,
 }
 
 impl From<Snapshot> for ExecutionSummary {
@@ -38,6 +41,7 @@ impl From<Snapshot> for ExecutionSummary {
             started_at: snapshot.started_at.map(timestamp),
             ended_at: snapshot.ended_at.map(timestamp),
             reason: snapshot.reason.map(line),
+            is_copy: snapshot.kind == ExecutionKind::Copy,
         }
     }
 }
@@ -53,6 +57,9 @@ impl fmt::Display for ExecutionSummary {
         write!(f, "{execution_id} {status}: ")?;
         match (&self.path, self.cells) {
             (None, _) => write!(f, "code in a kernel of its own on {server}")?,
+            (Some(path), cells) if self.is_copy => {
+                write!(f, "{} of a copy of {path} on {server}", counted(cells, "cell"))?;
+            }
             (Some(path), cells) => write!(f, "{} of {path} on {server}", counted(cells, "cell"))?,
         }
         if let Some(started) = &self.started_at {

@@ -17,7 +17,7 @@ const MAX_COUNTED: usize = 10_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// Also a directory that is not empty, with all that is in it
+    /// Directories with all that is in them
     #[serde(default)]
     recursive: bool,
     server: Option<String>,

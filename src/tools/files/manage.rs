@@ -113,7 +113,6 @@ pub(super) struct OverwriteArguments {
     /// Text or nbformat JSON
     content: String,
     if_revision: Option<String>,
-    /// Even over what people typed since
     #[serde(default)]
     force: bool,
     server: Option<String>,

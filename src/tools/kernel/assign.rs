@@ -76,7 +76,8 @@ pub(super) async fn give_kernel(
     Ok(session)
 }
 
-async fn kernelspec(server: &JupyterServer, name: &str) -> Result<Kernelspec, ToolError> {
+/// The kernelspec of this name.
+pub(in crate::tools) async fn kernelspec(server: &JupyterServer, name: &str) -> Result<Kernelspec, ToolError> {
     let specs = server.kernelspecs().await?;
     let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let unknown = JupyterError::UnknownKernelspec {

@@ -32,6 +32,7 @@ pub(super) struct Arguments {
     /// Seconds to wait
     timeout: Option<f64>,
     #[serde(default)]
+    #[schemars(extend("x-unlisted" = true))]
     on_disconnect: Disconnect,
     max_cell_output_size: Option<usize>,
     server: Option<String>,

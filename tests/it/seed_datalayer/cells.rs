@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{HEADER, Scene};
-use crate::support::{Era, Human, agent::ERAS};
+use super::{HEADER, OTHER, Scene, agent};
+use crate::support::{Era, Human, agent::ERAS, eventually};
 
 /// The id of a cell, as reading it tells.
 async fn id_of(scene: &Scene, index: usize) -> String {
     let read = scene.call("read_cell", json!({ "cell_index": index })).await;
     let id = read.structured["cell_id"].as_str().expect("an id").to_owned();
-    assert!(read.text().ends_with(&format!(" | id: {id}=====")), "{read:?}");
+    let (_, short) = read.text().rsplit_once(" | id: ").expect("an id");
+    assert!(id.starts_with(short.trim_end_matches('=')), "{read:?}");
     id
 }
 
@@ -161,35 +162,42 @@ async fn what_a_person_typed_is_not_overwritten() {
     scene.outputs("read_cell", json!({ "cell_index": 0 })).await;
     let human = Human::join(&scene.folder.path("nb.ipynb")).await;
     let id = id_of(&scene, 0).await;
-    human.splice_cell(&id, 0, 5, "FIRST");
+    type_over(&scene, &human, &id, 0, "FIRST").await;
+    let merged = json!({ "cell_index": 0, "cell_source": "first\nsecond\nTHIRD" });
+    scene.call("overwrite_cell_source", merged).await.ok();
     human
-        .wait_for("the change", |human| human.sources()[0].starts_with("FIRST"))
+        .wait_for("the merge", |human| human.sources()[0] == "FIRST\nsecond\nTHIRD")
         .await;
-    crate::support::eventually("the gateway to see it", async || {
-        let named = json!({ "notebook_name": "nb", "response_format": "brief" });
-        scene.text("read_notebook", named).await.contains("FIRST").then_some(())
-    })
-    .await;
+    type_over(&scene, &human, &id, 6, "SECOND").await;
     let refused = scene
         .error(
             "overwrite_cell_source",
             json!({ "cell_index": 0, "cell_source": "mine" }),
         )
         .await;
-    assert!(refused.contains("FIRST") && refused.contains("force"), "{refused}");
-    let merged = json!({ "cell_index": 0, "cell_source": "first\nsecond\nTHIRD" });
-    scene.call("overwrite_cell_source", merged).await.ok();
-    assert_eq!(human_source(&human).await, "FIRST\nsecond\nTHIRD");
+    assert!(refused.contains("SECOND") && refused.contains("force"), "{refused}");
+    type_over(&scene, &human, &id, 0, "First").await;
+    let refused = scene.error("delete_cell", json!({ "cell_indices": [0] })).await;
+    assert!(refused.contains("First"), "{refused}");
     let forced = json!({ "cell_index": 0, "cell_source": "mine", "force": true });
     scene.call("overwrite_cell_source", forced).await.ok();
     human.wait_for("the source", |human| human.sources()[0] == "mine").await;
 }
 
-async fn human_source(human: &Human) -> String {
-    human
-        .wait_for("the merge", |human| human.sources()[0].ends_with("THIRD"))
-        .await;
-    human.sources()[0].clone()
+/// A person types over a word, which the gateway sees before this returns.
+async fn type_over(scene: &Scene, human: &Human, id: &str, at: u32, word: &str) {
+    let length = u32::try_from(word.len()).expect("a short word");
+    human.splice_cell(id, at, length, word);
+    // Somebody else looks, for what the agent itself is shown it may overwrite.
+    let bob = agent(&scene.gateway, "", OTHER, Era::Modern).await;
+    let nb = json!({ "notebook_name": "nb", "notebook_path": scene.folder.path("nb.ipynb") });
+    bob.call("use_notebook", nb).await.ok();
+    eventually("the gateway to see it", async || {
+        let cell = json!({ "cell_index": 0, "notebook_name": "nb" });
+        let read = bob.call("read_cell", cell).await;
+        read.texts[1].contains(word).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

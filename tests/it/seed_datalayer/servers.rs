@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Scene, kernel_of};
+use super::{Scene, agent, kernel_of};
 use crate::support::{Agent, Era, Gateway, TOKEN, gateway::lab_server, lab, notebook::notebook, own_lab::OwnLab};
 
 #[tokio::test]
@@ -36,6 +36,9 @@ async fn a_known_server_is_chosen_by_name_and_by_url() {
         let error = scene.error("connect_to_jupyter", arguments).await;
         assert!(error.contains(expected) && !error.contains("secret"), "{error}");
     }
+    let narrowed = agent(&scene.gateway, "&server=lab", TOKEN, Era::Modern).await;
+    let arguments = json!({ "jupyter_url": "lab-b" });
+    assert!(narrowed.call("connect_to_jupyter", arguments).await.is_error);
     // The last one stays; the notebook is on it.
     scene
         .text("connect_to_jupyter", json!({ "jupyter_url": "lab-b" }))

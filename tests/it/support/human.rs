@@ -224,6 +224,23 @@ impl Human {
         )
     }
 
+    /// Has the tab show that something is not saved, as JupyterLab does when autosave is off.
+    pub fn mark_unsaved(&self) {
+        // Before the transaction, which the document allows one of.
+        let state = self.page().doc.get_or_insert_map("state");
+        self.change(|_, txn| {
+            state.insert(txn, "dirty", true);
+        });
+    }
+
+    /// Shows a cell as running, as JupyterLab does with one that a person runs.
+    pub fn show_running(&self, at: u32) {
+        self.change(|page, txn| {
+            let cell: MapRef = page.cells.get(txn, at).expect("a cell").cast().expect("a map");
+            cell.insert(txn, "execution_state", "running");
+        });
+    }
+
     /// Presses Ctrl+S.
     pub fn save(&self) {
         self.send([&[2, 4], &b"save"[..], &[1]].concat());

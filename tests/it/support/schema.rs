@@ -30,9 +30,8 @@ pub fn check(tool: &str, answer: &Value) {
         .iter()
         .filter_map(|schema| compare(schema, answer, tool).err())
         .collect();
-    if unfitting.len() == schemas.len() {
-        panic!("{}: {answer}", unfitting.join("; "));
-    }
+    let fits_one = unfitting.len() < schemas.len();
+    assert!(fits_one, "{}: {answer}", unfitting.join("; "));
 }
 
 fn compare(schema: &Value, value: &Value, place: &str) -> Result<(), String> {

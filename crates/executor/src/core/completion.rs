@@ -8,7 +8,7 @@ use super::{
     Core,
     active_run::{ActiveRun, EndWriting, EndedRun, Interruption, Origin},
     actor::{Actor, Reason},
-    execution::{Execution, Outcome},
+    execution::{CellRun, Execution, Outcome},
     input::Effect,
 };
 use crate::policy::{MAX_RECENT, MAX_RECENT_BYTES, MAX_REPEATS};
@@ -101,6 +101,7 @@ impl Core {
         let execution = Arc::clone(&run.execution);
         let reason = end.reason.map(|reason| reason.told_to(&execution.owner));
         execution.end_cell(run.position, end.status, reason);
+        run.with_cell(CellRun::compare);
         if run.is_shown() {
             self.effects.push(Effect::WriteEnd {
                 run: run.written(),
@@ -180,6 +181,10 @@ impl Core {
     pub(super) fn finish(&mut self, execution: &Arc<Execution>) {
         if execution.status().is_finished() {
             return;
+        }
+        if execution.has_unkept() {
+            // Whoever sees the end finds the copy.
+            return self.effects.push(Effect::KeepCopy(Arc::clone(execution)));
         }
         execution.end(self.now.time);
         self.effects.push(Effect::UnmarkQueued {

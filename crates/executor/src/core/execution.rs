@@ -2,6 +2,7 @@
 //! at it and wait for it. Does no I/O.
 
 mod cell_run;
+mod copy;
 mod progress;
 mod record;
 mod snapshot;
@@ -17,8 +18,12 @@ use parking_lot::{Mutex, MutexGuard};
 use store::{ExecutionKind, ExecutionStatus};
 use tokio::{sync::watch, time::timeout};
 
-pub(crate) use self::cell_run::{CellRun, Outcome, RunEvent, RunState, pages};
+pub use self::copy::{CopiedCell, Keep, NotebookCopy};
 pub use self::snapshot::{CellSnapshot, Snapshot};
+pub(crate) use self::{
+    cell_run::{CellRun, Outcome, RunEvent, RunState, pages},
+    copy::Unkept,
+};
 use super::{actor::Actor, notebook::Notebook};
 
 /// Owner of an execution.
@@ -97,6 +102,10 @@ pub(crate) struct State {
     notices: Vec<String>,
     /// The kernel is busy with what somebody else sent to it.
     awaits_kernel: bool,
+    /// A copy that is to be kept when it has run.
+    pub(crate) unkept: Option<Unkept>,
+    /// The file in which a copy was kept.
+    pub(crate) kept: Option<String>,
     pub(crate) cells: Vec<CellRun>,
 }
 
@@ -134,6 +143,8 @@ impl State {
             is_cancelled: false,
             notices: Vec::new(),
             awaits_kernel: false,
+            unkept: None,
+            kept: None,
             cells,
         }
     }

@@ -101,6 +101,9 @@ pub(crate) enum Input {
         result: Rewritten,
     },
 
+    /// The copy that an execution ran is kept, or cannot be.
+    CopyKept(Arc<Execution>),
+
     /// A time has come that [`super::Core::timer`] named.
     Tick,
 }
@@ -192,6 +195,8 @@ pub(crate) enum Effect {
     Record(Arc<Execution>),
     /// Also keeps what has been put out so far, for a process that comes after this one.
     RecordOutputs(Arc<Execution>),
+    /// Writes the copy that an execution ran to where it is to be kept.
+    KeepCopy(Arc<Execution>),
     /// The execution has ended.
     Finish(Arc<Execution>),
     /// A process of the kernel, as it names itself, has picked up a run.

@@ -42,8 +42,15 @@ pub(crate) struct Liveness {
     is_known_free: bool,
     /// The server is being asked about it.
     is_asking_server: bool,
-    /// The server has last heard of the end of a question beside the queue, and so takes the kernel for idle.
-    is_server_misled: bool,
+    server_view: ServerView,
+}
+
+/// Whether the server knows what the kernel is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ServerView {
+    True,
+    /// It has last heard of the end of a question beside the queue, and so takes the kernel for idle.
+    Misled,
 }
 
 #[derive(Debug)]
@@ -90,7 +97,7 @@ impl Liveness {
             probes: Vec::new(),
             is_known_free: false,
             is_asking_server: false,
-            is_server_misled: false,
+            server_view: ServerView::True,
         }
     }
 
@@ -109,7 +116,7 @@ impl Liveness {
             return None;
         }
         if is_question(parent) {
-            self.is_server_misled = true;
+            self.server_view = ServerView::Misled;
             return None;
         }
         self.on_free_probe(parent, message.channel);
@@ -129,7 +136,7 @@ impl Liveness {
     }
 
     fn on_status(&mut self, parent: &str, message: &Message) {
-        self.is_server_misled = false;
+        self.server_view = ServerView::True;
         if is_state(message, "busy") {
             if self.open.len() == MAX_OPEN_REQUESTS {
                 self.open.pop_front();
@@ -267,7 +274,7 @@ impl Liveness {
     /// Whether the server may take a busy kernel for idle. Questions are answered while a cell runs, and Jupyter takes the end
     /// of any request for that of the kernel's work.
     pub(crate) fn is_server_misled(&self) -> bool {
-        self.is_server_misled
+        self.server_view == ServerView::Misled
     }
 
     pub(crate) fn on_server_answered(&mut self, now: Instant) {

@@ -138,7 +138,7 @@ impl Driver {
 
     /// Writes what is new, but no more than the server can take.
     fn write(&mut self, run: Written, can_wait: bool) -> Input {
-        if run.execution.kind == store::ExecutionKind::Code {
+        if run.execution.kind != store::ExecutionKind::Cells {
             return Input::Written(run.run);
         }
         match self.room() {

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use jupyter_client::kernel::{ExecuteRequest, KernelError};
+use jupyter_client::{
+    DocPath, JupyterError,
+    kernel::{ExecuteRequest, KernelError},
+};
 use live_document::Room;
 use store::ExecutionKind;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     Driver, Place,
-    kernel_finder::{Wanted, find, return_to},
+    copies::keep_copy,
+    kernel_finder::{Wanted, find, persist, return_to},
 };
 use crate::{
     core::{
@@ -69,6 +73,10 @@ impl Driver {
             }
             Effect::Record(execution) => self.shared.note(&execution),
             Effect::RecordOutputs(execution) => self.shared.note_outputs(&execution),
+            Effect::KeepCopy(execution) => {
+                keep_copy(Arc::clone(&self.server), Arc::clone(&execution)).await;
+                return Some(Input::CopyKept(execution));
+            }
             Effect::Finish(execution) => self.shared.finish(&execution),
             Effect::PickedUp { execution, process } => {
                 let (history, owner) = (&self.shared.history, &execution.owner);
@@ -76,7 +84,12 @@ impl Driver {
                     execution.notify(notice);
                 }
             }
-            Effect::KernelEnded { kernel_id, reason } => self.shared.history.on_ended(&kernel_id, &reason),
+            Effect::KernelEnded { kernel_id, reason } => {
+                self.shared.history.on_ended(&kernel_id, &reason);
+                if let Place::Notebook(notebook) = &self.place {
+                    self.shared.process_ends.record(notebook);
+                }
+            }
             Effect::Answered(reply, result) => {
                 // Whoever asked may be gone; the answer counts all the same.
                 let _ = reply.send(result);
@@ -94,6 +107,11 @@ impl Driver {
             },
             Place::Scratch { kernel_name } => Wanted::Scratch {
                 kernel_name: kernel_name.clone(),
+                directory: DocPath::root(),
+            },
+            Place::Copy { original, kernel_name } => Wanted::Scratch {
+                kernel_name: kernel_name.clone(),
+                directory: original.path().parent(),
             },
         };
         let starter = self.core.next_owner();
@@ -115,7 +133,7 @@ impl Driver {
         let request = ExecuteRequest {
             code,
             silent: false,
-            store_history: execution.kind == ExecutionKind::Cells,
+            store_history: execution.kind != ExecutionKind::Code,
             allow_stdin: true,
             // Requests of other clients are theirs to stop; the rest of this batch waits here.
             stop_on_error: false,
@@ -181,12 +199,16 @@ impl Driver {
         Some(Input::Listeners(kernel.and_then(|kernel| kernel.connections)))
     }
 
-    async fn end_kernel(&mut self, effect: Effect) {
+    pub(super) async fn end_kernel(&mut self, effect: Effect) {
         match (effect, self.path()) {
             (Effect::ShutDownKernel { kernel_id }, _) => {
                 let unused = Reason::new("your kernel was shut down after it had not been used for a while");
                 self.shared.history.on_ended(&kernel_id, &unused);
-                let _ = timeout(SHUTS_DOWN_WITHIN, self.server.shutdown_kernel(&kernel_id)).await;
+                // Jupyter cannot end a kernel that has just died before it has started it again.
+                let is_restarting = |error: &JupyterError| matches!(error, JupyterError::Refused { status: 500.., .. });
+                let until = Instant::now() + SHUTS_DOWN_WITHIN;
+                let shut_down = persist(until, || self.server.shutdown_kernel(&kernel_id), is_restarting);
+                let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
             }
             (Effect::RetireKernel { kernel_id }, Some(path)) => {
                 let _ = timeout(RETIRES_WITHIN, self.server.retire_kernel(&kernel_id, &path)).await;

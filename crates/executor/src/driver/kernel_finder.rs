@@ -44,7 +44,10 @@ pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
     /// One of its own, in no notebook's name.
-    Scratch { kernel_name: Option<String> },
+    Scratch {
+        kernel_name: Option<String>,
+        directory: DocPath,
+    },
 }
 
 /// Finds or starts the kernel that is wanted, and connects to it.
@@ -69,9 +72,9 @@ pub(super) async fn find(
         },
         Wanted::Scratch { .. } if connected.is_some() => return Ok(same()),
         // People see it under the name of its owner.
-        Wanted::Scratch { kernel_name } => {
+        Wanted::Scratch { kernel_name, directory } => {
             let session = server
-                .start_private_session(&starter.name, &DocPath::root(), kernel_name.as_deref())
+                .start_private_session(&starter.name, &directory, kernel_name.as_deref())
                 .await?;
             (session.kernel, true)
         }
@@ -166,7 +169,11 @@ async fn kernelspec(
 }
 
 /// Tries again what failed for a reason that may pass, until then.
-async fn persist<T, E, F>(until: Instant, mut attempt: impl FnMut() -> F, may_pass: impl Fn(&E) -> bool) -> Result<T, E>
+pub(super) async fn persist<T, E, F>(
+    until: Instant,
+    mut attempt: impl FnMut() -> F,
+    may_pass: impl Fn(&E) -> bool,
+) -> Result<T, E>
 where
     E: Display,
     F: Future<Output = Result<T, E>>,
@@ -175,7 +182,7 @@ where
     loop {
         match attempt().await {
             Err(error) if may_pass(&error) && Instant::now() < until => {
-                tracing::debug!(%error, "the gateway cannot return to a run yet");
+                tracing::debug!(%error, "a request to Jupyter is tried again");
             }
             result => return result,
         }

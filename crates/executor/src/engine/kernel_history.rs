@@ -41,6 +41,25 @@ struct LastKernel {
     ended: Option<(SystemTime, Reason)>,
 }
 
+/// When the kernel process of a notebook was last seen to end, whoever ended it.
+pub(crate) struct ProcessEnds(Mutex<LruCache<Arc<Notebook>, SystemTime>>);
+
+impl Default for ProcessEnds {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(MAX_KNOWN)))
+    }
+}
+
+impl ProcessEnds {
+    pub(crate) fn record(&self, notebook: &Arc<Notebook>) {
+        self.0.lock().put(Arc::clone(notebook), SystemTime::now());
+    }
+
+    pub(crate) fn last(&self, notebook: &Arc<Notebook>) -> Option<SystemTime> {
+        self.0.lock().peek(notebook).copied()
+    }
+}
+
 impl Default for KernelHistory {
     fn default() -> Self {
         Self(Mutex::new(LruCache::new(MAX_KNOWN)))
@@ -73,6 +92,10 @@ impl KernelHistory {
     /// Notes that somebody runs something in a kernel. Returns what they must know if that has nothing of what they ran
     /// before.
     pub(crate) fn on_run(&self, server: &str, place: &Place, owner: &Owner, kernel_id: &str) -> Option<String> {
+        if let Place::Copy { .. } = place {
+            // Nobody ran anything in its kernel before.
+            return None;
+        }
         let key = Key::new(server, place, owner);
         let mut known = self.0.lock();
         let earlier = known.pop(&key);
@@ -90,7 +113,7 @@ impl KernelHistory {
                 "{} has a different kernel than at your last run: somebody chose another one, or shut the earlier one down",
                 place.describe()
             ),
-            Place::Scratch { .. } => {
+            Place::Scratch { .. } | Place::Copy { .. } => {
                 "This is a different kernel than at your last run: the earlier one was shut down".to_owned()
             }
         };

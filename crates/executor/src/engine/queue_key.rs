@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use store::ExecutionKind;
+
 use crate::{Execution, core::notebook::Notebook, driver::Place};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,12 +19,23 @@ pub(super) enum QueueKey {
     Earlier {
         execution_id: String,
     },
+    /// A kernel for one copy of a notebook.
+    Copy {
+        execution_id: String,
+        original: Arc<Notebook>,
+        kernel_name: Option<String>,
+    },
 }
 
 impl QueueKey {
     /// The queue that an execution is in.
     pub(super) fn of(execution: &Execution) -> Self {
         match &execution.notebook {
+            Some(original) if execution.kind == ExecutionKind::Copy => Self::Copy {
+                execution_id: execution.id.clone(),
+                original: Arc::clone(original),
+                kernel_name: execution.kernel_name.clone(),
+            },
             Some(notebook) => Self::Notebook(Arc::clone(notebook)),
             None if execution.is_resumed => Self::Earlier {
                 execution_id: execution.id.clone(),
@@ -41,6 +54,7 @@ impl QueueKey {
             Self::Notebook(notebook) => *notebook.server == *server,
             Self::Scratch { server: own, .. } => **own == *server,
             Self::Earlier { .. } => true,
+            Self::Copy { original, .. } => *original.server == *server,
         }
     }
 
@@ -52,6 +66,12 @@ impl QueueKey {
                 kernel_name: kernel_name.clone(),
             },
             Self::Earlier { .. } => Place::Scratch { kernel_name: None },
+            Self::Copy {
+                original, kernel_name, ..
+            } => Place::Copy {
+                original: Arc::clone(original),
+                kernel_name: kernel_name.clone(),
+            },
         }
     }
 }

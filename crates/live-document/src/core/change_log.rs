@@ -4,7 +4,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{
@@ -34,6 +34,7 @@ pub(crate) struct ChangeLog {
     /// Tells the revisions of this incarnation of the document from those of another.
     epoch: Arc<str>,
     clock: Clock,
+    began: SystemTime,
     revision: u64,
     cells: HashMap<Arc<str>, History>,
     /// Moves of cells, or changes of the text of a plain document.
@@ -59,6 +60,18 @@ pub(crate) struct History {
     forgotten: u64,
     /// When somebody who is no principal of the gateway last changed it.
     typed: Option<(Instant, Author)>,
+    run: RunMark,
+    /// The run has begun and not ended.
+    is_running: bool,
+}
+
+/// The last run of a cell, as far as it was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunMark {
+    /// When it began, and the number of the revision by which runs are in order; none if that was not seen.
+    pub began: Option<(u64, SystemTime)>,
+    /// The source was changed since.
+    pub is_edited: bool,
 }
 
 /// How many moves are remembered; who knows an older order must look again.
@@ -101,6 +114,7 @@ impl ChangeLog {
         let epoch = uuid::Uuid::new_v4().simple().to_string()[..8].into();
         Self {
             epoch,
+            began: clock.wall(),
             clock,
             revision: 0,
             cells: HashMap::new(),
@@ -163,6 +177,42 @@ impl ChangeLog {
         if is_typing {
             history.record_typing(author, self.clock.now());
         }
+    }
+
+    /// Notes that what a cell says was changed, and not only where it is.
+    pub(crate) fn mark_edited(&mut self, cell: &Arc<str>) {
+        self.cells.entry(Arc::clone(cell)).or_default().run.is_edited = true;
+    }
+
+    /// Notes that a run of a cell begins.
+    pub(crate) fn mark_run(&mut self, cell: &Arc<str>) {
+        let began = Some((self.revision, self.clock.wall()));
+        let history = self.cells.entry(Arc::clone(cell)).or_default();
+        history.is_running = true;
+        history.run = RunMark {
+            began,
+            is_edited: false,
+        };
+    }
+
+    /// Notes that a run of a cell has ended. JupyterLab does not tell of the beginning of the first.
+    pub(crate) fn mark_run_ended(&mut self, cell: &Arc<str>) {
+        if !self.cells.get(cell).is_some_and(|history| history.is_running) {
+            self.mark_run(cell);
+        }
+        if let Some(history) = self.cells.get_mut(cell) {
+            history.is_running = false;
+        }
+    }
+
+    /// The last run of a cell.
+    pub(crate) fn run_of(&self, cell: &str) -> RunMark {
+        self.cells.get(cell).map(|history| history.run).unwrap_or_default()
+    }
+
+    /// When the log began; nothing before is known.
+    pub(crate) fn began(&self) -> SystemTime {
+        self.began
     }
 
     pub(crate) fn cell_removed(&mut self, cell: &str) -> Option<History> {
@@ -260,6 +310,23 @@ mod tests {
         assert_eq!((others.len(), &others[0]), (MAX_AUTHORS + 1, &Author::Unknown));
         assert_eq!(log.cell_changed_by_others("c", 99, &me), [Author::Client(99)]);
         assert_eq!(log.typing_in("c"), Some(&Author::Client(99)));
+    }
+
+    #[test]
+    fn a_run_makes_earlier_edits_forgotten_and_a_move_is_no_edit() {
+        let mut log = ChangeLog::new(Clock::default());
+        let (cell, me) = ("c".into(), Author::Local("me".into()));
+        log.cell_changed(&cell, &me, false);
+        assert_eq!(log.run_of("c"), RunMark::default());
+        log.mark_edited(&cell);
+        assert!(log.run_of("c").is_edited && log.run_of("c").began.is_none());
+        log.advance();
+        log.mark_run(&cell);
+        assert!(!log.run_of("c").is_edited && log.run_of("c").began.is_some_and(|(revision, _)| revision == 1));
+        let history = log.cell_removed("c").expect("known");
+        log.cell_replaced(&cell, history);
+        log.cell_changed(&cell, &me, false);
+        assert!(!log.run_of("c").is_edited && log.run_of("c").began.is_some());
     }
 
     #[test]

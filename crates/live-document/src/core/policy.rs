@@ -104,6 +104,8 @@ pub(crate) const LEAVE_SAVES: usize = 3;
 pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
 /// How long what was edited may take to reach the disk, for code that is about to run.
 pub(crate) const SAVED_WITHIN: Duration = Duration::from_secs(5);
+/// The same for somebody who asks for nothing else. A large notebook takes the server some seconds.
+pub(crate) const SAVED_ON_REQUEST_WITHIN: Duration = Duration::from_secs(30);
 /// A save that an edit overtook is given up by the server, and asked for again.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
 

@@ -212,8 +212,8 @@ impl State {
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
         self.document.stream = old.stream.take();
-        self.document.tell_time(old.clock().now());
         self.document.mark_adopted();
+        self.document.tell_time(old.clock().now());
         let waiting = old.acknowledgements.take_waiting();
         tracing::warn!(path = %self.path, "Jupyter rebuilt an open document; adopted it");
         self.document.identify_cells(&before, FileAge::MaybeNewer);

@@ -33,8 +33,14 @@ pub(crate) struct Saving {
     asked_at: Option<Instant>,
     /// How long the last save took until it was answered.
     took: Duration,
-    /// The place in the journal that the next note of a save covers.
-    answered: Option<u64>,
+    /// The request that the next note of a save is of, or of a later one.
+    answered: Option<Request>,
+    /// The last request that is known to have been done.
+    confirmed: u64,
+    /// How many the server said to have failed.
+    failures: u64,
+    /// Somebody wants it saved although nothing of ours is unsaved.
+    is_wanted: bool,
     /// The place in the journal up to which the server had everything when it noted a save.
     noted: Option<u64>,
     /// Whether the server has passed over a request.
@@ -57,6 +63,27 @@ impl Saving {
         Self {
             not_before: Some(moment),
             ..Self::default()
+        }
+    }
+
+    /// Has the next request be made also if nothing of ours is unsaved.
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// The number of the last request, of the last one that is known to have been done, and how many have failed.
+    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+        (self.last_request, self.confirmed, self.failures)
+    }
+
+    /// Takes note that the file has what the last answered request was made for.
+    fn confirm(&mut self) {
+        let done = match self.ignores_requests {
+            true => Some(self.last_request),
+            false => self.answered.map(|request| request.number),
+        };
+        if let Some(number) = done {
+            (self.confirmed, self.is_wanted) = (self.confirmed.max(number), false);
         }
     }
 
@@ -122,7 +149,7 @@ impl State {
     /// The next request of somebody who needs what is in the document on disk now, whatever people want otherwise.
     pub(crate) fn request_save_now(&mut self) -> Option<u64> {
         let now = self.now();
-        if !self.saving.may_ask(now) || self.unsaved.is_none() {
+        if !self.saving.may_ask(now) || self.unsaved.is_none() && !self.saving.is_wanted {
             return None;
         }
         // One that does not cover what was edited last would only be in the way of the one that does.
@@ -153,18 +180,20 @@ impl State {
         saving.ignores_requests = false;
         saving.took = saving.asked_at.map_or(Duration::ZERO, |at| now - at);
         match status {
-            SaveStatus::Success => saving.answered = Some(request.covers),
+            SaveStatus::Success => saving.answered = Some(request),
             // It has cost the server nothing.
             SaveStatus::Skipped => saving.asked_at = None,
             SaveStatus::Failed => {
                 tracing::warn!(path = %self.path, "Jupyter cannot save an open document");
-                saving.failed = true;
+                (saving.failed, saving.failures) = (true, saving.failures + 1);
+                self.note_file();
             }
         }
     }
 
     /// The server has noted in the document that it was saved.
     pub(crate) fn on_save_noted(&mut self) {
+        self.saving.confirm();
         let known = self.known_to_server().filter(|_| is_text_of_file(&self.document));
         self.saving.noted = known.or(self.saving.noted);
         match known.filter(|_| self.is_entrusted() || self.is_saved_by_hand()) {
@@ -176,7 +205,7 @@ impl State {
     fn settle_save(&mut self) {
         let saved = match self.saving.ignores_requests {
             true => self.saving.noted,
-            false => self.saving.answered.take(),
+            false => self.saving.answered.take().map(|request| request.covers),
         };
         if let Some(mark) = saved {
             self.mark_saved(mark);

@@ -32,6 +32,10 @@ pub enum RoomError {
         "Jupyter server `{server}` cannot write {path:?}: the file is read-only, and nothing was changed; copy it with copy_document and edit the copy"
     )]
     WriteProtected { server: String, path: String },
+    #[error(
+        "Jupyter server `{server}` did not write {path:?}, and does not say why; its log does: the disk may be full, or the file gone"
+    )]
+    NotSaved { server: String, path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
     #[error(
@@ -62,6 +66,7 @@ impl RoomError {
             Self::Edit(_)
             | Self::Lost { .. }
             | Self::WriteProtected { .. }
+            | Self::NotSaved { .. }
             | Self::Refused { .. }
             | Self::Excess { .. } => false,
         }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    Room, RoomKind,
+    Room, RoomError, RoomKind,
     core::{
         document::sha256,
-        policy::{ASK_AGAIN, FOLLOWS_WITHIN, LOOKED_AT_BY_THEN, SAVED_WITHIN},
+        policy::{ASK_AGAIN, FOLLOWS_WITHIN, LOOKED_AT_BY_THEN, SAVED_ON_REQUEST_WITHIN, SAVED_WITHIN},
     },
 };
 
@@ -67,6 +67,60 @@ impl Room {
             false
         };
         timeout(SAVED_WITHIN, saving).await.unwrap_or(false)
+    }
+
+    /// Has the server write the document to disk as it is now, whoever edited it and whoever does the saving otherwise, and
+    /// returns when the file has it.
+    pub async fn save(&self) -> Result<(), RoomError> {
+        self.connected().await?;
+        let path = self.info().path;
+        if !self.0.server.document(&path).await?.writable {
+            return Err(RoomError::WriteProtected {
+                server: self.0.server.name().to_owned(),
+                path: path.to_string(),
+            });
+        }
+        match timeout(SAVED_ON_REQUEST_WITHIN, self.write_to_disk()).await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(RoomError::NotSaved {
+                server: self.0.server.name().to_owned(),
+                path: path.to_string(),
+            }),
+        }
+    }
+
+    /// Asks for saves until one is known to be done; whether that came about.
+    async fn write_to_disk(&self) -> bool {
+        let mut news = self.0.read().file_news.subscribe();
+        let (mut after, _, failed) = self.0.read().saving.progress();
+        let mut texts = Vec::new();
+        while self.is_open() {
+            let (requests, confirmed, failures) = {
+                let mut state = self.0.write();
+                state.saving.want();
+                state.saving.progress()
+            };
+            // Requests are counted anew on every connection.
+            after = after.min(requests);
+            let is_saved = match self.0.kind {
+                RoomKind::Text => !self.is_dirty() && self.has_one_of(&mut texts).await,
+                RoomKind::Notebook => confirmed > after || requests > after && self.has_cells_of_file().await,
+            };
+            if is_saved {
+                return true;
+            }
+            if failures > failed {
+                return false;
+            }
+            self.0.save.notify_one();
+            let _ = timeout(ASK_AGAIN, news.changed()).await;
+        }
+        false
+    }
+
+    /// Whether the document says that it has what its file has not, as JupyterLab marks it.
+    pub fn is_dirty(&self) -> bool {
+        self.0.read().document.is_dirty()
     }
 
     /// Whether the file has the text as it is or was. What the server says of a save is no proof: one that began before

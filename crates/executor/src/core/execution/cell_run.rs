@@ -29,6 +29,10 @@ pub(crate) struct CellRun {
     pub(crate) captured: Outputs,
     /// How often the kernel dropped the request.
     pub(crate) drops: u32,
+    /// The outputs of the original of a cell of a copy, until they were compared.
+    pub(crate) expected: Option<Vec<Value>>,
+    /// How its outputs differ from those.
+    pub(crate) differs: Option<String>,
 }
 
 /// The states of a run. The kernel's reply and its being idle again can come in either order.
@@ -132,6 +136,8 @@ impl CellRun {
             outputs: Outputs::new(limit),
             captured: Outputs::new(limit),
             drops: 0,
+            expected: None,
+            differs: None,
         }
     }
 
@@ -153,6 +159,7 @@ impl CellRun {
         };
         (run.msg_id, run.execution_count) = (cell.msg_id, cell.execution_count);
         (run.replaces, run.is_shown_queued) = (cell.replaces, cell.queued);
+        run.differs = cell.differs;
         if let Some(outputs) = outputs.and_then(Value::as_array) {
             run.outputs.adopt(outputs);
         }
@@ -169,6 +176,7 @@ impl CellRun {
             replaces: self.replaces,
             queued: self.is_shown_queued,
             asks: self.question().cloned(),
+            differs: self.differs.clone(),
             missing,
         }
     }

@@ -32,7 +32,7 @@ impl Execution {
             stop_on_error: !terms.ignores_errors,
             max_output_bytes: limit,
             last_noted: noted_at,
-            kernel_name: None,
+            kernel_name: terms.kernel_name,
             is_resumed: true,
             created_at: record.created_at,
             state: Mutex::new(State {
@@ -53,7 +53,7 @@ impl Execution {
     /// The record of the present state, with outputs once it has ended, or if no notebook has them.
     pub(crate) fn record(&self) -> ExecutionRecord {
         let state = self.lock();
-        self.record_of(&state, state.status.is_finished() || self.kind == ExecutionKind::Code)
+        self.record_of(&state, state.status.is_finished() || self.kind != ExecutionKind::Cells)
     }
 
     pub(crate) fn record_with_outputs(&self) -> ExecutionRecord {
@@ -95,6 +95,8 @@ impl Execution {
                 max_open_rooms: Some(self.owner.max_open_rooms),
                 max_output_bytes: Some(self.max_output_bytes),
                 ignores_errors: !self.stop_on_error,
+                kernel_name: self.kernel_name.clone(),
+                kept: state.kept.clone(),
             },
         }
     }

@@ -15,6 +15,10 @@ pub struct Snapshot {
     pub path: Option<String>,
     pub kind: ExecutionKind,
     pub kernel_id: Option<String>,
+    /// Of a kernel of its own.
+    pub kernel_name: Option<String>,
+    /// The file in which a copy was kept.
+    pub kept: Option<String>,
     pub status: ExecutionStatus,
     pub reason: Option<String>,
     pub question: Option<Question>,
@@ -34,6 +38,8 @@ pub struct CellSnapshot {
     pub outputs: Vec<Value>,
     /// How many characters it put out that are not among these.
     pub missing: usize,
+    /// How the outputs of a cell of a copy differ from those of the original.
+    pub differs: Option<String>,
 }
 
 impl Execution {
@@ -46,6 +52,7 @@ impl Execution {
             execution_count: cell.execution_count,
             outputs: [cell.outputs.to_json(), cell.captured.to_json()].concat(),
             missing: cell.outputs.missing().characters() + cell.captured.missing().characters(),
+            differs: cell.differs.clone(),
         };
         Snapshot {
             execution_id: self.id.clone(),
@@ -53,6 +60,8 @@ impl Execution {
             path: self.path().map(|path| path.to_string()),
             kind: self.kind,
             kernel_id: state.kernel_id.clone(),
+            kernel_name: self.kernel_name.clone(),
+            kept: state.kept.clone(),
             status: state.status,
             reason: state.reason.clone(),
             question: state.question.clone(),
@@ -77,6 +86,7 @@ impl From<ExecutionRecord> for Snapshot {
             execution_count: cell.execution_count,
             outputs: outputs(position),
             missing: cell.missing,
+            differs: cell.differs.clone(),
         });
         let asks = record.cells.iter().find_map(|cell| cell.asks.as_ref());
         Self {
@@ -86,6 +96,8 @@ impl From<ExecutionRecord> for Snapshot {
             path: record.path,
             kind: record.kind,
             kernel_id: record.kernel_id,
+            kernel_name: record.terms.kernel_name,
+            kept: record.terms.kept,
             status: record.status,
             reason: record.reason,
             question: asks.map(Question::from),

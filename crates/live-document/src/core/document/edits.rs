@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use yrs::{Any, Array, GetString, Map, Out, ReadTxn, Transact, TransactionMut};
+use yrs::{Any, Array, GetString, Map, MapRef, Out, ReadTxn, Transact, TransactionMut};
 
 use super::{
     super::{
@@ -39,11 +39,16 @@ impl Document {
     pub(crate) fn mark_dirty(&mut self) -> Option<Applied> {
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
-        if matches!(self.state.get(&txn, "dirty"), Some(Out::Any(Any::Bool(true)))) {
+        if says_dirty(&self.state, &txn) {
             return None;
         }
         self.state.insert(&mut txn, "dirty", true);
         Some(self.finish(txn, &Author::Unknown))
+    }
+
+    /// Whether it says that it is not saved.
+    pub(crate) fn is_dirty(&self) -> bool {
+        says_dirty(&self.state, &self.doc.transact())
     }
 
     /// Where an edit is done, and whether it takes something away from there: what is put before a place comes first.
@@ -221,4 +226,8 @@ impl Document {
             self.journal.metadata_changed(old, metadata.clone());
         }
     }
+}
+
+fn says_dirty(state: &MapRef, txn: &impl ReadTxn) -> bool {
+    matches!(state.get(txn, "dirty"), Some(Out::Any(Any::Bool(true))))
 }

@@ -7,9 +7,10 @@ use std::{
 
 use parking_lot::Mutex;
 use yrs::{
-    ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef, TransactionMut,
+    Any, ArrayRef, BranchID, DeepObservable, Hook, MapRef, Observable, Out, ReadTxn, SharedRef, TextRef,
+    TransactionMut,
     block::ID,
-    types::{Change, Event, PathSegment},
+    types::{Change, EntryChange, Event, PathSegment},
 };
 
 use super::{
@@ -26,8 +27,10 @@ pub(super) enum Observed {
     Identified(usize, Arc<str>),
     /// What a cell says, or of which kind it is.
     Source(Arc<str>),
-    /// A part of the cell at a place, by which it is known from now on, and whether that changed what it says.
-    PartAt(usize, ID, Part, bool),
+    /// A part of the cell at a place, by which it is known from now on, and what that changed.
+    PartAt(usize, ID, Part, Changes),
+    /// A run of a cell begins, or has ended.
+    Run(Arc<str>, Changes),
     /// Outputs, counts and whatever else runs write into a cell.
     Rest(Arc<str>),
     Text,
@@ -39,6 +42,17 @@ pub(super) enum Part {
     Cell,
     Source,
     Other,
+}
+
+/// What an event changes of its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changes {
+    Source,
+    /// A run of it begins.
+    RunBegin,
+    /// It has the count of a run.
+    RunEnd,
+    Rest,
 }
 
 pub(super) enum Step {
@@ -120,15 +134,18 @@ impl Observer {
         let observed = match (event, target) {
             (Event::Array(array), BranchID::Root(_)) => Observed::Structure(steps(array.delta(txn), txn)),
             (_, BranchID::Nested(id)) => match observations.owners.get(&id) {
-                Some((part, cell)) if changes_source(event, *part, txn) => Observed::Source(Arc::clone(cell)),
-                Some((_, cell)) => Observed::Rest(Arc::clone(cell)),
+                Some((part, cell)) => match changes(event, *part, txn) {
+                    Changes::Source => Observed::Source(Arc::clone(cell)),
+                    run @ (Changes::RunBegin | Changes::RunEnd) => Observed::Run(Arc::clone(cell), run),
+                    Changes::Rest => Observed::Rest(Arc::clone(cell)),
+                },
                 None => {
                     let path = event.path();
                     let Some(PathSegment::Index(index)) = path.front() else {
                         return;
                     };
                     let part = part_at(&path);
-                    Observed::PartAt(*index as usize, id, part, changes_source(event, part, txn))
+                    Observed::PartAt(*index as usize, id, part, changes(event, part, txn))
                 }
             },
             _ => return,
@@ -165,13 +182,12 @@ impl Document {
                     self.log.whole_changed(author, is_typing);
                 }
                 Observed::Identified(index, id) => self.rename(index, id, author),
-                Observed::Source(id) => self.log.cell_changed(&id, author, is_typing),
-                Observed::PartAt(index, id, part, is_changed) => {
-                    if let Some(entry) = self.order.get(index) {
-                        self.observer.belongs_to(id, part, &entry.id);
-                        if is_changed {
-                            self.log.cell_changed(&entry.id, author, is_typing);
-                        }
+                Observed::Source(id) => self.note_cell(&id, Changes::Source, author, is_typing),
+                Observed::Run(id, run) => self.note_cell(&id, run, author, is_typing),
+                Observed::PartAt(index, id, part, changes) => {
+                    if let Some(cell) = self.order.get(index).map(|entry| Arc::clone(&entry.id)) {
+                        self.observer.belongs_to(id, part, &cell);
+                        self.note_cell(&cell, changes, author, is_typing);
                     }
                 }
                 Observed::Rest(_) => {}
@@ -201,6 +217,18 @@ impl Document {
         }
     }
 
+    fn note_cell(&mut self, cell: &Arc<str>, changes: Changes, author: &Author, is_typing: bool) {
+        match changes {
+            Changes::Source => {
+                self.log.cell_changed(cell, author, is_typing);
+                self.log.mark_edited(cell);
+            }
+            Changes::RunBegin => self.log.mark_run(cell),
+            Changes::RunEnd => self.log.mark_run_ended(cell),
+            Changes::Rest => {}
+        }
+    }
+
     /// Adds what was seen to a change, before the order of cells follows it.
     fn describe(&self, draft: &mut Draft, observed: &Observed) {
         let id_at = |index: usize| self.order.get(index).map(|entry| Arc::clone(&entry.id));
@@ -223,9 +251,9 @@ impl Document {
             }
             Observed::Identified(_, id) => draft.add(ChangeKind::Structure, [Arc::clone(id)]),
             Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
-            Observed::PartAt(index, _, _, true) => draft.add(ChangeKind::Source, id_at(*index)),
-            Observed::PartAt(index, _, _, false) => draft.add(ChangeKind::Outputs, id_at(*index)),
-            Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::PartAt(index, _, _, Changes::Source) => draft.add(ChangeKind::Source, id_at(*index)),
+            Observed::PartAt(index, ..) => draft.add(ChangeKind::Outputs, id_at(*index)),
+            Observed::Run(id, _) | Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
             Observed::Text => draft.add(ChangeKind::Source, []),
         }
     }
@@ -298,15 +326,27 @@ fn part_at(path: &VecDeque<PathSegment>) -> Part {
     }
 }
 
-/// Whether what a cell says is changed by an event of one of its parts. Some clients replace the text as a whole.
-fn changes_source(event: &Event, part: Part, txn: &TransactionMut<'_>) -> bool {
+/// What an event of one of its parts changes of a cell. Some clients replace the text as a whole. A run begins when the count of
+/// the one before is taken away.
+fn changes(event: &Event, part: Part, txn: &TransactionMut<'_>) -> Changes {
     match (part, event) {
-        (Part::Source, _) => true,
+        (Part::Source, _) => Changes::Source,
         (Part::Cell, Event::Map(cell)) => {
             let keys = cell.keys(txn);
-            ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key))
+            if ["source", "cell_type", "id"].iter().any(|key| keys.contains_key(*key)) {
+                return Changes::Source;
+            }
+            let new = |key: &str| match keys.get(key) {
+                Some(EntryChange::Inserted(value) | EntryChange::Updated(_, value)) => Some(value),
+                _ => None,
+            };
+            match new("execution_count") {
+                Some(Out::Any(Any::Null | Any::Undefined)) => Changes::RunBegin,
+                Some(_) => Changes::RunEnd,
+                None => Changes::Rest,
+            }
         }
-        (Part::Cell | Part::Other, _) => false,
+        (Part::Cell | Part::Other, _) => Changes::Rest,
     }
 }
 

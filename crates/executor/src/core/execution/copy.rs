@@ -1,0 +1,110 @@
+//! A copy of a notebook that is run in a kernel of its own, from the call to the file in which it may be kept. Does no I/O.
+
+use jupyter_client::DocPath;
+use serde_json::{Value, json};
+use store::ExecutionStatus;
+
+use super::{CellRun, Execution};
+use crate::core::output_difference::output_difference;
+
+/// A copy of a notebook to be run.
+#[derive(Debug, Clone)]
+pub struct NotebookCopy {
+    /// As nbformat has it.
+    pub notebook: Value,
+    /// The code cells in their order.
+    pub cells: Vec<CopiedCell>,
+    pub kernel_name: String,
+    /// Where the copy is kept with its outputs, if it is.
+    pub keep: Option<Keep>,
+}
+
+/// A code cell of the copy.
+#[derive(Debug, Clone)]
+pub struct CopiedCell {
+    /// Of the cell in the original; empty where cells have none.
+    pub cell_id: String,
+    /// The position in the original.
+    pub index: usize,
+    /// The position in the copy.
+    pub position: usize,
+    pub source: String,
+    /// The outputs that the original has, unless it was never run.
+    pub expected: Option<Vec<Value>>,
+}
+
+/// Where a copy is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    pub path: DocPath,
+    /// Another name will do as well.
+    pub may_be_renamed: bool,
+}
+
+/// A copy that is to be kept when it has run.
+pub(crate) struct Unkept {
+    notebook: Value,
+    /// The positions of the cells in it.
+    positions: Vec<usize>,
+    pub(crate) keep: Keep,
+}
+
+impl NotebookCopy {
+    /// The runs of its cells, and what is to be kept.
+    pub(crate) fn into_runs(self, limit: usize) -> (Vec<CellRun>, Option<Unkept>) {
+        let positions: Vec<usize> = self.cells.iter().map(|cell| cell.position).collect();
+        let runs = self.cells.into_iter().map(|cell| CellRun {
+            code: Some(cell.source),
+            expected: cell.expected,
+            ..CellRun::cell(cell.cell_id, cell.index, limit)
+        });
+        let unkept = self.keep.map(|keep| Unkept {
+            notebook: self.notebook,
+            positions,
+            keep,
+        });
+        (runs.collect(), unkept)
+    }
+}
+
+impl CellRun {
+    /// Compares what a cell of a copy put out with what the original has.
+    pub(crate) fn compare(&mut self) {
+        if let Some(expected) = self.expected.take()
+            && self.state.status() == ExecutionStatus::Completed
+        {
+            self.differs = output_difference(&expected, &self.outputs.to_json()).map(str::to_owned);
+        }
+    }
+}
+
+impl Execution {
+    /// Whether a copy is to be kept before it ends.
+    pub(crate) fn has_unkept(&self) -> bool {
+        self.lock().unkept.is_some()
+    }
+
+    /// Takes the copy that is to be kept, with its outputs; none if nothing of it ran.
+    pub(crate) fn take_unkept(&self) -> Option<(Keep, Value)> {
+        let mut state = self.lock();
+        let Unkept {
+            mut notebook,
+            positions,
+            keep,
+        } = state.unkept.take()?;
+        state.cells.iter().find(|cell| cell.msg_id.is_some())?;
+        for (cell, position) in state.cells.iter().zip(positions) {
+            let Some(copied) = notebook["cells"].get_mut(position) else {
+                continue;
+            };
+            copied["outputs"] = cell.outputs.to_json().into();
+            copied["execution_count"] = json!(cell.execution_count);
+        }
+        Some((keep, notebook))
+    }
+
+    /// Notes where the copy is.
+    pub(crate) fn on_kept(&self, path: &DocPath) {
+        self.lock().kept = Some(path.to_string());
+    }
+}
