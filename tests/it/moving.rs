@@ -35,7 +35,8 @@ async fn cells_move_with_ids_outputs_metadata_and_counts() {
     scene.run(0, 1).await.ok();
     scene.run(1, 2).await;
     scene.run(2, 3).await.ok();
-    scene.shows(2, "third").await;
+    let has_ended = |cell: u32| scene.human.cell(cell)["execution_count"] == cell + 1;
+    scene.human.wait_for("all have run", |_| (0..3).all(has_ended)).await;
     let before: Vec<Value> = (0..4).map(|cell| scene.human.cell(cell)).collect();
     let answer = scene.call("move_nb_cells", to(&["c0", "c1"], 3)).await;
     let text = answer.text().to_owned();
