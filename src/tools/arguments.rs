@@ -220,7 +220,7 @@ fn fit_word(words: &[String], text: &mut String) -> Result<(), Fault> {
         return Ok(());
     }
     let shown: String = text.chars().take(100).collect();
-    let allowed = format!("allowed: {}", words.join(", "));
+    let allowed = format!("allowed: `{}`", words.join("`, `"));
     let why = match nearest(text, words.iter().map(String::as_str)) {
         Some(word) => format!("unknown value {shown:?}; did you mean {word:?}? {allowed}"),
         None => format!("unknown value {shown:?}; {allowed}"),

@@ -132,7 +132,7 @@ async fn what_cannot_be_meant_is_named_and_changes_nothing() {
             (
                 "insert_nb_cells",
                 json!({ "position": 0, "cells": [{ "type": "cod", "content": "x" }] }),
-                "argument `cells[0].type`: unknown value \"cod\"; did you mean \"code\"? allowed: code, markdown, raw",
+                "argument `cells[0].type`: unknown value \"cod\"; did you mean \"code\"? allowed: `code`, `markdown`, `raw`",
             ),
             (
                 "rename_document",

@@ -328,7 +328,7 @@ async fn a_cell_becomes_another_type_and_loses_its_outputs_only_as_text() {
     for (bad, told) in [
         (
             json!({ "range": { "start": 0 }, "type": "text" }),
-            "allowed: code, markdown, raw",
+            "allowed: `code`, `markdown`, `raw`",
         ),
         (json!({ "range": { "start": 0 } }), "give `content`, `type` or both"),
     ] {

@@ -197,7 +197,7 @@ async fn the_catalogue_is_small_and_every_tool_is_described() {
         );
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
-        let runs_code = ["run_code", "cancel_execution"].contains(&name)
+        let runs_code = ["run_code", "run_notebook", "cancel_execution"].contains(&name)
             || name.ends_with("_kernel")
             || name.starts_with("execute")
             // They can execute what they changed.

@@ -181,11 +181,11 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         ),
         (
             json!({ "scope": "abov" }),
-            "argument `scope`: unknown value \"abov\"; did you mean \"above\"? allowed: only, above, below",
+            "argument `scope`: unknown value \"abov\"; did you mean \"above\"? allowed: `only`, `above`, `below`",
         ),
         (
             json!({ "scope": "sideways" }),
-            "argument `scope`: unknown value \"sideways\"; allowed: only, above, below",
+            "argument `scope`: unknown value \"sideways\"; allowed: `only`, `above`, `below`",
         ),
         (
             json!({ "new_path": "a", "newPath": "b" }),
@@ -354,15 +354,17 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 /// The same members, as text wherever no text is allowed.
-fn as_text(members: &Map<String, Value>) -> Map<String, Value> {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.as_str().into(),
-        other => other.to_string().into(),
+fn as_text(schema: &Value, members: &Map<String, Value>) -> Map<String, Value> {
+    let text = |(name, value): (&String, &Value)| {
+        let takes_text = Shape::of(&schema["properties"][name]).takes_text();
+        let value = if takes_text {
+            value.clone()
+        } else {
+            value.to_string().into()
+        };
+        (name.clone(), value)
     };
-    members
-        .iter()
-        .map(|(name, value)| (name.clone(), text(value)))
-        .collect()
+    members.iter().map(text).collect()
 }
 
 #[test]
@@ -374,7 +376,7 @@ fn what_fits_every_tool_is_not_changed() {
             let arguments = tool.arguments(members.clone());
             prop_assert!(arguments.fault.is_none(), "{}: {value}", tool.name);
             prop_assert_eq!(arguments.members(), &members, "{}", tool.name);
-            let arguments = tool.arguments(as_text(&members));
+            let arguments = tool.arguments(as_text(&schema, &members));
             prop_assert!(arguments.fault.is_none(), "{}: {value}", tool.name);
             prop_assert_eq!(arguments.members(), &members, "{} from text", tool.name);
         });
