@@ -111,6 +111,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         sessions.zz = 0
         execution.zz = 0
         images.zz = 0
+        answers.zz = 0
         events.zz = 0
         store.zz = 0
         telemetry.zz = 0

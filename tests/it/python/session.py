@@ -102,6 +102,7 @@ async def work_with_cells(session):
     stat = await session.call("get_nb_stat", path=path)
     assert stat["cell_count"] == 1 and stat["kernel"]["name"] == "python3", stat
     await run_cells(session, path)
+    await change_and_look(session, path, code)
     sessions = await session.call("query_nb_sessions", root_path=FOLDER)
     assert sessions["active_sessions"] == 1, sessions
     assert (await session.call("end_nb_session", path=path))["status"] == "disconnected"
@@ -125,12 +126,33 @@ async def run_cells(session, path):
     await session.fails("run_code", "ZeroDivisionError", path=path, code="1/0")
 
 
+async def change_and_look(session, path, code):
+    edit = {"cell_id": code[:6], "old_text": "🎉🎉", "new_text": "🎉 two", "exec": True}
+    edited = await session.call("edit_nb_cell", path=path, **edit)
+    assert edited["replacements"] == 1 and edited["status"] == "completed", edited
+    [found] = (await session.call("inspect_variables", path=path, name="x"))["variables"]
+    assert found["type"] == "str" and "🎉 two" in found["preview"], found
+    [match] = (await session.call("search_documents", query="two", path=path))["matches"]
+    assert (match["cell_id"], match["line"]) == (code, 1), match
+    await session.call("insert_nb_cells", path=path, position=-1, cells=[{"content": "2"}], exec=False)
+    await session.call("move_nb_cells", path=path, ranges=[{"start": 1}], position=0)
+    ran = await session.call("run_notebook", path=path)
+    assert ran["status"] == "completed", ran
+    await session.call("clear_nb_outputs", path=path)
+    await session.call("save_document", path=path)
+    kernels = (await session.call("list_kernels"))["kernels"]
+    assert path in [kernel["path"] for kernel in kernels], kernels
+    await session.call("shutdown_kernel", path=path)
+
+
 async def work_with_text(session):
     path = f"{FOLDER}/text ü.txt"
     await session.call("create_document", path=path, content="é🎉漢")
     await session.call("insert_document_text", path=path, position=2, text="|")
     await session.call("replace_document_text", path=path, position=0, length=1, text="ee")
     await session.call("delete_document_text", path=path, position=3, length=1)
+    await session.call("edit_document_text", path=path, old_text="漢", new_text="漢漢")
+    await session.call("edit_document_text", path=path, old_text="漢漢", new_text="漢")
     content = await session.call("get_document_content", path=path)
     assert content["content"] == "ee🎉漢" and content["content_length"] == 4, content
     assert (await session.call("query_document_session", path=path))["status"] == "connected"

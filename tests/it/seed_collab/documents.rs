@@ -204,8 +204,8 @@ async fn texts_are_updated_where_it_is_meant_before_the_call() {
             ["0 and 2", "overlap"],
         ),
         (
-            json!([{ "content": "x", "position": "0" }]),
-            ["operations[0].position", "0"],
+            json!([{ "content": "x", "position": "first" }]),
+            ["operations[0].position", "first"],
         ),
     ] {
         shared.refused(tool, json!({ "operations": operations }), &names).await;
