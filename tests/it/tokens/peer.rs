@@ -3,12 +3,16 @@
 use std::{
     net::TcpListener,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
 
 use super::work::{Cost, FAILING, Notebooks};
-use crate::support::{Agent, Era, eventually, lab, lab::Folder};
+use crate::support::{Agent, Era, TOKEN, lab, lab::Folder, within};
+
+/// Time that the peer may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The costs of the jobs in their order, if they are asked for.
 pub(super) async fn costs() -> Vec<Option<Cost>> {
@@ -20,16 +24,18 @@ pub(super) async fn costs() -> Vec<Option<Cost>> {
     let server = Command::new(program)
         .args(["start", "--transport", "streamable-http", "--port", &port.to_string()])
         .args(["--jupyter-url", lab().url(), "--jupyter-token", lab().token()])
-        .args(["--start-new-code-sandbox", "false"])
+        .args(["--mcp-token", TOKEN])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
     let server = Running(server.expect("the peer's program"));
     let url = format!("http://127.0.0.1:{port}/mcp");
-    eventually("the peer listens", async || {
-        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()
-    })
-    .await;
+    let listening = async {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    within(START_PATIENCE, "the peer listens", listening).await;
     let folder = lab().folder();
     let peer = Peer {
         agent: Agent::introduced_as("claude-code", &url, Era::Legacy).await,
