@@ -75,7 +75,13 @@ async fn a_list_says_behind_what_each_waits() {
     let held = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)";
     let scene = Scene::notebook(&["1", held]).configured(&config).set().await;
     let first = scene.start(1).await;
-    scene.shows_running(1).await;
+    // A cell that waits for its kernel to start looks the same to people.
+    eventually("it runs", async || {
+        let get = json!({ "execution_id": first });
+        let seen = scene.agent.call("get_execution", get).await.ok();
+        seen["cells"][0]["execution_count"].is_number().then_some(())
+    })
+    .await;
     let own = scene.start(0).await;
     let ben = Agent::with_token(&scene.gateway, "test-token-of-ben", Era::Modern).await;
     let run = json!({ "path": scene.path, "ranges": [{ "start": 0 }], "timeout": 0 });

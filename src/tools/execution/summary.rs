@@ -11,7 +11,7 @@ use store::ExecutionKind;
 use super::result::timestamp;
 
 /// Characters of the reason for an end.
-const MAX_REASON: usize = 100;
+const MAX_REASON: usize = 200;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ExecutionSummary {

@@ -4,11 +4,16 @@ use std::{sync::Arc, time::SystemTime};
 
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use jupyter_client::{DocPath, JupyterServer, Servers};
+use live_document::QueuedCell;
 use store::{ExecutionRecord, ExecutionStatus, LeftBehind, OtherGateway};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use super::Engine;
-use crate::{Execution, driver::Command};
+use super::{Engine, Shared};
+use crate::{
+    Execution,
+    driver::Command,
+    policy::{MAX_ATTEMPTS, rewrite_pause},
+};
 
 impl Engine {
     /// Takes up what earlier processes of the gateway did not see the end of, and those that leave from now on.
@@ -83,20 +88,40 @@ impl Engine {
         self.submit(server, execution, command).await;
     }
 
-    /// Shows cells that an earlier process queued, and that will not run, as they were before.
-    async fn unmark_queued(&self, execution: &Execution, server: &Arc<JupyterServer>) {
-        let (cells, Some(notebook)) = (execution.take_queued(true), &execution.notebook) else {
-            return;
-        };
-        if cells.is_empty() {
+    /// Shows cells that an earlier process queued, and that will not run, as they were before. A server that cannot be
+    /// reached yet is tried again in the background, since its rooms may have outlived the connection to it.
+    async fn unmark_queued(&self, execution: &Arc<Execution>, server: &Arc<JupyterServer>) {
+        let cells = execution.take_queued(true);
+        if cells.is_empty() || self.shared.try_unmark(execution, server, &cells).await {
             return;
         }
-        let account = execution.owner.account();
-        let opened = self.shared.lease(server, notebook, &account).await;
-        let shown = opened.map(|room| room.unmark_queued(&execution.owner.principal, &cells));
-        // A server that cannot be reached has lost its rooms, and the file does not say what is queued.
-        if let Err(error) = shown {
-            tracing::debug!(%error, "cells that did not run may still look as if they were to");
+        let (shared, execution, server) = (Arc::clone(&self.shared), Arc::clone(execution), Arc::clone(server));
+        self.shared.tasks.spawn(async move {
+            let trying = async {
+                for attempts in 0..MAX_ATTEMPTS {
+                    sleep(rewrite_pause(attempts)).await;
+                    if shared.try_unmark(&execution, &server, &cells).await {
+                        return;
+                    }
+                }
+            };
+            shared.stopping.run_until_cancelled(trying).await;
+        });
+    }
+}
+
+impl Shared {
+    /// Shows cells as not queued, if that can be done; whether there is nothing more to do.
+    async fn try_unmark(&self, execution: &Execution, server: &Arc<JupyterServer>, cells: &[QueuedCell]) -> bool {
+        let Some(notebook) = &execution.notebook else {
+            return true;
+        };
+        match self.lease(server, notebook, &execution.owner.account()).await {
+            Ok(room) => room.unmark_queued(&execution.owner.principal, cells).is_ok(),
+            Err(error) => {
+                tracing::debug!(%error, "cells that did not run may still look as if they were to");
+                !error.may_pass()
+            }
         }
     }
 }
