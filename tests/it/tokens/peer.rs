@@ -24,7 +24,8 @@ pub(super) async fn costs() -> Vec<Option<Cost>> {
     let server = Command::new(program)
         .args(["start", "--transport", "streamable-http", "--port", &port.to_string()])
         .args(["--jupyter-url", lab().url(), "--jupyter-token", lab().token()])
-        .args(["--mcp-token", TOKEN])
+        .args(["--mcp-token", TOKEN, "--start-new-code-sandbox", "false"])
+        .env("JUPYTER_MCP_STATEFUL", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
