@@ -1,4 +1,4 @@
-//! The same jobs through datalayer's jupyter-mcp-server, whose program `JMG_TOKENS_PEER` names.
+//! What reading and the list of tools cost through datalayer's jupyter-mcp-server, whose program `JMG_TOKENS_PEER` names.
 
 use std::{
     net::TcpListener,
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::work::{Cost, FAILING, Notebooks};
+use super::work::{Cost, Notebooks};
 use crate::support::{Agent, Era, TOKEN, lab, lab::Folder, within};
 
 /// Time that the peer may take to start.
@@ -25,7 +25,6 @@ pub(super) async fn costs() -> Vec<Option<Cost>> {
         .args(["start", "--transport", "streamable-http", "--port", &port.to_string()])
         .args(["--jupyter-url", lab().url(), "--jupyter-token", lab().token()])
         .args(["--mcp-token", TOKEN, "--start-new-code-sandbox", "false"])
-        .env("JUPYTER_MCP_STATEFUL", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
@@ -39,7 +38,7 @@ pub(super) async fn costs() -> Vec<Option<Cost>> {
     within(START_PATIENCE, "the peer listens", listening).await;
     let folder = lab().folder();
     let peer = Peer {
-        agent: Agent::introduced_as("claude-code", &url, Era::Legacy).await,
+        agent: Agent::introduced_as("claude-code", &url, Era::Modern).await,
         notebooks: Notebooks::write(&folder),
         _folder: folder,
         _server: server,
@@ -66,48 +65,18 @@ struct Peer {
 
 impl Peer {
     async fn all(&self) -> Vec<Option<Cost>> {
-        let Notebooks {
-            messy,
-            print,
-            failing,
-            fresh,
-        } = &self.notebooks;
         let whole = |format: &str| json!({ "notebook_name": "messy", "response_format": format, "limit": 120 });
-        self.using("messy", messy).await;
+        let path = &self.notebooks.messy;
+        let connect = json!({ "notebook_name": "messy", "notebook_path": path, "mode": "connect" });
+        self.cost("use_notebook", connect).await;
         let outline = self.cost("read_notebook", whole("brief")).await;
         let brief = self.cost("read_notebook", whole("detailed")).await;
-        let mut fix = outline;
-        for index in FAILING {
-            let edit =
-                json!({ "cell_index": index, "old_string": "(values[-1] - values[-1])", "new_string": "values[-1]" });
-            for (tool, arguments) in [
-                ("read_cell", json!({ "cell_index": index })),
-                ("edit_cell_source", edit),
-                ("execute_cell", json!({ "cell_index": index })),
-            ] {
-                fix = fix + self.cost(tool, arguments).await;
-            }
-        }
-        self.using("print", print).await;
-        let printed = self.cost("execute_cell", json!({ "cell_index": 0 })).await;
-        self.using("failing", failing).await;
-        let failed = self.cost("execute_cell", json!({ "cell_index": 0 })).await;
-        self.using("fresh", fresh).await;
-        let mut all = Cost::default();
-        for index in 0..120 {
-            all = all + self.cost("execute_cell", json!({ "cell_index": index })).await;
-        }
         let listed = self.agent.request("tools/list", json!({})).await;
         let list = Cost {
             bytes: listed["result"]["tools"].to_string().len(),
             images: 0,
         };
-        [outline, brief, printed, failed, fix, all, list].map(Some).into()
-    }
-
-    async fn using(&self, name: &str, path: &str) {
-        let arguments = json!({ "notebook_name": name, "notebook_path": path, "mode": "connect" });
-        self.cost("use_notebook", arguments).await;
+        vec![Some(outline), Some(brief), None, None, None, None, Some(list)]
     }
 
     async fn cost(&self, tool: &str, arguments: Value) -> Cost {
