@@ -388,7 +388,9 @@ mod tests {
             size: None,
             preview: Some(preview.to_owned()),
             attributes: Vec::new(),
+            more_attributes: 0,
             doc: None,
+            imported: (kind == "function").then(|| preview.to_owned()),
         };
         let all = Variables {
             path: "a.ipynb".to_owned(),
@@ -397,6 +399,8 @@ mod tests {
                 variable("np", "module", "numpy"),
                 variable("x", "list", "[1, 2]"),
                 variable("re", "module", "re"),
+                variable("show", "function", "bokeh"),
+                variable("empty", "dict", ""),
             ],
             left_out: vec!["y".to_owned()],
         };
@@ -404,8 +408,8 @@ mod tests {
         all.describe(&mut page);
         assert_eq!(
             page.into_text(),
-            "a.ipynb (python3): 4 variables\nx: list [2 x ?] = [1, 2]\nmodules: np (numpy), re\n\
-             [not described: y; inspect_variables(name=...) shows one]"
+            "a.ipynb (python3): 6 variables\nx: list [2 x ?] = [1, 2]\nempty: dict\nmodules: np (numpy), re\n\
+             imported: show (bokeh)\n[not described: y; inspect_variables(name=...) shows one]"
         );
     }
 }
