@@ -359,7 +359,9 @@ impl Call {
         };
         let edited = room
             .edit(&self.principal.id, &self.principal.name, edits, options)
-            .await?;
+            .await;
+        let mut edited = edited.map_err(|error| with_short_ids(room, error))?;
+        shorten_ids(room, edited.merged.iter_mut().map(|merged| &mut merged.cell));
         let notices = edited.merged.iter().map(ToString::to_string);
         self.notices.lock().extend(notices);
         Ok(edited)
@@ -414,6 +416,10 @@ impl Call {
             self.discarding.lock().push(Room::clone(&room));
         }
         Ok(room)
+    }
+
+    pub(super) fn add_notice(&self, notice: String) {
+        self.notices.lock().push(notice);
     }
 
     /// Adds to the answer what the caller must know of an execution and was not told yet.
@@ -505,4 +511,18 @@ fn notice(path: &DocPath, lost: &[String]) -> String {
          the edit. Read it again, and repeat the edit if it is still wanted.",
         lost[..lost.len().min(MAX_LOST)].join(", ")
     )
+}
+
+/// A refusal of an edit that names cells by their short ids, as all texts do.
+fn with_short_ids(room: &Room, mut error: RoomError) -> RoomError {
+    if let RoomError::Edit(EditError::Refused(refused)) = &mut error {
+        shorten_ids(room, refused.refusals.iter_mut().map(|refusal| &mut refusal.cell));
+    }
+    error
+}
+
+fn shorten_ids<'a>(room: &Room, cells: impl Iterator<Item = &'a mut Option<String>>) {
+    for cell in cells.flatten() {
+        *cell = room.short_ids_of(&[cell.as_str()]).get(cell).to_owned();
+    }
 }

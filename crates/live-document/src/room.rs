@@ -34,6 +34,8 @@ use crate::{
 
 /// Number of cells up to which comparing each id with all others is cheaper than sorting all.
 const MAX_COMPARED: usize = 8;
+/// Number of cells that are named to who asked for one that is not there.
+const MAX_NAMED: usize = 5;
 
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +98,16 @@ impl CellOrder for Document {
     }
 
     fn some_ids(&self) -> String {
-        Self::some_ids(self)
+        let ids = self.ids();
+        let some = &ids[..ids.len().min(MAX_NAMED)];
+        let short = ShortIds::of_some(ids.iter().copied(), some);
+        let mut named: Vec<&str> = some.iter().map(|id| short.get(id)).collect();
+        match named.is_empty() {
+            true => named.push("none"),
+            false if ids.len() > some.len() => named.push("..."),
+            false => {}
+        }
+        named.join(", ")
     }
 }
 

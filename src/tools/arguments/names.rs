@@ -27,6 +27,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("old_text", "old_string"),
     ("new_text", "new_string"),
     ("timeout_seconds", "timeout"),
+    ("new_path", "copyPath"),
 ];
 
 /// The name of the member that an unknown one is another spelling of, if there is exactly one.

@@ -164,9 +164,10 @@ impl ExecutionDetails {
         place(call, &mut snapshot);
         let end = Cursor::of(&snapshot.cells);
         let is_same = since.is_none_or(|since| since.skip_shown(&mut snapshot.cells));
+        let seen = since.filter(|_| is_same).map(|since| since.cell());
         let (text, images) = match snapshot.kind {
             ExecutionKind::Copy => (report(call, &snapshot), Vec::new()),
-            _ => told(call, &mut snapshot, &end.to_string(), max_output).await?,
+            _ => told(call, &mut snapshot, &end.to_string(), seen, max_output).await?,
         };
         let differences = (snapshot.kind == ExecutionKind::Copy).then(|| differences(&snapshot.cells));
         let cells = results(std::mem::take(&mut snapshot.cells), max_output, usize::MAX);
@@ -209,7 +210,7 @@ impl RunResult {
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
-        let (text, images) = told(call, &mut snapshot, &since, options.max_output).await?;
+        let (text, images) = told(call, &mut snapshot, &since, None, options.max_output).await?;
         let results = results(snapshot.cells, options.max_output, options.max_total);
         Ok(Self {
             text,
@@ -321,6 +322,7 @@ async fn told(
     call: &Call,
     snapshot: &mut Snapshot,
     since: &str,
+    seen: Option<usize>,
     max_output: usize,
 ) -> Result<(String, Vec<Block>), ToolError> {
     let images = match is_long(snapshot.cells.len()) {
@@ -332,7 +334,7 @@ async fn told(
     };
     let names = cell_names(call, snapshot);
     let mut page = call.page();
-    write_run(&mut page, snapshot, since, &names, max_output);
+    write_run(&mut page, snapshot, since, seen, &names, max_output);
     Ok((advise(call, &page.into_text()), images))
 }
 

@@ -81,7 +81,10 @@ impl Core {
             Outcome::Failed { ename, evalue } => {
                 let actor = recent_interrupt.filter(|_| ename == INTERRUPT);
                 active.interruption = active.interruption.take().or(actor.map(Interruption::By));
-                failure(&active, &ename, &evalue)
+                match active.run.with_cell(|cell| cell.may_raise) {
+                    Some(true) if ename != INTERRUPT => End::completed(),
+                    _ => failure(&active, &ename, &evalue),
+                }
             }
             Outcome::Aborted if was_dropped => End::cancelled(Reason::new(
                 "the kernel skipped this because something before it failed",
