@@ -1,15 +1,13 @@
 //! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
-//! note it down. What callers wait for, their edits, is never active back.
+//! note it down. The same holds for one document alone: runs that are over in some milliseconds would each cost the server as
+//! much again as running them. What callers wait for, their edits, is never held back.
 //!
 //! Jupyter notes every change of every document down in one database. Where many documents change at the same moment,
 //! these notes wait for each other; if its garbage collector comes upon one that waits, the whole server stands still
 //! for everybody until the database gives up after five seconds. While a document waits its outputs are gathered, so
 //! that a server with much to do has fewer changes to note.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
@@ -20,18 +18,11 @@ use tokio::{
 use crate::core::policy::{LONGEST_OUTPUT_SLOT, output_rest};
 
 /// The one right to send outputs to a server.
-pub(crate) struct OutputThrottle {
-    semaphore: Arc<Semaphore>,
-    /// How many documents wait for it.
-    waiting: AtomicUsize,
-}
+pub(crate) struct OutputThrottle(Arc<Semaphore>);
 
 impl Default for OutputThrottle {
     fn default() -> Self {
-        Self {
-            semaphore: Arc::new(Semaphore::new(1)),
-            waiting: AtomicUsize::new(0),
-        }
+        Self(Arc::new(Semaphore::new(1)))
     }
 }
 
@@ -82,19 +73,17 @@ impl OutputSlot {
         self.sent_up_to = latest;
     }
 
-    /// Takes the right to send outputs now. If another document has it, this one waits from now on; who has it sends
-    /// again before a confirmation only while nobody waits.
+    /// Takes the right to send outputs now. If another document has it, this one waits from now on.
     pub(crate) fn try_take(&mut self) -> bool {
         self.release_if_over();
         if matches!(self.state, SlotState::Idle) {
-            self.state = match Arc::clone(&self.throttle.semaphore).try_acquire_owned() {
+            self.state = match Arc::clone(&self.throttle.0).try_acquire_owned() {
                 Ok(permit) => SlotState::Active(ActiveSlot::new(permit)),
-                Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle)).boxed()),
+                Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle.0)).boxed()),
             };
         }
-        let is_wanted = self.is_wanted();
         match &mut self.state {
-            SlotState::Active(active) if active.used == Used::NotYet || !is_wanted => {
+            SlotState::Active(active) if active.used == Used::NotYet => {
                 let now = Instant::now();
                 (active.used, active.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
                 true
@@ -118,7 +107,7 @@ impl OutputSlot {
         }
     }
 
-    /// The server has confirmed what was sent. It is left alone for a moment before another document sends.
+    /// The server has confirmed what was sent. It is left alone for a moment before more is sent.
     pub(crate) fn on_confirmed(&mut self) {
         if let SlotState::Active(active) = &mut self.state
             && let Used::Sent(sent) = active.used
@@ -148,10 +137,6 @@ impl OutputSlot {
         sending.await
     }
 
-    fn is_wanted(&self) -> bool {
-        self.throttle.waiting.load(Ordering::Acquire) > 0
-    }
-
     fn release_if_over(&mut self) {
         if matches!(&self.state, SlotState::Active(active) if active.until <= Instant::now()) {
             self.state = SlotState::Idle;
@@ -169,20 +154,9 @@ impl ActiveSlot {
     }
 }
 
-/// Counts a document that waits, however that ends.
-struct Counted(Arc<OutputThrottle>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// Nothing if there is no right to be had any more.
-async fn wait(throttle: Arc<OutputThrottle>) -> Option<OwnedSemaphorePermit> {
-    throttle.waiting.fetch_add(1, Ordering::AcqRel);
-    let counted = Counted(throttle);
-    Arc::clone(&counted.0.semaphore).acquire_owned().await.ok()
+async fn wait(semaphore: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    semaphore.acquire_owned().await.ok()
 }
 
 #[cfg(test)]
@@ -205,11 +179,11 @@ mod tests {
     const SOON: Duration = Duration::from_millis(200);
 
     #[tokio::test]
-    async fn one_alone_sends_whenever_it_likes() {
+    async fn one_alone_gathers_until_what_it_sent_is_confirmed() {
         let (mut one, _) = two();
-        assert!(one.try_take() && one.try_take(), "confirmed or not");
+        assert!(one.try_take() && !one.try_take());
         one.on_confirmed();
-        assert!(one.try_take());
+        assert!(changes_within(&mut one, SOON).await && one.try_take());
     }
 
     #[tokio::test]
