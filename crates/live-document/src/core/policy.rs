@@ -126,8 +126,8 @@ pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
 /// A document gives up the right to send outputs then at the latest, whatever became of what was sent.
 pub(crate) const LONGEST_OUTPUT_SLOT: Duration = Duration::from_millis(500);
 
-/// How long the server is left alone after it confirmed outputs, be it with more of the same document: to note a change
-/// down takes it several times as long as to confirm it.
+/// How long the server is left alone after it confirmed outputs, if other documents have some, or the same one has more
+/// runs that are over: to note a change down takes it several times as long as to confirm it.
 pub(crate) fn output_rest(confirmed_after: Duration) -> Duration {
     (confirmed_after * 4).min(Duration::from_millis(60))
 }

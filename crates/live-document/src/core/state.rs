@@ -69,6 +69,8 @@ pub(crate) struct Unsaved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     Nothing,
+    /// Runs that were over before they could be sent.
+    WholeRuns,
     /// What runs wrote.
     Outputs,
     /// Something that a caller waits for.
@@ -308,9 +310,11 @@ impl State {
     /// What waits to be sent.
     pub(crate) fn waiting(&self) -> Waiting {
         let is_edit = |change: &Change| change.origin == Origin::Caller;
+        let is_whole_run = |change: &Change| change.origin == Origin::WholeRun;
         match self.changes.as_slice() {
             [] => Waiting::Nothing,
             changes if changes.iter().any(is_edit) => Waiting::Edits,
+            changes if changes.iter().all(is_whole_run) => Waiting::WholeRuns,
             _ => Waiting::Outputs,
         }
     }

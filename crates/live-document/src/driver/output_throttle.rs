@@ -1,13 +1,16 @@
 //! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
-//! note it down. The same holds for one document alone: runs that are over in some milliseconds would each cost the server as
-//! much again as running them. What callers wait for, their edits, is never held back.
+//! note it down. A document alone waits only with runs that are over already: each of these would cost the server as much
+//! again as running it. What callers wait for, their edits, is never held back.
 //!
 //! Jupyter notes every change of every document down in one database. Where many documents change at the same moment,
 //! these notes wait for each other; if its garbage collector comes upon one that waits, the whole server stands still
 //! for everybody until the database gives up after five seconds. While a document waits its outputs are gathered, so
 //! that a server with much to do has fewer changes to note.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::{
@@ -18,11 +21,18 @@ use tokio::{
 use crate::core::policy::{LONGEST_OUTPUT_SLOT, output_rest};
 
 /// The one right to send outputs to a server.
-pub(crate) struct OutputThrottle(Arc<Semaphore>);
+pub(crate) struct OutputThrottle {
+    semaphore: Arc<Semaphore>,
+    /// How many documents wait for it.
+    waiting: AtomicUsize,
+}
 
 impl Default for OutputThrottle {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+        Self {
+            semaphore: Arc::new(Semaphore::new(1)),
+            waiting: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -73,17 +83,19 @@ impl OutputSlot {
         self.sent_up_to = latest;
     }
 
-    /// Takes the right to send outputs now. If another document has it, this one waits from now on.
-    pub(crate) fn try_take(&mut self) -> bool {
+    /// Takes the right to send outputs now. If another document has it, this one waits from now on; who has it sends
+    /// again before a confirmation only while nobody waits, and only what cannot wait itself.
+    pub(crate) fn try_take(&mut self, can_wait: bool) -> bool {
         self.release_if_over();
         if matches!(self.state, SlotState::Idle) {
-            self.state = match Arc::clone(&self.throttle.0).try_acquire_owned() {
+            self.state = match Arc::clone(&self.throttle.semaphore).try_acquire_owned() {
                 Ok(permit) => SlotState::Active(ActiveSlot::new(permit)),
-                Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle.0)).boxed()),
+                Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle)).boxed()),
             };
         }
+        let is_gathering = can_wait || self.is_wanted();
         match &mut self.state {
-            SlotState::Active(active) if active.used == Used::NotYet => {
+            SlotState::Active(active) if active.used == Used::NotYet || !is_gathering => {
                 let now = Instant::now();
                 (active.used, active.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
                 true
@@ -107,7 +119,7 @@ impl OutputSlot {
         }
     }
 
-    /// The server has confirmed what was sent. It is left alone for a moment before more is sent.
+    /// The server has confirmed what was sent. It is left alone for a moment before another document sends.
     pub(crate) fn on_confirmed(&mut self) {
         if let SlotState::Active(active) = &mut self.state
             && let Used::Sent(sent) = active.used
@@ -137,6 +149,10 @@ impl OutputSlot {
         sending.await
     }
 
+    fn is_wanted(&self) -> bool {
+        self.throttle.waiting.load(Ordering::Acquire) > 0
+    }
+
     fn release_if_over(&mut self) {
         if matches!(&self.state, SlotState::Active(active) if active.until <= Instant::now()) {
             self.state = SlotState::Idle;
@@ -154,9 +170,20 @@ impl ActiveSlot {
     }
 }
 
+/// Counts a document that waits, however that ends.
+struct Counted(Arc<OutputThrottle>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Nothing if there is no right to be had any more.
-async fn wait(semaphore: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    semaphore.acquire_owned().await.ok()
+async fn wait(throttle: Arc<OutputThrottle>) -> Option<OwnedSemaphorePermit> {
+    throttle.waiting.fetch_add(1, Ordering::AcqRel);
+    let counted = Counted(throttle);
+    Arc::clone(&counted.0.semaphore).acquire_owned().await.ok()
 }
 
 #[cfg(test)]
@@ -179,44 +206,47 @@ mod tests {
     const SOON: Duration = Duration::from_millis(200);
 
     #[tokio::test]
-    async fn one_alone_gathers_until_what_it_sent_is_confirmed() {
+    async fn one_alone_sends_whenever_it_likes_what_cannot_wait() {
         let (mut one, _) = two();
-        assert!(one.try_take() && !one.try_take());
+        assert!(one.try_take(false) && one.try_take(false), "confirmed or not");
         one.on_confirmed();
-        assert!(changes_within(&mut one, SOON).await && one.try_take());
+        assert!(one.try_take(false) && !one.try_take(true));
+        one.on_confirmed();
+        assert!(!one.try_take(true), "the server notes down what it confirmed");
+        assert!(changes_within(&mut one, SOON).await && one.try_take(true));
     }
 
     #[tokio::test]
     async fn the_next_sends_when_what_was_sent_is_confirmed() {
         let (mut one, mut other) = two();
-        assert!(one.try_take());
-        assert!(!other.try_take());
+        assert!(one.try_take(false));
+        assert!(!other.try_take(false));
         assert!(!changes_within(&mut other, SOON).await);
-        assert!(!one.try_take(), "it has sent already, and the other waits");
+        assert!(!one.try_take(false), "it has sent already, and the other waits");
         one.on_confirmed();
         assert!(
             changes_within(&mut one, SOON).await,
             "it rests, and then has it no more"
         );
-        assert!(changes_within(&mut other, SOON).await && other.try_take());
-        assert!(!one.try_take(), "now it waits itself");
+        assert!(changes_within(&mut other, SOON).await && other.try_take(false));
+        assert!(!one.try_take(false), "now it waits itself");
     }
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
         let (mut one, mut other) = two();
-        assert!(one.try_take());
-        assert!(!other.try_take());
+        assert!(one.try_take(false));
+        assert!(!other.try_take(false));
         let stuck = timeout(
             2 * LONGEST_OUTPUT_SLOT,
             one.release_in_time(std::future::pending::<()>()),
         );
         let (stuck, other_has_it) = tokio::join!(stuck, changes_within(&mut other, 2 * LONGEST_OUTPUT_SLOT));
-        assert!(stuck.is_err() && other_has_it && other.try_take());
-        assert!(!one.try_take());
+        assert!(stuck.is_err() && other_has_it && other.try_take(false));
+        assert!(!one.try_take(false));
         drop(other);
         assert!(
-            changes_within(&mut one, SOON).await && one.try_take(),
+            changes_within(&mut one, SOON).await && one.try_take(false),
             "who leaves keeps nobody"
         );
     }
