@@ -89,7 +89,7 @@ impl Caller {
     }
 
     /// The toolsets that are selected, in the client's order.
-    pub(super) fn toolsets(&self) -> &[Toolset] {
+    pub(super) fn toolsets(&self) -> &Arc<[Toolset]> {
         &self.toolsets
     }
 

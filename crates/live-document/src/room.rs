@@ -32,8 +32,6 @@ use crate::{
     driver::{global_awareness, shared::Shared, task},
 };
 
-/// Number of cells up to which comparing each id with all others is cheaper than sorting all.
-const MAX_COMPARED: usize = 8;
 /// Number of cells that are named to who asked for one that is not there.
 const MAX_NAMED: usize = 5;
 
@@ -93,8 +91,8 @@ impl CellOrder for Document {
         Self::position_of(self, cell)
     }
 
-    fn ids(&self) -> Vec<&str> {
-        Self::ids(self)
+    fn starting_with<'a>(&'a self, prefix: &'a str) -> Vec<(usize, &'a str)> {
+        Self::starting_with(self, prefix)
     }
 
     fn some_ids(&self) -> String {
@@ -205,16 +203,12 @@ impl Room {
 
     /// The short forms of the ids of some cells.
     pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
-        match cells.len() > MAX_COMPARED {
-            // Some of them may be gone from the document.
-            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
-            false => ShortIds::of_some(self.0.read().document.ids(), cells),
-        }
+        ShortIds::of_some(&self.0.read().document, cells)
     }
 
     /// The short forms of all cell ids.
     pub fn short_ids(&self) -> ShortIds {
-        ShortIds::of(self.0.read().document.ids())
+        ShortIds::of_document(&self.0.read().document)
     }
 
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.

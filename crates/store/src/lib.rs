@@ -107,6 +107,11 @@ impl Store {
         self.journal.wait_until_flushed().await;
     }
 
+    /// Waits until everything noted so far is on disk, unless the disk refuses.
+    pub async fn flush_if_possible(&self) {
+        self.journal.wait_until_flushed_or_failed().await;
+    }
+
     /// Whether the store can be read and written.
     pub async fn ping(&self) -> Result<(), StoreError> {
         match self.journal.failure() {

@@ -50,6 +50,10 @@ impl SqliteBackend {
 #[async_trait]
 impl Backend for SqliteBackend {
     async fn write(&self, batch: &Batch, gateway: &str) -> Result<usize, StoreError> {
+        if let ([record], []) = (&batch.records[..], &batch.renames[..]) {
+            // One statement is a transaction of its own, in a third of the time.
+            return Ok(upsert(&mut *self.pool.acquire().await?, record, gateway).await?);
+        }
         let mut transaction = self.pool.begin().await?;
         for renamed in &batch.renames {
             rename(&mut transaction, renamed).await?;

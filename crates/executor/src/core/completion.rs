@@ -116,10 +116,9 @@ impl Core {
             ExecutionStatus::Failed => !execution.stop_on_error,
             _ => false,
         };
-        if goes_on && origin != Origin::Here && execution.next_cell().is_some() {
+        if origin != Origin::Here && (goes_on || end.status != ExecutionStatus::Failed) {
             // What an earlier process queued behind it is not begun by this one.
-            let why = "the gateway restarted before the remaining cells ran";
-            execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
+            execution.end_left_behind("the gateway restarted before the remaining cells ran");
         }
         if execution.is_cancelled() {
             execution.end_rest(ExecutionStatus::Cancelled, Some("it was cancelled".to_owned()));
@@ -175,7 +174,7 @@ impl Core {
             self.queue.retain(|queued| !Arc::ptr_eq(queued, execution));
             self.finish(execution);
         } else {
-            self.effects.push(Effect::Record(Arc::clone(execution)));
+            self.record_progress(execution);
             execution.changed();
         }
     }

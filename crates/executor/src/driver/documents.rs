@@ -252,7 +252,7 @@ impl Driver {
         let idle = room.idle_cells(cells);
         execution.mark_queued(&idle);
         self.shared.note(execution);
-        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush()).await;
+        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush_if_possible()).await;
         if let Err(error) = room.mark_queued(&execution.owner.principal, &idle) {
             tracing::debug!(%error, "cells that wait cannot be shown so");
         }

@@ -61,6 +61,7 @@ impl Engine {
             return;
         }
         if let Some(execution) = self.live(viewer, &snapshot.execution_id) {
+            execution.update(&mut snapshot.cells);
             snapshot.status = execution.status();
             snapshot.reason = self.waits_behind(viewer, &execution);
         }

@@ -150,7 +150,8 @@ fn flush(shared: &Shared, slot: &mut OutputSlot) -> Vec<Effect> {
             false
         }
         Waiting::Edits => true,
-        Waiting::Outputs => slot.try_take(),
+        Waiting::WholeRuns => slot.try_take(true),
+        Waiting::Outputs => slot.try_take(false),
     };
     if !may_send {
         return Vec::new();
