@@ -98,7 +98,7 @@ impl CellOrder for Document {
     fn some_ids(&self) -> String {
         let ids = self.ids();
         let some = &ids[..ids.len().min(MAX_NAMED)];
-        let short = ShortIds::of_some(ids.iter().copied(), some);
+        let short = ShortIds::of_some(self, some);
         let mut named: Vec<&str> = some.iter().map(|id| short.get(id)).collect();
         match named.is_empty() {
             true => named.push("none"),

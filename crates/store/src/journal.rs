@@ -15,7 +15,8 @@ use tokio::{
 
 use crate::{
     ExecutionRecord,
-    backend::{Backend, Batch, Origin, Rename},
+    database::Database,
+    executions::{Batch, Origin, Rename},
     size::Bounds,
 };
 
@@ -47,6 +48,8 @@ struct State {
     version: u64,
     /// Why the last attempt to write failed.
     failure: Option<String>,
+    /// Counts the records that were given up.
+    lost: u64,
 }
 
 #[derive(Debug)]
@@ -120,6 +123,10 @@ impl Journal {
         self.state.lock().pending.len()
     }
 
+    pub(crate) fn lost(&self) -> u64 {
+        self.state.lock().lost
+    }
+
     pub(crate) fn failure(&self) -> Option<String> {
         self.state.lock().failure.clone()
     }
@@ -183,13 +190,13 @@ impl Journal {
     }
 
     /// Writes what is noted, for ever.
-    pub(crate) async fn write(self: Arc<Self>, backend: Arc<dyn Backend>, gateway: String, mut bounds: Bounds) {
+    pub(crate) async fn write(self: Arc<Self>, database: Database, gateway: String, mut bounds: Bounds) {
         let mut pause = FIRST_PAUSE;
         loop {
             let (batch, version) = self.next_batch().await;
-            match backend.write(&batch, &gateway).await {
+            match database.write_executions(&batch, &gateway).await {
                 Ok(bytes) => {
-                    bounds.on_written(bytes, &*backend).await;
+                    bounds.on_written(bytes, &database).await;
                     self.on_written(version);
                     pause = FIRST_PAUSE;
                 }
@@ -232,6 +239,7 @@ impl State {
                 "lost the record of an execution: too many writes are waiting"
             );
             self.remove(&id);
+            self.lost += 1;
         }
     }
 
