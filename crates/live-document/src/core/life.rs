@@ -172,7 +172,10 @@ impl State {
     /// When [`Input::Tick`] is due, if nothing happens before.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Synced { next_tick, .. } => self.awareness.due_at().into_iter().chain([next_tick]).min(),
+            Phase::Synced { next_tick, .. } => {
+                let held = self.changes_held_until();
+                self.awareness.due_at().into_iter().chain(held).chain([next_tick]).min()
+            }
             Phase::Leaving(Leaving::Learning { until }) => Some(until.min(self.now() + LEAVE_TICK)),
             Phase::Leaving(Leaving::Saving { until, .. }) => Some(until),
             Phase::Reconnecting { .. } | Phase::Closed => None,
@@ -226,6 +229,7 @@ impl State {
     fn on_regular_tick(&mut self) -> Vec<Effect> {
         self.show_unsaved();
         let mut effects = send(self.take_outbox());
+        self.hold_changes_once();
         effects.extend(self.request_overdue_save().map(Effect::Save));
         effects.push(Effect::Ping(self.saving.ping()));
         effects
@@ -312,6 +316,7 @@ impl State {
                 let until = self.now() + EVERYBODY_SPOKE;
                 self.phase = Phase::Leaving(Leaving::Learning { until });
                 // An edit may wait that the closing overtook.
+                self.release_changes();
                 let mut effects = send(self.take_all());
                 effects.extend(self.leave_if_ready());
                 effects

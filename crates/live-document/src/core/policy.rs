@@ -47,20 +47,35 @@ pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
 // Saving.
 
-/// Whether the server is asked to save changes that are not on disk for some time. It saves by itself after a second without
-/// changes, if anybody in the room wants that, or nobody is there. It tells newcomers of nobody who is there already, so that
-/// it is only known after a while whether people want it: when they say so, when the server has saved, or when everybody has
-/// spoken.
+/// What is done about changes that are not on disk yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SaveStep {
+    /// The server saves them by itself, or people do.
+    Wait,
+    /// Changes are held back for a moment, so that the server shows whether people want them saved.
+    HoldChanges,
+    /// The server is asked to save them.
+    Ask,
+}
+
+/// Decides about changes that are not on disk for some time. The server saves after a second without changes, if anybody in
+/// the room wants that, or nobody is there. It tells newcomers of nobody who is there already, so that it is only known
+/// after a while whether people want it: when they say so, when the server has saved, or when everybody has spoken.
 ///
-/// | the server should have saved | people want it saved | asked |
+/// | the server should have saved | people want it saved | step |
 /// | --- | --- | --- |
-/// | not yet | any | no |
-/// | yes | yes | yes: changes keep coming, or something is wrong |
-/// | yes | not known | not yet |
-/// | yes | no | no: they save by hand |
-pub(crate) fn is_save_asked_for(unsaved_for: Duration, unchanged_for: Duration, autosave: Option<bool>) -> bool {
+/// | not yet | any | wait |
+/// | yes | yes | ask: changes keep coming, or something is wrong |
+/// | yes | not known | hold changes back, once |
+/// | yes | no | wait: they save by hand |
+pub(crate) fn save_step(unsaved_for: Duration, unchanged_for: Duration, autosave: Option<bool>) -> SaveStep {
     let is_kept_from_saving = unsaved_for >= SAVED_BY_THEN && unchanged_for < SAVES_AFTER;
-    (is_kept_from_saving || unsaved_for >= SAVE_OVERDUE) && autosave == Some(true)
+    match autosave {
+        _ if !is_kept_from_saving && unsaved_for < SAVE_OVERDUE => SaveStep::Wait,
+        Some(true) => SaveStep::Ask,
+        None => SaveStep::HoldChanges,
+        Some(false) => SaveStep::Wait,
+    }
 }
 
 /// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
@@ -72,6 +87,9 @@ const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
 pub(crate) const LOOKS_AT_FILES_WITHIN: Duration = Duration::from_millis(1500);
 /// After so long without a change the server saves by itself.
 pub(crate) const SAVES_AFTER: Duration = Duration::from_secs(1);
+/// For how long changes are held back, once, so that the server shows whether people want them saved: it waits for a
+/// second without any, which may never be, and then writes for a while.
+pub(crate) const CHANGES_HELD_FOR: Duration = Duration::from_secs(2);
 /// By then the server has saved, or it is not known that it did.
 pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
 /// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
@@ -184,11 +202,17 @@ mod tests {
 
     #[test]
     fn the_server_is_asked_to_save_when_it_should_have_and_people_want_it() {
-        let busy = |unsaved_for: u64, autosave| is_save_asked_for(millis(unsaved_for), millis(200), autosave);
-        assert_eq!([1499, 1500].map(|since| busy(since, Some(true))), [false, true]);
-        assert!(!busy(60_000, None) && !busy(60_000, Some(false)));
-        let quiet = |unsaved_for: u64| is_save_asked_for(millis(unsaved_for), millis(1000), Some(true));
-        assert_eq!([2999, 3000].map(quiet), [false, true], "it may be at it");
+        let busy = |unsaved_for: u64, autosave| save_step(millis(unsaved_for), millis(200), autosave);
+        assert_eq!(busy(1499, Some(true)), SaveStep::Wait);
+        assert_eq!(busy(1500, Some(true)), SaveStep::Ask);
+        assert_eq!(busy(1500, None), SaveStep::HoldChanges);
+        assert_eq!(busy(60_000, Some(false)), SaveStep::Wait);
+        let quiet = |unsaved_for: u64| save_step(millis(unsaved_for), millis(1000), Some(true));
+        assert_eq!(
+            [2999, 3000].map(quiet),
+            [SaveStep::Wait, SaveStep::Ask],
+            "it may be at it"
+        );
     }
 
     #[test]

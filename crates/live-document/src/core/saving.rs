@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::{
     RoomKind,
     document::{Document, sha256},
-    policy::{REQUEST_FORGOTTEN_AFTER, SAVES_AFTER, save_pause},
+    policy::{REQUEST_FORGOTTEN_AFTER, SAVES_AFTER, SaveStep, save_pause},
     state::State,
     wire::SaveStatus,
 };
@@ -130,7 +130,8 @@ impl State {
     /// The next request to save what the server keeps from saving, if it is worth its while.
     pub(crate) fn request_overdue_save(&mut self) -> Option<u64> {
         // Otherwise the server will do it without being asked, and would write the file twice.
-        let is_due = self.is_save_asked_for() && self.saving.is_worth_asking(self.now(), self.document.unchanged_for());
+        let is_due =
+            self.save_step() == SaveStep::Ask && self.saving.is_worth_asking(self.now(), self.document.unchanged_for());
         if is_due { self.request_save() } else { None }
     }
 

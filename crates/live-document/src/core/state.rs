@@ -10,7 +10,7 @@ use super::{
     document::{Discarded, Document, merge},
     life::Phase,
     people::Names,
-    policy::{MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, is_save_asked_for},
+    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SaveStep, save_step},
     saving::Saving,
     wire::Message,
 };
@@ -40,6 +40,8 @@ pub(crate) struct State {
     pub(crate) unsaved: Option<Unsaved>,
     pub(crate) saving: Saving,
     pub(crate) phase: Phase,
+    /// Until when changes are, or were, held back.
+    held_until: Option<Instant>,
     /// Whether the server can write the file.
     pub(crate) writable: bool,
     overwriting: Option<Overwriting>,
@@ -111,6 +113,7 @@ impl State {
             outbox_bytes: 0,
             unsaved: None,
             saving: Saving::default(),
+            held_until: None,
             writable: true,
             overwriting: None,
             file_news: watch::Sender::new(0),
@@ -255,11 +258,29 @@ impl State {
         self.unsaved.is_some() && self.awareness.autosave().is_none()
     }
 
-    /// Whether the server is asked to save changes that are not on disk.
-    pub(crate) fn is_save_asked_for(&self) -> bool {
-        self.unsaved.is_some_and(|unsaved| {
+    /// Holds changes back, once, if it is still not known whether people want them saved.
+    pub(crate) fn hold_changes_once(&mut self) {
+        if self.held_until.is_none() && self.save_step() == SaveStep::HoldChanges {
+            self.held_until = Some(self.now() + CHANGES_HELD_FOR);
+        }
+    }
+
+    /// Holds nothing back any more.
+    pub(crate) fn release_changes(&mut self) {
+        self.held_until = Some(self.now());
+    }
+
+    /// Until when changes are held back, if they are.
+    pub(crate) fn changes_held_until(&self) -> Option<Instant> {
+        self.held_until
+            .filter(|until| *until > self.now() && self.may_want_saving())
+    }
+
+    /// What is to be done about changes that are not on disk.
+    pub(crate) fn save_step(&self) -> SaveStep {
+        self.unsaved.map_or(SaveStep::Wait, |unsaved| {
             let unsaved_for = self.document.clock().since(unsaved.since);
-            is_save_asked_for(unsaved_for, self.document.unchanged_for(), self.awareness.autosave())
+            save_step(unsaved_for, self.document.unchanged_for(), self.awareness.autosave())
         })
     }
 
@@ -302,16 +323,17 @@ impl State {
         outbox
     }
 
-    /// Whether something waits to be sent.
+    /// Whether something waits to be sent, held back or not.
     pub(crate) fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// What waits to be sent.
+    /// What waits to be sent and may be sent now.
     pub(crate) fn waiting(&self) -> Waiting {
         let is_edit = |change: &Change| change.origin == Origin::Caller;
         let is_whole_run = |change: &Change| change.origin == Origin::WholeRun;
         match self.changes.as_slice() {
+            _ if self.changes_held_until().is_some() => Waiting::Nothing,
             [] => Waiting::Nothing,
             changes if changes.iter().any(is_edit) => Waiting::Edits,
             changes if changes.iter().all(is_whole_run) => Waiting::WholeRuns,
@@ -320,6 +342,9 @@ impl State {
     }
 
     pub(crate) fn take_changes(&mut self) -> Vec<Vec<u8>> {
+        if self.changes_held_until().is_some() {
+            return Vec::new();
+        }
         let mut changes = std::mem::take(&mut self.changes);
         self.outbox_bytes -= changes.iter().map(|change| change.update.len()).sum::<usize>();
         let withdrawn = match changes.is_empty() {
@@ -369,6 +394,33 @@ mod tests {
     use super::*;
     use crate::core::clock::Clock;
     use crate::{CellKind, CellWrite, Edit, NewCell, OutputsChange, RoomKind, RunEnd};
+
+    #[test]
+    fn changes_are_held_back_once_and_only_while_it_is_unknown_what_people_want() {
+        let path = DocPath::parse("a.md").expect("a path");
+        let document = Document::new(RoomKind::Text, Clock::default());
+        let mut state = State::new(document, path, String::new(), String::new());
+        state.hold_changes_once();
+        assert!(state.changes_held_until().is_none(), "there is nothing to save");
+        state.changed(vec![1], Origin::Caller);
+        state.hold_changes_once();
+        assert!(
+            state.changes_held_until().is_none(),
+            "the server may be about to save it"
+        );
+        state.tell_time(state.now() + SAVE_OVERDUE);
+        state.hold_changes_once();
+        assert!(state.take_changes().is_empty() && state.waiting() == Waiting::Nothing);
+        state.awareness.record_save();
+        assert_eq!(state.take_changes().len(), 1, "the server has shown it");
+
+        state.awareness = Awareness::new(state.now());
+        state.changed(vec![2], Origin::Caller);
+        state.release_changes();
+        state.tell_time(state.now() + SAVE_OVERDUE);
+        state.hold_changes_once();
+        assert_eq!(state.take_changes().len(), 1, "not a second time");
+    }
 
     #[test]
     fn runs_that_wait_together_are_sent_as_one() {
