@@ -8,7 +8,7 @@ use std::{
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
-use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, utf16_len};
+use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
 
 /// What is found until then is right too, only coarser, so that more of it may conflict.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -60,16 +60,14 @@ pub(crate) fn merge(base: &str, theirs: &str, ours: &str) -> Result<Vec<Splice>,
 /// The same for changes of `base` that are in order and do not overlap.
 pub(crate) fn put_into(base: &str, theirs: &str, ours: Vec<Change>, ties: Ties) -> Result<Vec<Splice>, Conflict> {
     let made = changes(base, theirs);
+    // A change that both made stands beside the other changes of each, so it conflicts with none of them.
+    let by_them_alone: Vec<&Change> = made.iter().filter(|change| !ours.contains(change)).collect();
     let mut splices = Vec::new();
-    for change in ours {
-        if made.contains(&change) {
-            // They did the same.
-            continue;
-        }
-        if made.iter().any(|other| conflict(base, &change, other, ties)) {
+    for change in ours.iter().filter(|change| !made.contains(change)) {
+        if by_them_alone.iter().any(|other| conflict(base, change, other, ties)) {
             return Err(Conflict);
         }
-        splices.extend(splice(theirs, &change, shifted(&made, change.old.start)));
+        splices.extend(splice(theirs, change, shifted(&made, change.old.start)));
     }
     splices.reverse();
     Ok(splices)
@@ -150,7 +148,7 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     let found = match old.len().max(new.len()) > MAX_COMPARED {
         true => vec![outer(old, new)],
         false => {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = deadline(PATIENCE, old, new);
             let whole = Pair {
                 old: 0..old.len(),
                 new: 0..new.len(),
@@ -184,10 +182,10 @@ fn outer(old: &str, new: &str) -> Pair {
     }
 }
 
-fn differences(old: &str, new: &str, within: &Pair, split: fn(&str) -> Vec<&str>, deadline: Instant) -> Vec<Pair> {
+fn differences(old: &str, new: &str, within: &Pair, split: fn(&str) -> Vec<&str>, deadline: Option<Instant>) -> Vec<Pair> {
     let (before, after) = (split(&old[within.old.clone()]), split(&new[within.new.clone()]));
     let (old_starts, new_starts) = (starts(within.old.start, &before), starts(within.new.start, &after));
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
     ops.iter()
         .filter(|op| op.tag() != DiffTag::Equal)
         .map(|op| Pair {

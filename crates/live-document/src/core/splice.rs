@@ -10,8 +10,11 @@ use similar::{DiffTag, TextDiff};
 
 /// Longer texts are compared by their ends only.
 pub(crate) const MAX_COMPARED: usize = 256 * 1024;
-/// What is found until then is right too, only not as small; nobody else gets at the document meanwhile.
+/// Time limit of comparing; what is found until then is right too, only not as small. Nobody else gets at the document
+/// meanwhile.
 const PATIENCE: Duration = Duration::from_millis(10);
+/// Texts up to this length are compared in a few milliseconds at worst, and always the same, however busy the machine is.
+const MAX_UNTIMED: usize = 2048;
 /// Between two changes of a line, fewer characters than this are not worth keeping.
 const MIN_KEPT: usize = 4;
 
@@ -76,10 +79,17 @@ pub(crate) fn spans(splices: &[Splice]) -> Vec<Range<u32>> {
     splices.iter().rev().map(span).collect()
 }
 
+/// The time when comparing two texts has to end, if they are long enough for that to matter.
+pub(crate) fn deadline(limit: Duration, old: &str, new: &str) -> Option<Instant> {
+    (old.len().max(new.len()) > MAX_UNTIMED).then(|| Instant::now() + limit)
+}
+
 /// The changes within a change: by lines, and by words in the lines that differ.
 fn apart(old: &str, new: &str, whole: Change) -> Vec<Change> {
     let mut config = TextDiff::configure();
-    config.deadline(Instant::now() + PATIENCE);
+    if let Some(deadline) = deadline(PATIENCE, old, new) {
+        config.deadline(deadline);
+    }
     let lines = differences(old, new, &whole, |old, new| config.diff_lines(old, new));
     let words = lines
         .iter()
