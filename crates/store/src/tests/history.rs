@@ -105,6 +105,8 @@ async fn only_one_appends_after_a_version(scene: Scene) {
     let document = with_versions(&store, 2).await;
     let late = store.append_version(document, 1, &version(3)).await.unwrap();
     assert_eq!(late, Appended::Conflict { latest_seq: 2 });
+    let again = store.append_version(document, 1, &version(2)).await.unwrap();
+    assert_eq!(again, Appended::Ok(2), "the first attempt was written");
     let unknown = store.append_version(document + 1, 0, &version(3)).await.unwrap_err();
     assert!(matches!(unknown, StoreError::UnknownDocument { .. }), "{unknown}");
     let deltas = store.deltas(document, 0, 9).await.unwrap();
