@@ -77,6 +77,8 @@ pub(crate) async fn open(
         presence,
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
+        roster: Mutex::default(),
+        roster_version: watch::Sender::new(0),
         readings,
         server,
     });
@@ -107,7 +109,9 @@ async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Nex
     let mut effects = Vec::new();
     loop {
         effects.extend(flush(shared, &mut slot));
-        if let Some(next) = carry_out(shared, connection, &mut slot, effects).await {
+        let next = carry_out(shared, connection, &mut slot, effects).await;
+        shared.tell_presences();
+        if let Some(next) = next {
             return next;
         }
         let timer = {
