@@ -312,6 +312,12 @@ impl Pool {
         index.place_of(document).map(|place| place.path.clone())
     }
 
+    /// The room of an open document; asking for it is no use of it.
+    pub fn room_of(&self, document: &DocumentId) -> Option<Room> {
+        let index = self.index.read();
+        index.get(index.place_of(document)?)?.open_room().cloned()
+    }
+
     /// A lease of an open document, wherever it is now.
     pub fn lease_document(&self, document: &DocumentId) -> Option<Lease> {
         let index = self.index.read();

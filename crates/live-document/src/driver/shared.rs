@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Mutex<Roster>,
     /// Changes when somebody comes or goes.
     pub(crate) roster_version: watch::Sender<u64>,
+    /// Sources with an `@` as the document was opened, until somebody takes them.
+    pub(crate) opening_texts: Mutex<Vec<(Option<Arc<str>>, String)>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
 }

@@ -53,6 +53,10 @@ pub(crate) async fn open(
         connection.send(vec![answer]).await.map_err(to_error)?;
     }
     let mut document = received.document;
+    let opening_texts = match server.changes.receiver_count() {
+        0 => Vec::new(),
+        _ => document.texts_with('@'),
+    };
     document.stream = Some(ChangeStream {
         document: Arc::new(DocumentId {
             server: server.name().into(),
@@ -78,6 +82,7 @@ pub(crate) async fn open(
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
         roster: Mutex::default(),
+        opening_texts: Mutex::new(opening_texts),
         roster_version: watch::Sender::new(0),
         readings,
         server,

@@ -34,6 +34,11 @@ impl Room {
         self.0.read().document.log().run_of(cell)
     }
 
+    /// The sources with an `@`, by cell, as the document was opened, for whoever looks for names. They are given once.
+    pub fn take_opening_texts(&self) -> Vec<(Option<Arc<str>>, String)> {
+        std::mem::take(&mut *self.0.opening_texts.lock())
+    }
+
     /// Since when it is heard who is here.
     pub fn listening_since(&self) -> SystemTime {
         let state = self.0.write();
