@@ -9,8 +9,12 @@ mod log;
 mod mention;
 mod mention_watch;
 mod record;
+mod shown;
+mod stored;
+mod visible;
 
 pub use agents::KnownAgent;
 pub use follow::follow;
-pub use log::{ActivityLog, Selection};
+pub use log::{ActivityLog, Found, Selection};
 pub use record::{Activity, Actor, kinds};
+pub use shown::ShownActivity;

@@ -1,10 +1,6 @@
 //! The agents by whose names people can call: those of the config, and those who used the gateway.
 
-use std::{
-    collections::HashMap,
-    num::NonZeroUsize,
-    sync::Arc,
-};
+use std::{collections::HashMap, num::NonZeroUsize, sync::Arc};
 
 use lru::LruCache;
 
@@ -16,6 +12,7 @@ const MAX_AGENTS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 pub struct KnownAgent {
     pub id: Arc<str>,
     pub name: String,
+    pub tenant: Arc<str>,
 }
 
 pub(super) struct KnownAgents {
@@ -45,13 +42,14 @@ impl KnownAgents {
     }
 
     /// Notes an agent that uses the gateway.
-    pub(super) fn note(&mut self, id: &Arc<str>, name: &str) {
+    pub(super) fn note(&mut self, id: &Arc<str>, name: &str, tenant: &str) {
         if self.used.get(id).is_some_and(|known| known.name == name) {
             return;
         }
         let agent = KnownAgent {
             id: Arc::clone(id),
             name: name.to_owned(),
+            tenant: tenant.into(),
         };
         self.used.put(Arc::clone(id), agent);
         self.index();

@@ -137,13 +137,20 @@ impl Follower {
         let names = self.log.names();
         let followed = self.documents.entry(document.clone()).or_default();
         for (cell, text) in room.take_opening_texts() {
-            followed.mentions.take(&cell.unwrap_or_default(), &mentions(&text, &names));
+            followed
+                .mentions
+                .take(&cell.unwrap_or_default(), &mentions(&text, &names));
         }
     }
 
     fn on_closed(&mut self, document: &DocumentId) {
         self.documents.remove(document);
-        let ended: Vec<BurstKey> = self.bursts.keys().filter(|key| key.document == *document).cloned().collect();
+        let ended: Vec<BurstKey> = self
+            .bursts
+            .keys()
+            .filter(|key| key.document == *document)
+            .cloned()
+            .collect();
         for key in ended {
             self.end(&key);
         }
@@ -359,13 +366,19 @@ impl Follower {
         let mut activity = Activity::new(kinds::RENAME, Actor::unknown(), &renamed.server, description)
             .about(renamed.to.clone())
             .with("from", from);
-        activity.file_id = renamed.documents.first().map(|moved| Arc::clone(&moved.document.file_id));
+        activity.file_id = renamed
+            .documents
+            .first()
+            .map(|moved| Arc::clone(&moved.document.file_id));
         self.log.record(activity);
     }
 
     fn earliest(&self) -> Option<Instant> {
         let bursts = self.bursts.values().map(Burst::ends_at);
-        let names = self.documents.values().filter_map(|followed| followed.mentions.due_at());
+        let names = self
+            .documents
+            .values()
+            .filter_map(|followed| followed.mentions.due_at());
         let renames = self.renames.iter().map(|(due, _)| *due);
         let open = self.open_mentions.iter().map(|open| open.until);
         bursts.chain(names).chain(renames).chain(open).min()
@@ -418,7 +431,9 @@ fn mention_activity(room: &Room, document: &DocumentId, cell: &Arc<str>, actor: 
         .with("agent", mention.agent.name.as_str())
         .with("agent_id", &*mention.agent.id);
     if !cell.is_empty() {
-        activity = activity.with("cell_id", &**cell).with("cell_index", room.position_of(cell));
+        activity = activity
+            .with("cell_id", &**cell)
+            .with("cell_index", room.position_of(cell));
     }
     activity.file_id = Some(Arc::clone(&document.file_id));
     describe_mention(&mut activity, mention);
@@ -429,5 +444,7 @@ fn describe_mention(activity: &mut Activity, mention: &Mention) {
     let path = activity.path.as_ref().map(ToString::to_string).unwrap_or_default();
     activity.description = format!("mentioned @{} in {path}: {}", mention.agent.name, mention.text);
     activity.metadata.insert("line".to_owned(), mention.line.into());
-    activity.metadata.insert("text".to_owned(), mention.text.as_str().into());
+    activity
+        .metadata
+        .insert("text".to_owned(), mention.text.as_str().into());
 }

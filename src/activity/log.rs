@@ -1,18 +1,28 @@
 //! The latest activities in memory, a stream of them, and the older ones in the store.
 
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use jupyter_client::DocPath;
 use parking_lot::Mutex;
+use store::{ActivityFilter, Store, StoreError};
 use tokio::sync::broadcast;
 
 use super::{
     Activity, Actor,
     agents::{AgentNames, KnownAgent, KnownAgents},
+    stored,
 };
 
 /// Activities that are kept in memory.
 const MAX_ACTIVITIES: usize = 2_000;
+/// Activities that are read from the store at once,
+const PAGE: usize = 200;
+/// and how often, if a reader may see few of them.
+const MAX_PAGES: usize = 10;
 /// Activities that a slow follower may be behind; it learns that it missed some.
 const MAX_NEWS: usize = 256;
 
@@ -21,11 +31,20 @@ pub struct ActivityLog {
     latest: Mutex<VecDeque<Arc<Activity>>>,
     news: broadcast::Sender<Arc<Activity>>,
     agents: Mutex<KnownAgents>,
+    store: Store,
+}
+
+/// Activities that were asked for.
+pub struct Found {
+    pub activities: Vec<Arc<Activity>>,
+    /// Older ones could be read too.
+    pub is_complete: bool,
 }
 
 /// Which activities are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
+    /// Of one server only.
     pub server: Option<String>,
     pub path: Option<DocPath>,
     /// The file's id, by which a document is found also under names that it had before.
@@ -33,6 +52,27 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Questions to the store that together find all of them.
+    fn filters(&self) -> Vec<ActivityFilter> {
+        let all = ActivityFilter {
+            server: self.server.clone(),
+            limit: PAGE,
+            ..ActivityFilter::default()
+        };
+        let Some(path) = &self.path else {
+            return vec![all];
+        };
+        let by_path = ActivityFilter {
+            paths: vec![path.to_string()],
+            ..all.clone()
+        };
+        let by_file = self.file_id.as_ref().map(|file_id| ActivityFilter {
+            file_id: Some(file_id.to_string()),
+            ..all
+        });
+        std::iter::once(by_path).chain(by_file).collect()
+    }
+
     fn has(&self, activity: &Activity) -> bool {
         let is_document = match &self.path {
             Some(path) => {
@@ -46,11 +86,12 @@ impl Selection {
 
 impl ActivityLog {
     /// A log without activities that knows the agents of the config.
-    pub fn new(agents: Vec<KnownAgent>) -> Self {
+    pub fn new(agents: Vec<KnownAgent>, store: Store) -> Self {
         Self {
             latest: Mutex::default(),
             news: broadcast::Sender::new(MAX_NEWS),
             agents: Mutex::new(KnownAgents::new(agents)),
+            store,
         }
     }
 
@@ -61,6 +102,7 @@ impl ActivityLog {
 
     /// Records something that was done, and tells who follows.
     pub fn record(&self, activity: Activity) {
+        self.store.note_activity(stored::record(&activity));
         self.tell(&self.keep(activity));
     }
 
@@ -81,32 +123,88 @@ impl ActivityLog {
     /// Records the whole of something that went on. Readers are told if there is more in it than before.
     pub(super) fn close(&self, activity: Activity, has_news: bool) {
         self.replace(&activity);
+        self.store.note_activity(stored::record(&activity));
         if has_news {
             self.tell(&Arc::new(activity));
         }
     }
 
-    /// The latest activities that are wanted and fulfil a condition, the newest first.
-    pub async fn latest(&self, wanted: &Selection, limit: usize, is_seen: impl Fn(&Activity) -> bool) -> Vec<Arc<Activity>> {
-        let mut found: Vec<Arc<Activity>> = {
+    /// The latest activities that are wanted and fulfil a condition, the newest first, and whether the store was asked
+    /// in vain for older ones.
+    pub async fn latest(
+        &self,
+        wanted: &Selection,
+        limit: usize,
+        is_seen: impl Fn(&Activity) -> bool + Send + Sync,
+    ) -> Found {
+        let (stored, is_complete) = match self.stored(wanted, limit, &is_seen).await {
+            Ok(stored) => (stored, true),
+            Err(error) => {
+                tracing::warn!(%error, "older activities cannot be read");
+                (Vec::new(), false)
+            }
+        };
+        // What is in memory may have more in it than what was stored of it.
+        let mut activities: Vec<Arc<Activity>> = {
             let latest = self.latest.lock();
-            let seen = latest.iter().filter(|activity| wanted.has(activity) && is_seen(activity));
+            let seen = latest
+                .iter()
+                .filter(|activity| wanted.has(activity) && is_seen(activity));
             seen.cloned().collect()
         };
-        found.sort_by_key(|activity| std::cmp::Reverse(activity.time));
-        found.truncate(limit);
-        found
+        let known: HashSet<String> = activities.iter().map(|activity| activity.id.clone()).collect();
+        let older = stored.into_iter().filter(|activity| !known.contains(&activity.id));
+        activities.extend(older.map(Arc::new));
+        activities.sort_by_key(|activity| std::cmp::Reverse(activity.time));
+        activities.truncate(limit);
+        Found {
+            activities,
+            is_complete,
+        }
+    }
+
+    /// The same from the store, where who may see what is not known.
+    async fn stored(
+        &self,
+        wanted: &Selection,
+        limit: usize,
+        is_seen: &(impl Fn(&Activity) -> bool + Send + Sync),
+    ) -> Result<Vec<Activity>, StoreError> {
+        let mut found: Vec<Activity> = Vec::new();
+        for mut filter in wanted.filters() {
+            let mut of_filter = 0;
+            for _ in 0..MAX_PAGES {
+                let page = self.store.activity_log(&filter).await?;
+                let is_last = page.len() < filter.limit;
+                filter.before = page.last().map(|record| record.time);
+                let read = page.into_iter().filter_map(stored::activity);
+                let seen: Vec<Activity> = read
+                    .filter(|activity| wanted.has(activity) && is_seen(activity))
+                    .collect();
+                of_filter += seen.len();
+                found.extend(seen);
+                if is_last || of_filter >= limit {
+                    break;
+                }
+            }
+        }
+        found.sort_by(|one, other| one.id.cmp(&other.id));
+        found.dedup_by(|one, other| one.id == other.id);
+        Ok(found)
     }
 
     /// Whether something of the kind was done since.
     pub(super) fn has_since(&self, since: SystemTime, is_it: impl Fn(&Activity) -> bool) -> bool {
         let latest = self.latest.lock();
-        latest.iter().rev().any(|activity| activity.time >= since && is_it(activity))
+        latest
+            .iter()
+            .rev()
+            .any(|activity| activity.time >= since && is_it(activity))
     }
 
     /// Notes an agent that uses the gateway.
-    pub fn note_agent(&self, id: &Arc<str>, name: &str) {
-        self.agents.lock().note(id, name);
+    pub fn note_agent(&self, id: &Arc<str>, name: &str, tenant: &str) {
+        self.agents.lock().note(id, name, tenant);
     }
 
     /// The agents that can be called by their names.

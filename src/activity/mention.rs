@@ -41,7 +41,11 @@ pub(super) fn mentions(text: &str, names: &AgentNames) -> Vec<Mention> {
 
 /// The agent whose name a text begins with, and the length of the name there.
 fn named<'a>(rest: &str, names: &'a AgentNames) -> Option<(&'a KnownAgent, usize)> {
-    let run: usize = rest.chars().take_while(|character| is_plain(*character)).map(char::len_utf8).sum();
+    let run: usize = rest
+        .chars()
+        .take_while(|character| is_plain(*character))
+        .map(char::len_utf8)
+        .sum();
     let word = rest[..run].trim_end_matches(['.', '-', '_']);
     // A name may itself end with a sign that also ends a sentence.
     let plain = [&rest[..run], word].into_iter().find_map(|word| {
@@ -88,21 +92,42 @@ mod tests {
         let agent = |name: &str| KnownAgent {
             id: format!("token:{name}").into(),
             name: name.to_owned(),
+            tenant: "t".into(),
         };
         let known = KnownAgents::new(["ana", "Ana-Agent", "b.c", "ana@example.org"].map(agent).to_vec());
         let found = mentions(text, &known.names());
-        found.into_iter().map(|mention| (mention.agent.name, mention.is_last)).collect()
+        found
+            .into_iter()
+            .map(|mention| (mention.agent.name, mention.is_last))
+            .collect()
     }
 
     #[test]
     fn names_stand_alone_in_any_case() {
         let whole = |name: &str| (name.to_owned(), false);
         assert_eq!(found("# @ANA-agent, look"), [whole("Ana-Agent")]);
-        assert_eq!(found("(@ana) @Ana-Agent. @b.c\n"), ["ana", "Ana-Agent", "b.c"].map(whole));
+        assert_eq!(
+            found("(@ana) @Ana-Agent. @b.c\n"),
+            ["ana", "Ana-Agent", "b.c"].map(whole)
+        );
         assert_eq!(found("@ana"), [("ana".to_owned(), true)]);
         assert_eq!(found("@ana."), [whole("ana")], "a sentence ends");
-        assert_eq!(found("@ana@example.org hello"), [whole("ana@example.org")], "the longest");
-        for text in ["x@ana.com y", "mail me@ana now", "@anastasia", "@ana-agents", "@ana_x", "ana", "@ ana", "@@ana", "https://h/@ana"] {
+        assert_eq!(
+            found("@ana@example.org hello"),
+            [whole("ana@example.org")],
+            "the longest"
+        );
+        for text in [
+            "x@ana.com y",
+            "mail me@ana now",
+            "@anastasia",
+            "@ana-agents",
+            "@ana_x",
+            "ana",
+            "@ ana",
+            "@@ana",
+            "https://h/@ana",
+        ] {
             assert_eq!(found(text), [], "{text}");
         }
     }
@@ -112,6 +137,7 @@ mod tests {
         let known = KnownAgents::new(vec![KnownAgent {
             id: "token:ana".into(),
             name: "ana".to_owned(),
+            tenant: "t".into(),
         }]);
         let found = mentions("one\n  # @ana, please fix é\nthree", &known.names());
         assert_eq!((found[0].line, found[0].text.as_str()), (1, "# @ana, please fix é"));

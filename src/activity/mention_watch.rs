@@ -55,7 +55,12 @@ impl MentionWatch {
 
     /// Cells to be looked at again by now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Arc<str>> {
-        let due: Vec<Arc<str>> = self.pending.iter().filter(|(_, at)| **at <= now).map(|(cell, _)| Arc::clone(cell)).collect();
+        let due: Vec<Arc<str>> = self
+            .pending
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(cell, _)| Arc::clone(cell))
+            .collect();
         for cell in &due {
             self.pending.remove(cell);
         }
@@ -77,7 +82,11 @@ impl MentionWatch {
             let before = known.get(agent).map_or(&[][..], Vec::as_slice);
             let added = lines.len().saturating_sub(before.len());
             if added > 0 {
-                let mut of_agent: Vec<Mention> = found.iter().filter(|mention| mention.agent.id == *agent).cloned().collect();
+                let mut of_agent: Vec<Mention> = found
+                    .iter()
+                    .filter(|mention| mention.agent.id == *agent)
+                    .cloned()
+                    .collect();
                 remove_known(&mut of_agent, before);
                 new.extend(of_agent.split_off(of_agent.len().saturating_sub(added)));
             }
@@ -111,7 +120,10 @@ fn remove_known(mentions: &mut Vec<Mention>, before: &[String]) {
 fn by_agent(found: &[Mention]) -> Known {
     let mut lines = Known::new();
     for mention in found {
-        lines.entry(Arc::clone(&mention.agent.id)).or_default().push(mention.text.clone());
+        lines
+            .entry(Arc::clone(&mention.agent.id))
+            .or_default()
+            .push(mention.text.clone());
     }
     lines
 }
@@ -135,6 +147,7 @@ mod tests {
             let known = KnownAgents::new(vec![KnownAgent {
                 id: "token:ana".into(),
                 name: "ana".to_owned(),
+                tenant: "t".into(),
             }]);
             Self {
                 watch: MentionWatch::default(),

@@ -52,7 +52,8 @@ pub(crate) mod wire;
 pub use change_log::{Author, RunMark};
 pub use changes::{ChangeKind, DocumentChange};
 pub use document::{
-    CellWrite, OutputsChange, OutputsWritten, Position, PositionError, QueuedCell, RunEnd, Source, SourceChange, StreamTail,
+    CellWrite, OutputsChange, OutputsWritten, Position, PositionError, QueuedCell, RunEnd, Source, SourceChange,
+    StreamTail,
 };
 pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};

@@ -168,7 +168,8 @@ impl Awareness {
         let activity = agent.activity_with(visit.activity, now);
         agent.last_active = now;
         self.version += u64::from(is_new);
-        let is_same = (&agent.members, agent.activity, &agent.availability) == (&members, activity, &visit.availability);
+        let is_same =
+            (&agent.members, agent.activity, &agent.availability) == (&members, activity, &visit.availability);
         if is_new || !is_same {
             is_new = true;
             (agent.members, agent.activity, agent.last_sent) = (members, activity, None);
@@ -341,7 +342,9 @@ impl Awareness {
     fn hear(&mut self, client: u64, state: Value) -> bool {
         let heard = self.now;
         let known = self.others.get(&client);
-        let changed = known.filter(|known| known.state == state).map_or(heard, |known| known.changed);
+        let changed = known
+            .filter(|known| known.state == state)
+            .map_or(heard, |known| known.changed);
         let is_new = known.is_none_or(|known| known.state.get("user") != state.get("user"));
         self.version += u64::from(is_new);
         let other = Other { state, heard, changed };
@@ -527,7 +530,10 @@ impl Agent {
         };
         state.insert("user".to_owned(), user(id, &self.name, shown));
         if let Some(Availability { status, message }) = &self.availability {
-            state.insert(AVAILABILITY.to_owned(), json!({ "status": status.as_str(), "message": message }));
+            state.insert(
+                AVAILABILITY.to_owned(),
+                json!({ "status": status.as_str(), "message": message }),
+            );
         }
         state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         Value::Object(state)

@@ -95,7 +95,9 @@ impl Shown<'_> {
     fn display_name(&self, name: &str) -> String {
         let status = self.availability.map(|availability| availability.status);
         let declared = status.filter(|status| matches!(status, Status::Away | Status::Busy));
-        let message = self.availability.and_then(|availability| availability.message.as_deref());
+        let message = self
+            .availability
+            .and_then(|availability| availability.message.as_deref());
         let said = self.announcement.or(message).map(shortened);
         let mut words = vec![name.to_owned()];
         words.extend(self.activity.words().map(str::to_owned));

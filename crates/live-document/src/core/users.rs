@@ -80,7 +80,12 @@ impl State {
             Some(Participant {
                 user: user(&presence, now)?,
                 client: presence.client,
-                cursors: cursors.into_iter().flatten().take(MAX_CURSORS).filter_map(range).collect(),
+                cursors: cursors
+                    .into_iter()
+                    .flatten()
+                    .take(MAX_CURSORS)
+                    .filter_map(range)
+                    .collect(),
             })
         };
         self.awareness.presences().filter_map(of).collect()
@@ -89,7 +94,10 @@ impl State {
     /// Everybody who is known to be here.
     pub(crate) fn users(&self) -> Vec<User> {
         let now = WallClock::at(self.now());
-        self.awareness.presences().filter_map(|presence| user(&presence, now)).collect()
+        self.awareness
+            .presences()
+            .filter_map(|presence| user(&presence, now))
+            .collect()
     }
 
     /// An author who is here; of one who left only the name is known.
@@ -138,8 +146,15 @@ impl WallClock {
 /// The user of a presence; nothing if it names nobody.
 fn user(presence: &Presence<'_>, now: WallClock) -> Option<User> {
     let user = presence.state.get("user")?;
-    let text = |member: &str| user.get(member).and_then(Value::as_str).map(printable).filter(|text| !text.is_empty());
-    let name = text("name").or_else(|| text("display_name")).or_else(|| text("username"))?;
+    let text = |member: &str| {
+        user.get(member)
+            .and_then(Value::as_str)
+            .map(printable)
+            .filter(|text| !text.is_empty())
+    };
+    let name = text("name")
+        .or_else(|| text("display_name"))
+        .or_else(|| text("username"))?;
     Some(User {
         id: text("username").unwrap_or_else(|| name.clone()),
         display_name: text("display_name").unwrap_or_else(|| name.clone()),
@@ -201,7 +216,9 @@ mod tests {
             state: state.to_string(),
         };
         let nobody = json!({ "user": { "name": "" } });
-        state.awareness.received(vec![entry(7, &person), entry(8, &nobody), entry(9, &json!(3))]);
+        state
+            .awareness
+            .received(vec![entry(7, &person), entry(8, &nobody), entry(9, &json!(3))]);
         let visit = Visit {
             id: &"token:ana".into(),
             name: "ana",
@@ -212,7 +229,11 @@ mod tests {
             }),
             stays: std::time::Duration::from_secs(1),
         };
-        let ranges = state.document.pointed_at(None, &[(4..7, true)]).expect("a place").ranges;
+        let ranges = state
+            .document
+            .pointed_at(None, &[(4..7, true)])
+            .expect("a place")
+            .ranges;
         let cursors = Cursors {
             cell: None,
             ranges,

@@ -167,7 +167,9 @@ pub(crate) async fn online(server: &Arc<Host>) -> Online {
     listen(server);
     let mut hearing = server.global_awareness.hearing.subscribe();
     let joined = hearing.wait_for(|hearing| *hearing != Hearing::Joining);
-    let is_joined = timeout(LISTENING_PATIENCE, joined).await.is_ok_and(|joined| joined.is_ok());
+    let is_joined = timeout(LISTENING_PATIENCE, joined)
+        .await
+        .is_ok_and(|joined| joined.is_ok());
     if is_joined && *hearing.borrow() == Hearing::Joined {
         let since = server.global_awareness.lock().listened_for();
         let patience = FIRST_ANSWER.saturating_sub(since.unwrap_or_default());
@@ -250,7 +252,8 @@ impl State {
 
     /// Whether the server had no room for everybody a short while ago.
     fn has_failed(&self) -> bool {
-        self.failed.is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
+        self.failed
+            .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
     }
 
     /// Whether somebody is shown in the room, or wants to know who else is.

@@ -5,10 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use jupyter_client::DocPath;
 
 use super::shared::Shared;
-use crate::{
-    DocumentId, User,
-    core::policy::EVERYBODY_SPOKE,
-};
+use crate::{DocumentId, User, core::policy::EVERYBODY_SPOKE};
 
 /// Somebody came to a document or left it.
 #[derive(Debug, Clone)]
@@ -50,7 +47,12 @@ impl Shared {
         let (here, path, file_id, is_young) = {
             let state = self.read();
             let listened = state.now().saturating_duration_since(state.awareness.since());
-            (state.users(), state.path.clone(), state.file_id.clone(), listened < EVERYBODY_SPOKE)
+            (
+                state.users(),
+                state.path.clone(),
+                state.file_id.clone(),
+                listened < EVERYBODY_SPOKE,
+            )
         };
         let here: HashMap<String, User> = here.into_iter().map(|user| (user.id.clone(), user)).collect();
         let before = std::mem::replace(&mut roster.known, here.clone());
@@ -70,7 +72,14 @@ impl Shared {
         };
         for user in here.values().filter(|user| !before.contains_key(&user.id)) {
             let is_ours = user.activity.is_some();
-            tell(user, if is_young && !is_ours { PresenceKind::Noticed } else { PresenceKind::Joined });
+            tell(
+                user,
+                if is_young && !is_ours {
+                    PresenceKind::Noticed
+                } else {
+                    PresenceKind::Joined
+                },
+            );
         }
         for user in before.values().filter(|user| !here.contains_key(&user.id)) {
             tell(user, PresenceKind::Left);

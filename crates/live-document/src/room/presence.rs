@@ -98,9 +98,7 @@ impl Room {
     /// Waits until an agent is not here any more, or the room is over.
     pub async fn left(&self, agent: &str) {
         let mut versions = self.0.roster_version.subscribe();
-        let gone = async {
-            while self.shows(agent) && versions.changed().await.is_ok() {}
-        };
+        let gone = async { while self.shows(agent) && versions.changed().await.is_ok() {} };
         tokio::select! {
             () = gone => {}
             () = self.ended() => {}

@@ -50,7 +50,11 @@ impl Document {
     pub(crate) fn texts_with(&self, character: char) -> Vec<(Option<Arc<str>>, String)> {
         let has = |text: &String| text.contains(character);
         if !self.is_notebook() {
-            return Some(self.text()).filter(has).map(|text| (None, text)).into_iter().collect();
+            return Some(self.text())
+                .filter(has)
+                .map(|text| (None, text))
+                .into_iter()
+                .collect();
         }
         let cells = self.ids().into_iter();
         cells
