@@ -256,7 +256,9 @@ impl Follower {
             let due = followed.mentions.due_at();
             self.refresh_open(&change.document, cell, &found, now);
             self.tell_mentions(room, &change.document, cell, &change.author, new, &found);
-            due.into_iter().for_each(|due| self.is_due_at(due));
+            if let Some(due) = due {
+                self.is_due_at(due);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era, Gateway, Human, TOKEN, Watcher,
     agent::ERAS,
+    eventually,
     gateway::{everything, lab_server},
     lab,
     lab::Folder,
@@ -181,4 +182,36 @@ async fn agents_call_each_other_too() {
         (&json!("token:ana"), &json!(true))
     );
     assert_eq!(found[0]["metadata"]["text"], "# @Helper-Bot, check this; I am @ana");
+}
+
+#[tokio::test]
+async fn a_watcher_can_be_called_in_the_notebooks_that_it_used_however_long_ago() {
+    let bot = "[[auth.tokens]]\nname = \"bot\"\ntenant = \"all\"\ntoken = \"token-of-bot\"\n";
+    let settings = "[sessions]\nidle_timeout = \"1s\"";
+    let gateway = Gateway::configured(&format!("{settings}\n{}{}{bot}", lab_server("lab"), everything())).await;
+    let url = gateway.url("/mcp?toolsets=default,awareness");
+    let (ana, bot) = (
+        Agent::connect_to(&url, TOKEN, Era::Modern).await,
+        Agent::connect_to(&url, "token-of-bot", Era::Modern).await,
+    );
+    let folder = lab().folder();
+    let [first, second, unused] = ["a", "b", "c"].map(|name| folder.write(&format!("{name}.ipynb"), &notebook(&[""])));
+    bot.call("read_nb_cells", json!({ "path": first })).await.ok();
+    let mut watcher = Watcher::start(&bot, Era::Modern, &[ACTIVITY]).await;
+    bot.call("read_nb_cells", json!({ "path": second })).await.ok();
+    ana.call("read_nb_cells", json!({ "path": unused })).await.ok();
+    eventually("what nobody watches is closed", async || {
+        let sessions = ana
+            .call("get_active_sessions", json!({ "document_path": unused }))
+            .await
+            .ok();
+        (sessions["total"] == 0).then_some(())
+    })
+    .await;
+    for (count, path) in [&first, &second].into_iter().enumerate() {
+        let human = Human::join(path).await;
+        human.splice_cell("c0", 0, 0, "@bot look\n");
+        told(&mut watcher, &bot, count + 1).await;
+        human.leave().await;
+    }
 }

@@ -234,9 +234,8 @@ described_by!(message: Joined);
 
 pub(super) async fn join_session(call: Call, arguments: JoinArguments) -> Result<Joined, ToolError> {
     let open = find(&call, &arguments.session_id)?;
-    let (open, lease) = match call.pool().lease_session(&open.info.session_id) {
-        Some(leased) => leased,
-        None => return Err(unknown(&call, &arguments.session_id)),
+    let Some((open, lease)) = call.pool().lease_session(&open.info.session_id) else {
+        return Err(unknown(&call, &arguments.session_id));
     };
     lease.connected().await?;
     let principal = call.principal();
