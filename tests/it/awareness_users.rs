@@ -46,9 +46,15 @@ async fn online(agent: &Agent, name: &str, arguments: &Value) -> Value {
 #[tokio::test]
 async fn people_and_agents_are_listed_once_with_their_documents() {
     for era in ERAS {
-        let (gateway, folder) = (Gateway::start().await, lab().folder());
+        let (ana_name, folder) = (unique("ana"), lab().folder());
+        let config = format!(
+            "{}[[tenants]]\nname = \"all\"\n{}",
+            lab_server("lab"),
+            token(&ana_name, "")
+        );
+        let gateway = Gateway::configured(&config).await;
         let (a, b) = (folder.write("a.ipynb", &notebook(&["1"])), folder.write("b.md", "text"));
-        let agent = aware(&gateway, TOKEN, era).await;
+        let agent = aware(&gateway, &format!("token-of-{ana_name}"), era).await;
         let first = agent.call("get_online_users", json!({})).await;
         assert!(first.text().contains("Listening began just now"), "{}", first.text());
         let first = first.ok();
@@ -75,10 +81,10 @@ async fn people_and_agents_are_listed_once_with_their_documents() {
             assert_eq!(hanna[member], value, "{member}: {hanna}");
         }
         agent.call("read_nb_cells", json!({ "path": a })).await.ok();
-        let ana = online(&agent, "ana", &json!({ "document_path": a })).await;
+        let ana = online(&agent, &ana_name, &json!({ "document_path": a })).await;
         assert_eq!(
             (&ana["is_agent"], &ana["user_id"]),
-            (&json!(true), &json!("token:ana")),
+            (&json!(true), &json!(format!("token:{ana_name}"))),
             "{ana}"
         );
         assert_eq!(ana["documents"], json!([a]), "{ana}");
@@ -86,7 +92,10 @@ async fn people_and_agents_are_listed_once_with_their_documents() {
         let in_b = agent.call("get_online_users", json!({ "path": b })).await;
         assert!(in_b.text().contains(&name), "{}", in_b.text());
         let in_b = in_b.ok();
-        assert!(user(&in_b, &name).is_some() && user(&in_b, "ana").is_none(), "{in_b}");
+        assert!(
+            user(&in_b, &name).is_some() && user(&in_b, &ana_name).is_none(),
+            "{in_b}"
+        );
         listed.leave().await;
         human.leave().await;
         eventually("who left is not listed", async || {

@@ -57,6 +57,17 @@ impl KnownUser {
         self.documents.contains(path)
     }
 
+    /// Takes in another presence of the same user. What an agent of this gateway says of itself here counts before what an
+    /// agent of the same name says elsewhere.
+    fn meet(&mut self, other: &User) {
+        let last_activity = self.user.last_activity.max(other.last_activity);
+        let is_agent = self.user.is_agent || other.is_agent;
+        if self.user.activity.is_none() && other.activity.is_some() {
+            self.user = other.clone();
+        }
+        (self.user.last_activity, self.user.is_agent) = (last_activity, is_agent);
+    }
+
     /// Adds a document that they have open.
     fn add(&mut self, call: &Call, path: DocPath) -> bool {
         let is_seen = call.principal().may_touch(&path);
@@ -92,8 +103,9 @@ impl KnownUsers {
         let mut users: BTreeMap<String, KnownUser> = BTreeMap::new();
         for known in &online.users {
             let user = users.entry(known.user.id.clone());
-            user.or_insert_with(|| KnownUser::new(known.user.clone()))
-                .add_online(call, known);
+            let user = user.or_insert_with(|| KnownUser::new(known.user.clone()));
+            user.meet(&known.user);
+            user.add_online(call, known);
         }
         for open in call.pool().open_rooms() {
             if *open.server != *server.name() {
@@ -103,9 +115,7 @@ impl KnownUsers {
                 let known = users
                     .entry(user.id.clone())
                     .or_insert_with(|| KnownUser::new(user.clone()));
-                known.user.last_activity = known.user.last_activity.max(user.last_activity);
-                known.user.activity = known.user.activity.or(user.activity);
-                known.user.is_agent |= user.is_agent;
+                known.meet(&user);
                 let path = open.info.path.clone();
                 if known.add(call, path.clone()) && known.current.is_none() {
                     known.current = Some(path);
