@@ -3,6 +3,7 @@
 
 mod advice;
 mod arguments;
+mod awareness;
 mod call;
 mod cells;
 mod changes;
@@ -56,6 +57,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        awareness::tools(),
         collab::tools(),
         classic::tools(),
         datalayer::tools(),

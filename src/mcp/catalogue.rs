@@ -353,6 +353,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
     match effect {
         Effect::Read => ToolAnnotations::new().read_only(true).open_world(false),
         Effect::Open | Effect::Add => changes(false).open_world(false),
+        Effect::Present => changes(false).idempotent(true).open_world(false),
         Effect::Change => changes(true).open_world(false),
         Effect::Set => changes(true).idempotent(true).open_world(false),
         Effect::ChangeAndExecute | Effect::Execute => changes(true),

@@ -139,6 +139,7 @@ impl Caller {
             &own,
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
+            Arc::clone(&services.activity),
         )
         // They speak of the tools of this toolset.
         .with_skills(match self.has_toolset(Toolset::Notebook) {

@@ -16,7 +16,7 @@ pub enum ResourceError {
     )]
     Foreign { uri: String },
     #[error(
-        "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
+        "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://activity, notebook://templates/{{name}}, \
          notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
          /cells/{{cell_id}}/outputs/{{number}} or /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
          cells/{{filename}}, and file:///documents/{{server}}/{{path}}"

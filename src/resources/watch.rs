@@ -15,6 +15,7 @@ use tokio::{
 
 use super::{
     Opened, ResourceError, View,
+    activity::ActivityWatch,
     address::{Address, Part},
     cells::Cells,
 };
@@ -36,6 +37,7 @@ enum Subject {
     List(Box<ListContentWatch>),
     Current(Box<CurrentWatch>),
     Notebook(Box<NotebookWatch>),
+    Activity(Box<ActivityWatch>),
 }
 
 impl View {
@@ -46,6 +48,7 @@ impl View {
         let subject = match address {
             Address::List => Subject::List(Box::new(ListContentWatch::new(self.watch_list()))),
             Address::Current => Subject::Current(Box::new(CurrentWatch::new(self.clone()))),
+            Address::Activity => Subject::Activity(Box::new(ActivityWatch::new(self.clone()))),
             Address::Document { .. } => return Err(ResourceError::WATCHED_DOCUMENT),
             Address::Template(name) => {
                 crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
@@ -88,6 +91,7 @@ impl Watch {
             Subject::Still => pending::<bool>().await,
             Subject::Over => return None,
             Subject::List(list) => return list.changed(&mut self.next).await,
+            Subject::Activity(activity) => return activity.changed(&mut self.next).await,
             Subject::Current(current) => {
                 current.changed(&mut self.next).await;
                 false

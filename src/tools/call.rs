@@ -14,6 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use crate::{
+    activity::{Activity as UserActivity, ActivityLog, KnownAgent},
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
     tools::{
@@ -100,6 +101,7 @@ pub struct Services {
     pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
+    pub activity: Arc<ActivityLog>,
     pub audit: Arc<dyn AuditSink>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
@@ -252,6 +254,30 @@ impl Call {
     /// The notebooks that principals have given names.
     pub(super) fn connections(&self) -> &Connections {
         &self.services.connections
+    }
+
+    /// What agents and people did.
+    pub(super) fn activity(&self) -> &Arc<ActivityLog> {
+        &self.services.activity
+    }
+
+    /// Whether the caller may know of something that somebody did.
+    pub(super) fn sees_activity(&self, activity: &UserActivity) -> bool {
+        let has_server = |name: &str| self.servers().iter().any(|server| server.name() == name);
+        activity.is_visible_to(&self.principal, has_server)
+    }
+
+    /// The agents that the caller may know of although they are not here: those of its tenant.
+    pub(super) fn known_agents(&self) -> Vec<KnownAgent> {
+        let mut agents = self.services.activity.agents();
+        agents.retain(|agent| *agent.tenant == *self.principal.tenant.name);
+        agents
+    }
+
+    /// Notes who calls, so that others can call them by their name.
+    pub(super) fn note_caller(&self) {
+        let Principal { id, name, tenant, .. } = &*self.principal;
+        self.services.activity.note_agent(id, name, &tenant.name);
     }
 
     /// Returns when the gateway is about to leave.

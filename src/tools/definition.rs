@@ -10,6 +10,7 @@ use super::{
     Arguments, Call, Output, ToolError,
     advice::advise,
     arguments::Parameters,
+    awareness::CallNote,
     output::IntoOutput,
     schema::{input_schema, listed, output_schema},
 };
@@ -26,6 +27,8 @@ pub enum Effect {
     Read,
     /// Opens or follows what is there, and adds to it only what the caller may add.
     Open,
+    /// Shows the caller to others, and changes no document.
+    Present,
     /// Only adds.
     Add,
     /// May change or remove what exists.
@@ -75,7 +78,7 @@ impl ToolDefinition {
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         let permission = match effect {
-            Effect::Read | Effect::Open => Permission::Read,
+            Effect::Read | Effect::Open | Effect::Present => Permission::Read,
             Effect::Add | Effect::Change | Effect::Set | Effect::ChangeAndExecute => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
@@ -134,7 +137,7 @@ impl ToolDefinition {
     /// Whether a call with these arguments needs nothing of its client: what runs nothing asks and tells nobody.
     pub fn needs_no_client(&self, arguments: Option<&Map<String, Value>>) -> bool {
         match self.effect {
-            Effect::Read | Effect::Add | Effect::Change | Effect::Set => true,
+            Effect::Read | Effect::Present | Effect::Add | Effect::Change | Effect::Set => true,
             Effect::ChangeAndExecute => {
                 let default = self.input_schema.get("properties").map(|all| &all["exec"]["default"]);
                 let given = arguments.and_then(|arguments| arguments.get("exec"));
@@ -152,8 +155,13 @@ impl ToolDefinition {
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Arguments) -> Result<Output, ToolError> {
         let call = call.of_tool(self.name);
+        call.note_caller();
         let audited = call.audited(self.name, arguments.members());
+        let note = CallNote::of(self.name, arguments.members());
         let result = self.run_if_permitted(&call, arguments).await;
+        if let Some(note) = note.filter(|_| result.is_ok()) {
+            note.record(&call);
+        }
         if let Some(audited) = audited {
             let (decision, outcome) = judged(&result);
             audited.end(decision, outcome);

@@ -7,7 +7,7 @@
 //! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
 //! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `refusal` |
-//! | who is there | `awareness`, `presence`, `people` |
+//! | who is there | `awareness`, `presence`, `people`, `users` |
 //! | what is on the wire, and what of it is refused | `wire`, `reader`, `scan`, `depths`, `limits` |
 //! | how long things may take, and how often they are done | `policy`, `file_check`, `clock` |
 //!
@@ -46,21 +46,26 @@ pub(crate) mod scan;
 mod splice;
 pub(crate) mod state;
 mod status;
+pub(crate) mod users;
 pub(crate) mod wire;
 
 pub use change_log::{Author, RunMark};
 pub use changes::{ChangeKind, DocumentChange};
-pub use document::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, Source, SourceChange, StreamTail};
+pub use document::{
+    CellWrite, OutputsChange, OutputsWritten, Position, PositionError, QueuedCell, RunEnd, Source, SourceChange,
+    StreamTail,
+};
 pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
 pub(crate) use jupyter_client::RoomKind;
 pub use notebook::Cell;
 pub use people::{Cursor, Person};
-pub use presence::Activity;
+pub use presence::{Activity, Availability, Status};
 pub use reconcile::Merged;
 pub use refusal::{Cause, Refusal, Refused};
 pub use splice::Splice;
 pub use status::{RoomError, RoomStatus};
+pub use users::{CursorRange, OnlineUser, Participant, User};
 
 /// A random id for a client of a room. It has 32 bits, as in a browser: servers before
 /// jupyter-collaboration 4 garble longer ones, so that what we write comes back as somebody else's.

@@ -1,6 +1,7 @@
 //! What an open document does with the world: the task that keeps it connected, its socket and timers, and requests
 //! about its file.
 
+mod availabilities;
 mod backend;
 mod connection;
 mod disconnect;
@@ -9,7 +10,9 @@ mod file_sync;
 pub(crate) mod global_awareness;
 mod host;
 mod output_throttle;
+mod roster;
 pub(crate) mod shared;
 pub(crate) mod task;
 
 pub use host::Host;
+pub use roster::{PresenceChange, PresenceKind};

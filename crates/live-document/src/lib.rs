@@ -19,11 +19,12 @@ pub mod pool;
 mod room;
 
 pub use crate::core::{
-    Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
-    EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell, Refusal, Refused,
-    RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
+    Activity, Author, Availability, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, CursorRange, DocumentChange,
+    DocumentId, Edit, EditError, EditOptions, Merged, NewCell, OnlineUser, OutputsChange, OutputsWritten, Participant,
+    Person, Position, PositionError, QueuedCell, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source,
+    SourceChange, Splice, Status, StreamTail, User,
 };
-pub use driver::Host;
+pub use driver::{Host, PresenceChange, PresenceKind};
 pub use jupyter_client::RoomKind;
 pub use room::{
     Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,

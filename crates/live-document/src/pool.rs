@@ -7,6 +7,7 @@
 mod error;
 mod following;
 mod index;
+mod presence;
 mod recent;
 mod renames;
 mod slot;
@@ -31,7 +32,8 @@ use self::{
     slot::{Hold, Slot},
 };
 pub use crate::core::DocumentId;
-use crate::{DocumentChange, Host, Room, RoomError, RoomInfo, RoomKind};
+pub use crate::driver::global_awareness::Online;
+use crate::{DocumentChange, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -99,6 +101,7 @@ pub struct Pool {
     renames: Renames,
     events: broadcast::Sender<PoolEvent>,
     changes: broadcast::Sender<DocumentChange>,
+    presences: broadcast::Sender<PresenceChange>,
     tasks: TaskTracker,
     /// Ends its tasks.
     closing: CancellationToken,
@@ -133,6 +136,7 @@ impl Pool {
             renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
             changes: broadcast::Sender::new(MAX_CHANGES),
+            presences: broadcast::Sender::new(MAX_EVENTS),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
@@ -246,7 +250,10 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
+        Arc::clone(&known.or_insert_with(|| {
+            let (changes, presences) = (self.changes.clone(), self.presences.clone());
+            Arc::new(Host::followed(Arc::clone(server), changes, presences))
+        }))
     }
 
     /// Follows what happens to documents from now on.
@@ -303,6 +310,12 @@ impl Pool {
         self.refresh_document(document);
         let index = self.index.read();
         index.place_of(document).map(|place| place.path.clone())
+    }
+
+    /// The room of an open document; asking for it is no use of it.
+    pub fn room_of(&self, document: &DocumentId) -> Option<Room> {
+        let index = self.index.read();
+        index.get(index.place_of(document)?)?.open_room().cloned()
     }
 
     /// A lease of an open document, wherever it is now.

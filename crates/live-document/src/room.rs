@@ -1,6 +1,7 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
 mod cell_ids;
+mod presence;
 mod shown;
 
 use std::{
@@ -21,7 +22,7 @@ use crate::{
     RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
-        awareness::{Cursors, Visit},
+        awareness::Cursors,
         change_log::{Author, RunMark},
         document::{Applied, Document},
         life::Input,
@@ -426,12 +427,11 @@ impl Room {
 
     /// Shows an agent to the people in the room, and in the list of who is online.
     fn show(&self, state: &mut State, author: &Arc<str>, name: &str, activity: Activity, cursors: Option<Cursors>) {
-        let visit = Visit {
-            id: author,
-            name,
-            activity,
-            stays: self.0.presence,
-        };
+        let visit = self.visit(author, name, activity);
+        if self.0.server.availabilities.hides(author) {
+            state.awareness.leave(author);
+            return;
+        }
         state.awareness.show(&visit, cursors);
         global_awareness::enter(&self.0.server, &visit, &state.path);
     }

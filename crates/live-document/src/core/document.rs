@@ -44,6 +44,7 @@ use observing::{CellEntry, Observer};
 pub use outputs::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
 pub(crate) use restore::Snapshot;
 use selection::Selection;
+pub use selection::{Position, PositionError};
 pub use sources::{Source, SourceChange};
 
 use super::{

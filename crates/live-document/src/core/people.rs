@@ -29,6 +29,8 @@ pub struct Cursor {
     pub cell: Option<(usize, String)>,
     /// From 1.
     pub line: usize,
+    /// From 0, in code points.
+    pub column: usize,
 }
 
 /// The names of authors.
@@ -46,6 +48,11 @@ impl Names {
         if self.0.get_mut(&author).is_none_or(|known| **known != *name) {
             self.0.put(author, name.into());
         }
+    }
+
+    /// The name itself, if it is known.
+    pub(crate) fn known(&self, author: &Author) -> Option<String> {
+        self.0.peek(author).map(ToString::to_string)
     }
 
     /// Tells agents of this gateway from people.

@@ -168,6 +168,18 @@ pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) const CURSOR_OVERDUE: Duration = Duration::from_secs(2);
 /// No agent says more often to a whole server what it does.
 pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
+/// What an agent says to everybody stands beside its name for so long.
+pub(crate) const ANNOUNCED_FOR: Duration = Duration::from_secs(30);
+/// A status that an agent declared holds for so long.
+pub(crate) const AVAILABILITY_LASTS: Duration = Duration::from_secs(3600);
+/// An agent that joined a session stays for so long after the last time it did something there.
+pub(crate) const JOINED_FOR: Duration = Duration::from_secs(3600);
+/// For how long it is heard who is online after somebody asked for it.
+pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(15 * 60);
+/// How long somebody who asks who is online waits until that room is joined,
+pub(crate) const LISTENING_PATIENCE: Duration = Duration::from_secs(3);
+/// and from then on for the first answer.
+pub(crate) const FIRST_ANSWER: Duration = Duration::from_millis(700);
 /// A server that has no room for everybody is left alone for so long.
 pub(crate) const GLOBAL_PRESENCE_RETRY: Duration = Duration::from_secs(30);
 /// An agent that does the same all the time need not be shown again each time.

@@ -53,6 +53,10 @@ pub(crate) async fn open(
         connection.send(vec![answer]).await.map_err(to_error)?;
     }
     let mut document = received.document;
+    let opening_texts = match server.changes.receiver_count() {
+        0 => Vec::new(),
+        _ => document.texts_with('@'),
+    };
     document.stream = Some(ChangeStream {
         document: Arc::new(DocumentId {
             server: server.name().into(),
@@ -77,6 +81,9 @@ pub(crate) async fn open(
         presence,
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
+        roster: Mutex::default(),
+        opening_texts: Mutex::new(opening_texts),
+        roster_version: watch::Sender::new(0),
         readings,
         server,
     });
@@ -107,7 +114,9 @@ async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Nex
     let mut effects = Vec::new();
     loop {
         effects.extend(flush(shared, &mut slot));
-        if let Some(next) = carry_out(shared, connection, &mut slot, effects).await {
+        let next = carry_out(shared, connection, &mut slot, effects).await;
+        shared.tell_presences();
+        if let Some(next) = next {
             return next;
         }
         let timer = {
