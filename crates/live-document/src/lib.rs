@@ -19,12 +19,14 @@ pub mod pool;
 mod room;
 
 pub use crate::core::{
-    Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
-    EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell, Refusal, Refused,
-    RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
+    Activity, Author, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor, Difference, DocumentChange,
+    DocumentContent, DocumentId, Edit, EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person,
+    QueuedCell, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
+    TakeOver, differences,
 };
-pub use driver::Host;
+pub use driver::{Fork, ForkRoom, Host, KeptRoom};
 pub use jupyter_client::RoomKind;
 pub use room::{
     Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
+    TakenOver,
 };

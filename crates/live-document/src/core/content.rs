@@ -1,0 +1,69 @@
+//! The whole content of a document as a value, which can be kept and compared.
+
+use jupyter_client::NewDocument;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Cell, Edit, NewCell, RoomKind};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentContent {
+    Notebook { metadata: Value, cells: Vec<Cell> },
+    Text(String),
+}
+
+impl DocumentContent {
+    /// The content of a document that has none.
+    pub fn empty(kind: RoomKind) -> Self {
+        match kind {
+            RoomKind::Notebook => Self::Notebook {
+                metadata: json!({}),
+                cells: Vec::new(),
+            },
+            RoomKind::Text => Self::Text(String::new()),
+        }
+    }
+
+    /// The cells of a notebook; a text has none.
+    pub fn cells(&self) -> &[Cell] {
+        match self {
+            Self::Notebook { cells, .. } => cells,
+            Self::Text(_) => &[],
+        }
+    }
+
+    pub fn cell(&self, id: &str) -> Option<&Cell> {
+        self.cells().iter().find(|cell| cell.id == id)
+    }
+
+    /// The text of a plain document; a notebook has none.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Notebook { .. } => "",
+            Self::Text(text) => text,
+        }
+    }
+
+    /// The form of a file, as far as a notebook's cells go.
+    pub fn into_file(self) -> NewDocument {
+        match self {
+            Self::Text(text) => NewDocument::Text(text),
+            Self::Notebook { metadata, cells } => NewDocument::Notebook(json!({
+                "metadata": metadata,
+                "cells": cells,
+            })),
+        }
+    }
+
+    /// The edit that makes this the content of a document, touching only what differs.
+    pub(crate) fn into_edit(self) -> Edit {
+        match self {
+            Self::Text(text) => Edit::SetText { text },
+            Self::Notebook { metadata, cells } => Edit::SetNotebook {
+                metadata,
+                cells: cells.iter().map(NewCell::from).collect(),
+            },
+        }
+    }
+}
