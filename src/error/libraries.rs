@@ -42,6 +42,7 @@ impl ClientError for RoomError {
         match self {
             Self::Jupyter(error) => error.kind(),
             Self::WriteProtected { .. } => ErrorKind::Forbidden,
+            Self::NoFile { .. } => ErrorKind::InvalidArgument,
             Self::Edit(EditError::Stale { .. } | EditError::Refused(_) | EditError::UnknownRevision { .. })
             | Self::Lost { .. } => ErrorKind::Conflict,
             Self::Edit(_) => ErrorKind::InvalidArgument,
@@ -58,6 +59,8 @@ impl ClientError for PoolError {
         match self {
             Self::Room(error) => error.kind(),
             Self::Full { .. } => ErrorKind::Limit,
+            Self::NoSuchFork { .. } => ErrorKind::NotFound,
+            Self::ForksUnavailable { .. } | Self::NoForks => ErrorKind::Upstream,
         }
     }
 }

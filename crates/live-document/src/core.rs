@@ -64,7 +64,7 @@ pub use reconcile::Merged;
 pub use refusal::{Cause, Refusal, Refused};
 pub use splice::Splice;
 pub use status::{RoomError, RoomStatus};
-pub use three_way::{CellDifference, Difference, TakeOver, differences};
+pub use three_way::{CellDifference, Difference, TakeOver, combined, differences};
 
 /// A random id for a client of a room. It has 32 bits, as in a browser: servers before
 /// jupyter-collaboration 4 garble longer ones, so that what we write comes back as somebody else's.

@@ -22,11 +22,11 @@ pub use crate::core::{
     Activity, Author, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor, Difference, DocumentChange,
     DocumentContent, DocumentId, Edit, EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person,
     QueuedCell, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
-    TakeOver, differences,
+    TakeOver, combined, differences,
 };
 pub use driver::{Fork, ForkRoom, Host, KeptRoom};
 pub use jupyter_client::RoomKind;
 pub use room::{
-    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
-    TakenOver,
+    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, History, Room, RoomInfo, ShortIds,
+    SourceShown, TakenOver,
 };

@@ -28,8 +28,6 @@ pub struct TakeOver<'a> {
     pub only: Option<&'a [String]>,
     /// The copy wins where both changed the same place.
     pub force: bool,
-    /// The copy has followed the original, so that its texts have what others typed there.
-    pub follows: bool,
 }
 
 /// How a cell of a copy differs from the original's.
@@ -93,6 +91,11 @@ pub fn differences(base: &DocumentContent, copy: &DocumentContent) -> Vec<CellDi
     cells::differences(base.cells(), copy.cells())
 }
 
+/// The original with what is to be taken over, if that fits.
+pub fn combined(take_over: &TakeOver<'_>, original: &DocumentContent) -> Option<DocumentContent> {
+    combine(take_over, original).ok()
+}
+
 /// The original with what is to be taken over.
 pub(crate) fn combine(take_over: &TakeOver<'_>, original: &DocumentContent) -> Result<DocumentContent, Vec<Conflict>> {
     let TakeOver { base, copy, .. } = take_over;
@@ -149,7 +152,7 @@ fn combine_text(take_over: &TakeOver<'_>, base: &str, copy: &str, now: &str) -> 
     }
     match merged_text(base, now, copy) {
         Ok(text) => Ok(text),
-        Err(_) if take_over.force || take_over.follows => Ok(copy.to_owned()),
+        Err(_) if take_over.force => Ok(copy.to_owned()),
         Err(_) => Err(Clash::SamePlace),
     }
 }

@@ -32,7 +32,6 @@ fn take_over<'a>(base: &'a DocumentContent, copy: &'a DocumentContent) -> TakeOv
         copy,
         only: None,
         force: false,
-        follows: false,
     }
 }
 

@@ -1,0 +1,139 @@
+//! Rooms of forks: found where they are, made anew where they are gone, and followed while they are open.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use jupyter_client::{DocPath, JupyterServer, NewFork};
+use live_document::{
+    ForkRoom, KeptRoom, Room, RoomKind, TakeOver, combined,
+    pool::{Account, ForkKeeper, PoolError, PreparedFork},
+};
+use tokio::time::timeout;
+
+use super::{ForkError, ForkRecord, Forks, Root};
+
+/// Changes of a fork are written down when it was quiet for so long, and at the latest after some such times.
+const QUIET: Duration = Duration::from_millis(300);
+const MAX_QUIETS: usize = 10;
+
+impl ForkKeeper for Forks {
+    fn prepare<'a>(
+        &'a self,
+        server: &'a Arc<JupyterServer>,
+        path: &'a DocPath,
+        kind: RoomKind,
+        fork_id: &'a str,
+        account: &'a Account,
+    ) -> BoxFuture<'a, Result<PreparedFork, PoolError>> {
+        let root = Root {
+            server,
+            path,
+            kind,
+            account,
+        };
+        Box::pin(async move {
+            self.find_room(root, fork_id)
+                .await
+                .map_err(|error| failure(error, fork_id))
+        })
+    }
+
+    fn opened(&self, _: &str, room: &Room) {
+        let (Some(forks), room) = (self.own.upgrade(), room.clone()) else {
+            return;
+        };
+        self.tasks.spawn(async move { forks.follow(&room).await });
+    }
+}
+
+impl Forks {
+    async fn find_room(&self, root: Root<'_>, fork_id: &str) -> Result<PreparedFork, ForkError> {
+        let record = self.store.fork(fork_id).await?.ok_or_else(|| ForkError::Gone {
+            fork_id: fork_id.to_owned(),
+        })?;
+        let root_room_id = root.kind.room_id(&record.file_id);
+        let Some(known) = root.server.forks(&root_room_id).await? else {
+            let room = KeptRoom::new(root.kind, record.content()?);
+            let room = ForkRoom::Kept(Arc::new(room.map_err(live_document::RoomError::from)?));
+            return Ok(PreparedFork { room, restore: None });
+        };
+        if let Some(room_id) = record.room_id.clone().filter(|room_id| known.contains_key(room_id)) {
+            let room = ForkRoom::Jupyter { room_id, root_room_id };
+            return Ok(PreparedFork { room, restore: None });
+        }
+        self.make_room_anew(root, record).await
+    }
+
+    /// Makes another fork room for what a restarted server has forgotten.
+    async fn make_room_anew(&self, root: Root<'_>, record: ForkRecord) -> Result<PreparedFork, ForkError> {
+        let original = self.lease_root(root).await?;
+        let file_id = original.info().file_id;
+        let root_room_id = root.kind.room_id(&file_id);
+        let fork = NewFork {
+            title: &record.title,
+            description: &record.description,
+            synchronize: record.synchronize,
+        };
+        let room_id = root.server.create_fork(&root_room_id, fork).await?;
+        tracing::info!(fork_id = record.fork_id, path = %root.path, "made the room of a fork anew");
+        let (mut base, mut content) = (record.base()?, record.content()?);
+        if record.synchronize {
+            let now = original.whole_content();
+            let followed = TakeOver {
+                base: &base,
+                copy: &now,
+                only: None,
+                force: false,
+            };
+            if let Some(followed) = combined(&followed, &content) {
+                (base, content) = (now, followed);
+            }
+        }
+        let base = super::encode(&base, root.path)?;
+        self.update(&record.fork_id, |record| {
+            (record.room_id, record.file_id) = (Some(room_id.clone()), file_id);
+            record.base = base;
+        })
+        .await?;
+        Ok(PreparedFork {
+            room: ForkRoom::Jupyter { room_id, root_room_id },
+            restore: Some(content),
+        })
+    }
+
+    /// Writes down what happens in an open fork, whoever does it, until it is closed.
+    async fn follow(&self, room: &Room) {
+        let mut changes = room.changes();
+        loop {
+            let is_over = tokio::select! {
+                () = room.ended() => true,
+                changed = changes.changed() => changed.is_err(),
+            };
+            for _ in 0..MAX_QUIETS {
+                if is_over || timeout(QUIET, changes.changed()).await.is_err() {
+                    break;
+                }
+            }
+            match self.save(room).await {
+                Ok(()) => {}
+                Err(ForkError::Gone { .. }) => return,
+                Err(error) => tracing::warn!(%error, "a fork could not be written down"),
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+}
+
+fn failure(error: ForkError, fork_id: &str) -> PoolError {
+    match error {
+        ForkError::Pool(error) => error,
+        ForkError::Room(error) => error.into(),
+        ForkError::Jupyter(error) => PoolError::Room(error.into()),
+        ForkError::Gone { .. } | ForkError::Unknown { .. } => PoolError::NoSuchFork {
+            fork_id: fork_id.to_owned(),
+        },
+        error => PoolError::ForksUnavailable { why: error.to_string() },
+    }
+}

@@ -1,0 +1,105 @@
+//! The end of a fork: it is taken over into its document, whole or in part, or given up.
+
+use live_document::{CellDifference, DocumentContent, Edited, Room, TakeOver, differences};
+
+use super::{ForkError, ForkRecord, Forks, Root, encode};
+
+/// How a fork is taken over, and by whom.
+#[derive(Clone, Copy)]
+pub struct MergeForm<'a> {
+    pub cells: Option<&'a [String]>,
+    pub force: bool,
+    pub author: &'a std::sync::Arc<str>,
+    pub author_name: &'a str,
+    pub tool: Option<&'a str>,
+}
+
+/// What became of a fork that was taken over.
+pub struct Merged {
+    pub edited: Edited,
+    /// The cells that were taken over.
+    pub cells: Vec<CellDifference>,
+    /// Those in which the fork still differs.
+    pub left: Vec<CellDifference>,
+    /// Whether the fork is gone.
+    pub is_gone: bool,
+}
+
+/// A fork as it stands now, beside what it began as.
+pub struct ForkContent {
+    pub record: ForkRecord,
+    pub base: DocumentContent,
+    pub content: DocumentContent,
+}
+
+impl ForkContent {
+    pub fn differences(&self) -> Vec<CellDifference> {
+        differences(&self.base, &self.content)
+    }
+}
+
+impl Forks {
+    /// A fork as it stands now, up to date with its document if it follows that.
+    pub async fn read(&self, root: Root<'_>, record: ForkRecord) -> Result<ForkContent, ForkError> {
+        let fork = self.lease(root, &record).await?;
+        let record = self.catch_up(root, record, &fork).await?;
+        Ok(ForkContent {
+            base: record.base()?,
+            content: fork.whole_content(),
+            record,
+        })
+    }
+
+    /// Takes over a fork into its document, beside what others did there meanwhile. A fork of which everything was
+    /// taken is gone then.
+    pub async fn merge(&self, root: Root<'_>, fork: ForkContent, form: MergeForm<'_>) -> Result<Merged, ForkError> {
+        let original = self.lease_root(root).await?;
+        let is_chosen = |found: &CellDifference| form.cells.is_none_or(|cells| cells.contains(&found.cell));
+        let (cells, left) = fork.differences().into_iter().partition(is_chosen);
+        let taken = take_over(&original, &fork, form).await?;
+        let is_gone = form.cells.is_none() || fork.record.is_review && Vec::is_empty(&left);
+        match is_gone {
+            true => self.discard(root, &fork.record).await?,
+            false => {
+                let base = encode(&taken.base, root.path)?;
+                self.update(&fork.record.fork_id, |record| record.base = base).await?;
+            }
+        }
+        Ok(Merged {
+            edited: taken.edited,
+            cells,
+            left,
+            is_gone,
+        })
+    }
+
+    /// Gives a fork up, with all that is in it.
+    pub async fn discard(&self, root: Root<'_>, fork: &ForkRecord) -> Result<(), ForkError> {
+        self.store.delete_fork(&fork.fork_id).await?;
+        self.writing.remove(&fork.fork_id);
+        // Jupyter does not hang up when it removes a fork.
+        self.pool
+            .end_fork(root.server.name(), root.path, root.kind, &fork.fork_id)
+            .await;
+        if let Some(room_id) = &fork.room_id {
+            root.server.delete_fork(room_id).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn take_over(
+    original: &Room,
+    fork: &ForkContent,
+    form: MergeForm<'_>,
+) -> Result<live_document::TakenOver, ForkError> {
+    let copy = TakeOver {
+        base: &fork.base,
+        copy: &fork.content,
+        only: form.cells,
+        force: form.force,
+    };
+    Ok(original
+        .take_over(form.author, form.author_name, form.tool, copy)
+        .await?)
+}
