@@ -3,7 +3,7 @@
 //!
 //! | question | where |
 //! | --- | --- |
-//! | what is kept of a fork | `record`, in a [`ForkStore`] |
+//! | how contents are kept in the store | `record` |
 //! | where a fork can be joined, and what its room is given when it was made anew | `keeper` |
 //! | how changes of the document flow into a fork | `follow` |
 //! | how a fork is taken over, or given up | `merge` |
@@ -11,7 +11,6 @@
 mod error;
 mod follow;
 mod keeper;
-mod memory;
 mod merge;
 mod record;
 
@@ -26,15 +25,14 @@ use live_document::{
     DocumentContent, Room, RoomKind,
     pool::{Account, ForkKeeper, Lease, Pool},
 };
+use store::{ForkRecord, Store};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use self::record::{decode, encode};
+use self::record::{base_of, content_of, encode};
 pub use self::{
     error::ForkError,
-    memory::MemoryForks,
     merge::{ForkContent, MergeForm, Merged},
-    record::{ForkRecord, ForkStore},
 };
 
 /// Forks of one document, and those among them of one principal.
@@ -66,7 +64,7 @@ pub struct NewForkOf<'a> {
 
 pub struct Forks {
     pool: Arc<Pool>,
-    store: Arc<dyn ForkStore>,
+    store: Store,
     /// Sees to it that what is kept of one fork is written in order.
     writing: DashMap<String, Arc<Semaphore>>,
     /// Keeps two calls of one principal from making a review fork each.
@@ -77,7 +75,7 @@ pub struct Forks {
 
 impl Forks {
     /// The forks of a pool's documents. What goes on in open forks is kept by `tasks`.
-    pub fn new(pool: &Arc<Pool>, store: Arc<dyn ForkStore>, tasks: TaskTracker) -> Arc<Self> {
+    pub fn new(pool: &Arc<Pool>, store: Store, tasks: TaskTracker) -> Arc<Self> {
         let forks = Arc::new_cyclic(|own| Self {
             pool: Arc::clone(pool),
             store,
@@ -148,8 +146,8 @@ impl Forks {
             file_id,
             path: root.path.to_string(),
             kind: root.kind.file_type().to_owned(),
-            title: new.title,
-            description: new.description,
+            title: Some(new.title),
+            description: Some(new.description),
             synchronize: new.synchronize,
             principal: new.principal.to_owned(),
             author_name: new.author_name.to_owned(),
@@ -160,7 +158,7 @@ impl Forks {
             content,
             updated_at: now,
         };
-        self.store.put_fork(record.clone()).await?;
+        self.store.put_fork(&record).await?;
         // What was typed while the server made the copy is in the copy, and so no difference.
         let fork = self.lease(root, &record).await?;
         let content = encode(&fork.whole_content(), root.path)?;
@@ -220,7 +218,7 @@ impl Forks {
         let mut record = before.clone();
         change(&mut record);
         if record != before {
-            self.store.put_fork(record.clone()).await?;
+            self.store.put_fork(&record).await?;
         }
         Ok(record)
     }
@@ -247,17 +245,5 @@ impl Forks {
             synchronize: new.synchronize,
         };
         Ok(Some(root.server.create_fork(&root_room, fork).await?))
-    }
-}
-
-impl ForkRecord {
-    /// What the fork began as, or what of it was taken over since.
-    pub fn base(&self) -> Result<DocumentContent, ForkError> {
-        decode(&self.base, &self.fork_id)
-    }
-
-    /// What the fork held when it was last written down.
-    pub fn content(&self) -> Result<DocumentContent, ForkError> {
-        decode(&self.content, &self.fork_id)
     }
 }

@@ -3,7 +3,9 @@
 use jupyter_client::{DocPath, JupyterError, counted};
 use live_document::{RoomError, pool::PoolError};
 
-use super::{ForkRecord, MAX_OF_DOCUMENT, MAX_OF_PRINCIPAL};
+use store::{ForkRecord, StoreError};
+
+use super::{MAX_OF_DOCUMENT, MAX_OF_PRINCIPAL};
 use crate::error::{ClientError, ErrorKind};
 
 /// Forks that a failure names.
@@ -61,14 +63,21 @@ impl ForkError {
 }
 
 fn named(forks: &[ForkRecord]) -> String {
-    let name = |fork: &ForkRecord| match fork.title.is_empty() {
-        true => format!("{} (by {})", fork.fork_id, fork.author_name),
-        false => format!("{} ({:?} by {})", fork.fork_id, fork.title, fork.author_name),
+    let name = |fork: &ForkRecord| match fork.title.as_deref().unwrap_or_default() {
+        "" => format!("{} (by {})", fork.fork_id, fork.author_name),
+        title => format!("{} ({title:?} by {})", fork.fork_id, fork.author_name),
     };
     let names: Vec<String> = forks.iter().take(MAX_NAMED).map(name).collect();
     match forks.len().saturating_sub(MAX_NAMED) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+impl From<StoreError> for ForkError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "forks cannot be kept");
+        Self::Store { why: error.to_string() }
     }
 }
 

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use live_document::{Room, TakeOver};
+use store::ForkRecord;
 use tokio::time::timeout;
 
-use super::{ForkError, ForkRecord, Forks, Root, encode};
+use super::{ForkError, Forks, Root, base_of, encode};
 
 /// How long Jupyter may take to pass on changes of a document.
 const PASSED_ON_WITHIN: Duration = Duration::from_millis(500);
@@ -31,7 +32,7 @@ impl Forks {
         let passed_on = async { while !fork.has_all_of(&history) && changes.changed().await.is_ok() {} };
         let is_passed_on = record.room_id.is_some() && timeout(PASSED_ON_WITHIN, passed_on).await.is_ok();
         if !is_passed_on {
-            let base = record.base()?;
+            let base = base_of(&record)?;
             let changed = TakeOver {
                 base: &base,
                 copy: &now,

@@ -8,9 +8,10 @@ use live_document::{
     ForkRoom, KeptRoom, Room, RoomKind, TakeOver, combined,
     pool::{Account, ForkKeeper, PoolError, PreparedFork},
 };
+use store::ForkRecord;
 use tokio::time::timeout;
 
-use super::{ForkError, ForkRecord, Forks, Root};
+use super::{ForkError, Forks, Root, base_of, content_of, encode};
 
 /// Changes of a fork are written down when it was quiet for so long, and at the latest after some such times.
 const QUIET: Duration = Duration::from_millis(300);
@@ -53,7 +54,7 @@ impl Forks {
         })?;
         let root_room_id = root.kind.room_id(&record.file_id);
         let Some(known) = root.server.forks(&root_room_id).await? else {
-            let room = KeptRoom::new(root.kind, record.content()?);
+            let room = KeptRoom::new(root.kind, content_of(&record)?);
             let room = ForkRoom::Kept(Arc::new(room.map_err(live_document::RoomError::from)?));
             return Ok(PreparedFork { room, restore: None });
         };
@@ -70,13 +71,13 @@ impl Forks {
         let file_id = original.info().file_id;
         let root_room_id = root.kind.room_id(&file_id);
         let fork = NewFork {
-            title: &record.title,
-            description: &record.description,
+            title: record.title.as_deref().unwrap_or_default(),
+            description: record.description.as_deref().unwrap_or_default(),
             synchronize: record.synchronize,
         };
         let room_id = root.server.create_fork(&root_room_id, fork).await?;
         tracing::info!(fork_id = record.fork_id, path = %root.path, "made the room of a fork anew");
-        let (mut base, mut content) = (record.base()?, record.content()?);
+        let (mut base, mut content) = (base_of(&record)?, content_of(&record)?);
         if record.synchronize {
             let now = original.whole_content();
             let followed = TakeOver {
@@ -89,7 +90,7 @@ impl Forks {
                 (base, content) = (now, followed);
             }
         }
-        let base = super::encode(&base, root.path)?;
+        let base = encode(&base, root.path)?;
         self.update(&record.fork_id, |record| {
             (record.room_id, record.file_id) = (Some(room_id.clone()), file_id);
             record.base = base;

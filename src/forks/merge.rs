@@ -2,7 +2,9 @@
 
 use live_document::{CellDifference, DocumentContent, Edited, Room, TakeOver, differences};
 
-use super::{ForkError, ForkRecord, Forks, Root, encode};
+use store::ForkRecord;
+
+use super::{ForkError, Forks, Root, base_of, encode};
 
 /// How a fork is taken over, and by whom.
 #[derive(Clone, Copy)]
@@ -44,7 +46,7 @@ impl Forks {
         let fork = self.lease(root, &record).await?;
         let record = self.catch_up(root, record, &fork).await?;
         Ok(ForkContent {
-            base: record.base()?,
+            base: base_of(&record)?,
             content: fork.whole_content(),
             record,
         })

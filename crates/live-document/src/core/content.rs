@@ -62,8 +62,16 @@ impl DocumentContent {
             Self::Text(text) => Edit::SetText { text },
             Self::Notebook { metadata, cells } => Edit::SetNotebook {
                 metadata,
-                cells: cells.iter().map(NewCell::from).collect(),
+                cells: cells.iter().map(new_cell).collect(),
             },
         }
+    }
+}
+
+/// A cell as it is made anew. Who made its outputs is not known, so that JupyterLab must look through them.
+fn new_cell(cell: &Cell) -> NewCell {
+    NewCell {
+        trusted: cell.outputs.is_empty(),
+        ..NewCell::from(cell)
     }
 }
