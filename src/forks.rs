@@ -22,13 +22,14 @@ use std::{
 use dashmap::DashMap;
 use jupyter_client::{DocPath, JupyterServer, NewFork};
 use live_document::{
-    DocumentContent, Room, RoomKind,
+    Room, RoomKind,
     pool::{Account, ForkKeeper, Lease, Pool},
 };
 use store::{ForkRecord, Store};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use self::record::contents;
 use self::record::{base_of, content_of, encode};
 pub use self::{
     error::ForkError,

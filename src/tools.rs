@@ -16,7 +16,9 @@ mod document;
 mod error;
 mod execution;
 mod files;
+mod fork_argument;
 mod gateway;
+mod history;
 mod images;
 mod kernel;
 mod lines;
@@ -35,7 +37,7 @@ mod url;
 pub use advice::advice_for;
 pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
-pub use client::{Client, ClientReply, Input, Resumption};
+pub use client::{Choice, ChoiceForm, ChoiceReply, Client, ClientReply, Input, Resumption};
 pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
@@ -56,6 +58,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        history::tools(),
         collab::tools(),
         classic::tools(),
         datalayer::tools(),

@@ -16,6 +16,11 @@ pub(super) fn content_of(fork: &ForkRecord) -> Result<DocumentContent, ForkError
     decode(&fork.content, &fork.fork_id)
 }
 
+/// What a fork began as, and what it held when it was last written down.
+pub fn contents(fork: &ForkRecord) -> Result<(DocumentContent, DocumentContent), ForkError> {
+    Ok((base_of(fork)?, content_of(fork)?))
+}
+
 /// A content as it is kept.
 pub(super) fn encode(content: &DocumentContent, path: &DocPath) -> Result<Vec<u8>, ForkError> {
     let bytes = serde_json::to_vec(content).unwrap_or_default();
