@@ -83,8 +83,10 @@ impl Forks {
         self.pool
             .end_fork(root.server.name(), root.path, root.kind, &fork.fork_id)
             .await;
-        if let Some(room_id) = &fork.room_id {
-            root.server.delete_fork(room_id).await?;
+        if let Some(room_id) = &fork.room_id
+            && let Err(error) = root.server.delete_fork(room_id).await
+        {
+            tracing::warn!(%error, fork_id = fork.fork_id, "Jupyter still lists a fork that is gone");
         }
         Ok(())
     }

@@ -60,8 +60,8 @@ impl JupyterServer {
         let request = self
             .request(Method::DELETE, &address(fork_room))
             .query(&[("merge", "false")]);
-        match self.send_for_nothing(request, fork_room).await {
-            Ok(()) => Ok(true),
+        match self.send(request, fork_room).await {
+            Ok(_) => Ok(true),
             Err(error) if is_missing(&error) => Ok(false),
             Err(error) => Err(error),
         }
