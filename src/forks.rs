@@ -7,19 +7,20 @@
 //! | where a fork can be joined, and what its room is given when it was made anew | `keeper` |
 //! | how changes of the document flow into a fork | `follow` |
 //! | how a fork is taken over, or given up | `merge` |
+//! | what must not happen at the same time | `turns` |
 
 mod error;
 mod follow;
 mod keeper;
 mod merge;
 mod record;
+mod turns;
 
 use std::{
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
-use dashmap::DashMap;
 use jupyter_client::{DocPath, JupyterServer, NewFork};
 use live_document::{
     Room, RoomKind,
@@ -30,10 +31,13 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use self::record::contents;
-use self::record::{base_of, content_of, encode};
 pub use self::{
     error::ForkError,
     merge::{ForkContent, MergeForm, Merged},
+};
+use self::{
+    record::{base_of, content_of, encode},
+    turns::Turns,
 };
 
 /// Forks of one document, and those among them of one principal.
@@ -67,7 +71,9 @@ pub struct Forks {
     pool: Arc<Pool>,
     store: Store,
     /// Sees to it that what is kept of one fork is written in order.
-    writing: DashMap<String, Arc<Semaphore>>,
+    writing: Turns,
+    /// Sees to it that one fork is merged, or brought up to its document, once at a time.
+    merging: Turns,
     /// Keeps two calls of one principal from making a review fork each.
     making: Semaphore,
     tasks: TaskTracker,
@@ -80,7 +86,8 @@ impl Forks {
         let forks = Arc::new_cyclic(|own| Self {
             pool: Arc::clone(pool),
             store,
-            writing: DashMap::new(),
+            writing: Turns::default(),
+            merging: Turns::default(),
             making: Semaphore::new(1),
             tasks,
             own: Weak::clone(own),
@@ -104,11 +111,12 @@ impl Forks {
 
     /// A fork of a document; one of another document is not known.
     pub async fn find(&self, root: Root<'_>, fork_id: &str) -> Result<ForkRecord, ForkError> {
-        let known = self.list(root).await?;
-        if let Some(fork) = known.iter().find(|fork| fork.fork_id == fork_id) {
-            return Ok(fork.clone());
+        let (server, file_id) = (root.server.name(), self.file_id(root).await?);
+        let is_its = |fork: &ForkRecord| fork.server == server && fork.file_id == file_id;
+        match self.store.fork(fork_id).await?.filter(is_its) {
+            Some(fork) => Ok(fork),
+            None => Err(ForkError::unknown(fork_id, root.path, &self.list(root).await?)),
         }
-        Err(ForkError::unknown(fork_id, root.path, &known))
     }
 
     /// The fork to which the edits of a principal go that somebody has to review, if there is one.
@@ -205,23 +213,22 @@ impl Forks {
 
     /// Changes what is kept of a fork, and returns it.
     async fn update(&self, fork_id: &str, change: impl FnOnce(&mut ForkRecord)) -> Result<ForkRecord, ForkError> {
-        let order = Arc::clone(
-            &self
-                .writing
-                .entry(fork_id.to_owned())
-                .or_insert_with(|| Arc::new(Semaphore::new(1))),
-        );
-        let _turn = order.acquire().await;
-        let record = self.store.fork(fork_id).await?;
-        let before = record.ok_or_else(|| ForkError::Gone {
-            fork_id: fork_id.to_owned(),
-        })?;
+        let _turn = self.writing.take(fork_id).await;
+        let before = self.kept(fork_id).await?;
         let mut record = before.clone();
         change(&mut record);
         if record != before {
             self.store.put_fork(&record).await?;
         }
         Ok(record)
+    }
+
+    /// What is kept of a fork.
+    async fn kept(&self, fork_id: &str) -> Result<ForkRecord, ForkError> {
+        let record = self.store.fork(fork_id).await?;
+        record.ok_or_else(|| ForkError::Gone {
+            fork_id: fork_id.to_owned(),
+        })
     }
 
     async fn file_id(&self, root: Root<'_>) -> Result<String, ForkError> {
@@ -243,7 +250,7 @@ impl Forks {
         let fork = NewFork {
             title: &new.title,
             description: &new.description,
-            synchronize: new.synchronize,
+            synchronize: false,
         };
         Ok(Some(root.server.create_fork(&root_room, fork).await?))
     }

@@ -11,7 +11,7 @@ use live_document::{
 use store::ForkRecord;
 use tokio::time::timeout;
 
-use super::{ForkError, Forks, Root, base_of, content_of, encode};
+use super::{ForkError, Forks, Root, base_of, content_of, encode, follow::Followed};
 
 /// Changes of a fork are written down when it was quiet for so long, and at the latest after some such times.
 const QUIET: Duration = Duration::from_millis(300);
@@ -39,19 +39,37 @@ impl ForkKeeper for Forks {
         })
     }
 
-    fn opened(&self, _: &str, room: &Room) {
+    fn opened(&self, room: &Room, account: &Account) {
         let (Some(forks), room) = (self.own.upgrade(), room.clone()) else {
             return;
         };
-        self.tasks.spawn(async move { forks.follow(&room).await });
+        let info = room.info();
+        let followed = Followed {
+            server: Arc::clone(room.server()),
+            path: info.path,
+            kind: info.kind,
+            account: Account {
+                principal: None,
+                ..account.clone()
+            },
+        };
+        self.tasks.spawn(async move {
+            let is_followed = |record: &ForkRecord| record.synchronize;
+            let fork_id = room.fork_id().unwrap_or_default();
+            match forks.kept(fork_id).await.is_ok_and(|record| is_followed(&record)) {
+                true => drop(tokio::join!(
+                    forks.write_down(&room),
+                    forks.keep_up(room.clone(), followed)
+                )),
+                false => forks.write_down(&room).await,
+            }
+        });
     }
 }
 
 impl Forks {
     async fn find_room(&self, root: Root<'_>, fork_id: &str) -> Result<PreparedFork, ForkError> {
-        let record = self.store.fork(fork_id).await?.ok_or_else(|| ForkError::Gone {
-            fork_id: fork_id.to_owned(),
-        })?;
+        let record = self.kept(fork_id).await?;
         let root_room_id = root.kind.room_id(&record.file_id);
         let Some(known) = root.server.forks(&root_room_id).await? else {
             let room = KeptRoom::new(root.kind, content_of(&record)?);
@@ -73,7 +91,7 @@ impl Forks {
         let fork = NewFork {
             title: record.title.as_deref().unwrap_or_default(),
             description: record.description.as_deref().unwrap_or_default(),
-            synchronize: record.synchronize,
+            synchronize: false,
         };
         let room_id = root.server.create_fork(&root_room_id, fork).await?;
         tracing::info!(fork_id = record.fork_id, path = %root.path, "made the room of a fork anew");
@@ -103,7 +121,7 @@ impl Forks {
     }
 
     /// Writes down what happens in an open fork, whoever does it, until it is closed.
-    async fn follow(&self, room: &Room) {
+    async fn write_down(&self, room: &Room) {
         let mut changes = room.changes();
         loop {
             let is_over = tokio::select! {

@@ -1,7 +1,8 @@
 //! The end of a fork: it is taken over into its document, whole or in part, or given up.
 
-use live_document::{CellDifference, DocumentContent, Edited, Room, TakeOver, differences};
+use std::sync::Arc;
 
+use live_document::{CellDifference, DocumentContent, Edited, TakeOver, differences};
 use store::ForkRecord;
 
 use super::{ForkError, Forks, Root, base_of, encode};
@@ -11,7 +12,7 @@ use super::{ForkError, Forks, Root, base_of, encode};
 pub struct MergeForm<'a> {
     pub cells: Option<&'a [String]>,
     pub force: bool,
-    pub author: &'a std::sync::Arc<str>,
+    pub author: &'a Arc<str>,
     pub author_name: &'a str,
     pub tool: Option<&'a str>,
 }
@@ -27,7 +28,7 @@ pub struct Merged {
     pub is_gone: bool,
 }
 
-/// A fork as it stands now, beside what it began as.
+/// A fork as it stood at one moment, beside what it began as.
 pub struct ForkContent {
     pub record: ForkRecord,
     pub base: DocumentContent,
@@ -42,9 +43,16 @@ impl ForkContent {
 
 impl Forks {
     /// A fork as it stands now, up to date with its document if it follows that.
-    pub async fn read(&self, root: Root<'_>, record: ForkRecord) -> Result<ForkContent, ForkError> {
+    pub async fn read(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
+        let _turn = self.merging.take(fork_id).await;
+        self.read_in_turn(root, fork_id).await
+    }
+
+    async fn read_in_turn(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
+        let record = self.find(root, fork_id).await?;
         let fork = self.lease(root, &record).await?;
-        let record = self.catch_up(root, record, &fork).await?;
+        self.bring_up(root, &fork).await?;
+        let record = self.kept(fork_id).await?;
         Ok(ForkContent {
             base: base_of(&record)?,
             content: fork.whole_content(),
@@ -54,17 +62,27 @@ impl Forks {
 
     /// Takes over a fork into its document, beside what others did there meanwhile. A fork of which everything was
     /// taken is gone then.
-    pub async fn merge(&self, root: Root<'_>, fork: ForkContent, form: MergeForm<'_>) -> Result<Merged, ForkError> {
+    pub async fn merge(&self, root: Root<'_>, fork_id: &str, form: MergeForm<'_>) -> Result<Merged, ForkError> {
+        let _turn = self.merging.take(fork_id).await;
+        let fork = self.read_in_turn(root, fork_id).await?;
         let original = self.lease_root(root).await?;
         let is_chosen = |found: &CellDifference| form.cells.is_none_or(|cells| cells.contains(&found.cell));
-        let (cells, left) = fork.differences().into_iter().partition(is_chosen);
-        let taken = take_over(&original, &fork, form).await?;
-        let is_gone = form.cells.is_none() || fork.record.is_review && Vec::is_empty(&left);
+        let (cells, left): (Vec<_>, Vec<_>) = fork.differences().into_iter().partition(is_chosen);
+        let copy = TakeOver {
+            base: &fork.base,
+            copy: &fork.content,
+            only: form.cells,
+            force: form.force,
+        };
+        let taken = original
+            .take_over(form.author, form.author_name, form.tool, copy)
+            .await?;
+        let is_gone = form.cells.is_none() || fork.record.is_review && left.is_empty();
         match is_gone {
             true => self.discard(root, &fork.record).await?,
             false => {
                 let base = encode(&taken.base, root.path)?;
-                self.update(&fork.record.fork_id, |record| record.base = base).await?;
+                self.update(fork_id, |record| record.base = base).await?;
             }
         }
         Ok(Merged {
@@ -78,7 +96,6 @@ impl Forks {
     /// Gives a fork up, with all that is in it.
     pub async fn discard(&self, root: Root<'_>, fork: &ForkRecord) -> Result<(), ForkError> {
         self.store.delete_fork(&fork.fork_id).await?;
-        self.writing.remove(&fork.fork_id);
         // Jupyter does not hang up when it removes a fork.
         self.pool
             .end_fork(root.server.name(), root.path, root.kind, &fork.fork_id)
@@ -88,22 +105,8 @@ impl Forks {
         {
             tracing::warn!(%error, fork_id = fork.fork_id, "Jupyter still lists a fork that is gone");
         }
+        self.writing.forget(&fork.fork_id);
+        self.merging.forget(&fork.fork_id);
         Ok(())
     }
-}
-
-async fn take_over(
-    original: &Room,
-    fork: &ForkContent,
-    form: MergeForm<'_>,
-) -> Result<live_document::TakenOver, ForkError> {
-    let copy = TakeOver {
-        base: &fork.base,
-        copy: &fork.content,
-        only: form.cells,
-        force: form.force,
-    };
-    Ok(original
-        .take_over(form.author, form.author_name, form.tool, copy)
-        .await?)
 }

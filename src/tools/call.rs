@@ -136,7 +136,7 @@ pub struct Call {
     /// Whether the caller's edits have to be accepted by somebody else.
     is_reviewed: bool,
     /// What the person has chosen whom an earlier call asked.
-    choice: Option<ChoiceReply>,
+    choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
 }

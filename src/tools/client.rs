@@ -18,6 +18,8 @@ pub enum ClientReply {
 /// Things that the client's person can choose among.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceForm {
+    /// Changes with what is shown, so that nobody accepts what they did not see.
+    pub version: String,
     pub message: String,
     pub choices: Vec<Choice>,
 }

@@ -390,13 +390,10 @@ async fn every_tool_that_works_in_one_document_takes_a_fork() {
         ("get_notebook", json!({})),
         (
             "batch_update_notebook_cells",
-            json!({ "updates": [{ "cell_id": "c0", "content": "y" }] }),
+            json!({ "cell_ids": ["c0"], "updates": [{ "content": "y" }] }),
         ),
-        (
-            "batch_insert_notebook_cells",
-            json!({ "inserts": [{ "position": 0, "cell": { "content": "y" } }] }),
-        ),
-        ("batch_delete_notebook_cells", json!({ "ranges": cell })),
+        ("batch_insert_notebook_cells", json!({ "cells": [{ "content": "y" }] })),
+        ("batch_delete_notebook_cells", json!({ "cell_ids": ["c0"] })),
         ("execute_notebook_cell", json!({ "cell_id": "c0" })),
     ];
     let of_text = [

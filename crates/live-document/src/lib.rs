@@ -27,6 +27,6 @@ pub use crate::core::{
 pub use driver::{Fork, ForkRoom, Host, KeptRoom};
 pub use jupyter_client::RoomKind;
 pub use room::{
-    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, History, Room, RoomInfo, ShortIds,
-    SourceShown, TakenOver,
+    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
+    TakenOver,
 };

@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
-    forking::{History, TakenOver},
+    forking::TakenOver,
     shown::SourceShown,
 };
 use crate::{

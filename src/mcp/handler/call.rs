@@ -29,8 +29,8 @@ use crate::{
 /// How long after a question was given up a client may still ask what became of its call.
 const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// The state of a call that asks for a choice, and has begun nothing.
-const CHOICE: &str = "choice";
+/// Begins the state of a call that asks for a choice, and has done nothing. No execution's id begins so.
+const CHOICE: &str = "choice:";
 
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
@@ -74,12 +74,12 @@ impl GatewayHandler {
             let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
             let opened = self.states.open(&state, binding, Instant::now());
             let id = opened.map_err(|error| invalid(error.to_string()))?;
-            context = match id == CHOICE {
-                true => match choice(params.input_responses.as_ref()) {
-                    Some(choice) => context.choosing(choice),
+            context = match id.strip_prefix(CHOICE) {
+                Some(version) => match choice(params.input_responses.as_ref()) {
+                    Some(choice) => context.choosing(choice, version),
                     None => context,
                 },
-                false => {
+                None => {
                     let found = find_execution(&context, &id).await;
                     found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
                     context.resuming(resumption(id, params.input_responses.as_ref()))
@@ -90,7 +90,8 @@ impl GatewayHandler {
         let result = definition.call(context.clone(), arguments).await;
         if let (Ok(Output { asks: Some(form), .. }), Some(binding), true) = (&result, &binding, call.repeats_with_input)
         {
-            let state = self.states.seal(CHOICE, binding, RETRY_GRACE, Instant::now());
+            let state = format!("{CHOICE}{}", form.version);
+            let state = self.states.seal(&state, binding, RETRY_GRACE, Instant::now());
             let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
             return Ok(Answered::Question(Box::new(choice_required(state, form))));
         }

@@ -12,7 +12,7 @@ use store::ForkRecord;
 use super::Call;
 use crate::{
     forks::{Forks, NewForkOf, Root},
-    tools::{ChoiceReply, Effect, ToolError},
+    tools::{ChoiceReply, Effect, ToolError, advice::advise},
 };
 
 impl Call {
@@ -36,15 +36,16 @@ impl Call {
         self.is_reviewed
     }
 
-    /// Marks the call as a repetition of one that asked the client's person to choose.
-    pub fn choosing(mut self, choice: ChoiceReply) -> Self {
-        self.choice = Some(choice);
+    /// Marks the call as a repetition of one that asked the client's person to choose, by that version of the form.
+    pub fn choosing(mut self, choice: ChoiceReply, version: &str) -> Self {
+        self.choice = Some((choice, version.to_owned()));
         self
     }
 
-    /// What the client's person chose, if an earlier call asked.
-    pub(in crate::tools) fn choice(&self) -> Option<&ChoiceReply> {
-        self.choice.as_ref()
+    /// What the client's person chose, if an earlier call asked by this version of the form.
+    pub(in crate::tools) fn choice(&self, version: &str) -> Option<&ChoiceReply> {
+        let (choice, chosen_in) = self.choice.as_ref()?;
+        (chosen_in == version).then_some(choice)
     }
 
     /// The room of a document, or of a fork, if it is open. A fork that the call names is opened.
@@ -92,12 +93,13 @@ impl Call {
             return Ok(None);
         };
         let fork = self.forks().lease(root, &record).await?;
-        let record = self.forks().catch_up(root, record, &fork).await?;
+        self.forks().catch_up(root, &fork).await?;
         fork.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         let mut forked = self.forked.lock();
         if !forked.iter().any(|room| room.fork_id() == Some(&record.fork_id)) {
             forked.push(Room::clone(&fork));
-            self.notices.lock().push(told(&record, path));
+            let told = advise(self, &told(&record, path));
+            self.notices.lock().push(told);
         }
         drop(forked);
         Ok(Some(fork))

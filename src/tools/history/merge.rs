@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     list::ChangedCell,
-    review::{Decision, decide},
+    review::{Decision, decide, version},
 };
 use crate::{
     forks::{ForkContent, MergeForm, Merged},
@@ -47,8 +47,7 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let (path, account) = (call.file(&arguments.path)?, call.account());
     let root = call.root(&server, &path, &account);
-    let record = call.forks().find(root, &arguments.fork_id).await?;
-    let fork = call.forks().read(root, record).await?;
+    let fork = call.forks().read(root, &arguments.fork_id).await?;
     let named = match &arguments.cell_ids {
         Some(named) => Some(chosen(&fork, named)?),
         None => None,
@@ -74,7 +73,10 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         tool: call.tool(),
     };
     let fork_id = fork.record.fork_id.clone();
-    let merged = call.forks().merge(root, fork, form).await?;
+    if call.is_reviewed() {
+        refuse_unseen(&fork, &call.forks().read(root, &fork_id).await?)?;
+    }
+    let merged = call.forks().merge(root, &fork_id, form).await?;
     let original = call.forks().lease_root(root).await?;
     let details = match root.kind {
         live_document::RoomKind::Notebook => changes::of_cells(&original, &merged.edited, &moved(&merged.cells)),
@@ -92,6 +94,17 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         acknowledged: merged.edited.acknowledged,
     };
     Ok(ToolReply::told(format!("{message}\n{details}"), value))
+}
+
+/// Refuses to merge what the person was not shown.
+fn refuse_unseen(shown: &ForkContent, now: &ForkContent) -> Result<(), ToolError> {
+    match version(&shown.content) == version(&now.content) {
+        true => Ok(()),
+        false => Err(ToolError::argument(
+            "fork_id",
+            "the fork changed while the person decided, and nothing was merged; ask again",
+        )),
+    }
 }
 
 /// The answer of a call that merged nothing.

@@ -2,6 +2,7 @@
 
 use jupyter_client::{counted, truncate};
 use live_document::{CellDifference, Difference};
+use sha2::{Digest, Sha256};
 
 use crate::{
     forks::ForkContent,
@@ -32,7 +33,7 @@ pub(super) async fn decide(call: &Call, fork: &ForkContent, named: Option<&[Stri
             asks: None,
         };
     }
-    let reply = match call.choice() {
+    let reply = match call.choice(&form.version) {
         Some(choice) => choice.clone(),
         None => call.client().choose(&form).await,
     };
@@ -95,12 +96,23 @@ fn form(fork: &ForkContent, named: Option<&[String]>) -> ChoiceForm {
         more => format!(" ({} more later)", counted(more, "cell")),
     };
     ChoiceForm {
+        version: version(&fork.content),
         message: format!(
             "{} proposes changes of {}{rest}. Which of them are to be merged?",
             fork.record.author_name, fork.record.path
         ),
         choices,
     }
+}
+
+/// Names a content; another one has another name.
+pub(super) fn version(content: &live_document::DocumentContent) -> String {
+    let bytes = serde_json::to_vec(content).unwrap_or_default();
+    Sha256::digest(&bytes)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn choice(fork: &ForkContent, found: &CellDifference) -> Choice {

@@ -64,9 +64,6 @@ const OBSERVER: &str = "gateway";
 /// As many ids are named to who asked for a cell that is not there.
 const SOME_IDS: usize = 5;
 
-/// How far the changes of each client go.
-pub(crate) type Vector = StateVector;
-
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpdateError {
     #[error("an update cannot be read: {0}")]

@@ -28,8 +28,8 @@ pub trait ForkKeeper: Send + Sync {
         account: &'a Account,
     ) -> BoxFuture<'a, Result<PreparedFork, PoolError>>;
 
-    /// Is told of a fork that was opened.
-    fn opened(&self, fork_id: &str, room: &Room);
+    /// Is told of a fork that was opened, and on whose account.
+    fn opened(&self, room: &Room, account: &Account);
 }
 
 impl Pool {
@@ -93,7 +93,7 @@ impl Pool {
             room.begin_closing();
             return Err(error.into());
         }
-        keeper.opened(fork_id, &room);
+        keeper.opened(&room, account);
         Ok(room)
     }
 }

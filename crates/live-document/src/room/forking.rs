@@ -13,9 +13,6 @@ use crate::{
     },
 };
 
-/// The changes that a document consists of.
-pub struct History(crate::core::document::Vector);
-
 /// What became of a copy that was taken over.
 pub struct TakenOver {
     pub edited: Edited,
@@ -37,18 +34,6 @@ impl Room {
     /// Everything that the document holds.
     pub fn whole_content(&self) -> DocumentContent {
         self.0.read().document.content()
-    }
-
-    /// Everything that the document holds, and which changes that takes.
-    pub fn content_with_history(&self) -> (DocumentContent, History) {
-        let state = self.0.read();
-        (state.document.content(), History(state.document.state_vector()))
-    }
-
-    /// Whether all changes of another room of the same origin have come here too.
-    pub fn has_all_of(&self, history: &History) -> bool {
-        let own = self.0.read().document.state_vector();
-        history.0.iter().all(|(client, clock)| own.get(client) >= *clock)
     }
 
     /// Makes this the content of the document, touching only what differs, and waits until the server has it.
