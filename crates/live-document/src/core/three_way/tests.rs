@@ -1,3 +1,5 @@
+//! What is taken over, and what conflicts.
+
 use serde_json::json;
 
 use super::*;
