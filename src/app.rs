@@ -8,7 +8,7 @@ mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use executor::Engine;
@@ -24,7 +24,7 @@ pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
-    audit::LogAudit,
+    audit::StoreAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
@@ -109,7 +109,7 @@ impl App {
             answers: settings::answers(config),
             scaling: Arc::default(),
             connections: Arc::default(),
-            audit: Arc::new(LogAudit),
+            audit: Arc::new(StoreAudit::new(store.clone())),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -195,7 +195,8 @@ impl App {
             drain.stop_token(),
         );
         let endpoint = Arc::new(endpoint);
-        background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
+        background.spawn(compact(store.clone(), drain.stop_token().clone()));
+        watch_lost_records(&metrics, &store);
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
@@ -297,8 +298,20 @@ async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Re
     endpoint.sweep(replaced, stop).await;
 }
 
-async fn prune(store: Store, keep: Duration, stop: CancellationToken) {
-    store.prune_regularly(keep, stop).await;
+async fn compact(store: Store, stop: CancellationToken) {
+    store.compact_regularly(stop).await;
+}
+
+fn watch_lost_records(metrics: &Metrics, store: &Store) {
+    let lost_records = store.lost_records();
+    metrics.watch_lost_records(move || {
+        let lost = lost_records();
+        [
+            ("executions", lost.executions),
+            ("activity", lost.activities),
+            ("audit", lost.audits),
+        ]
+    });
 }
 
 fn server_options(config: &Config, env: &Env) -> Result<Vec<ServerOptions>, ConfigError> {

@@ -134,7 +134,15 @@ async fn calls_that_wait_are_answered_before_the_gateway_leaves() {
 
 #[tokio::test]
 async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
-    let scene = ProcessScene::new(&CELLS).await;
+    for scene in [
+        ProcessScene::new(&CELLS).await,
+        ProcessScene::new(&CELLS).await.on_postgres(),
+    ] {
+        is_taken_up_after_a_kill(&scene).await;
+    }
+}
+
+async fn is_taken_up_after_a_kill(scene: &ProcessScene) {
     let (gateway, agent) = scene.gateway().await;
     let (running, waiting) = scene.begin(&agent).await;
     gateway.signal("-KILL");

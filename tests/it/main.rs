@@ -83,6 +83,7 @@ mod serve;
 mod sessions;
 mod skills;
 mod soak;
+mod store_engines;
 mod tokens;
 mod untrusted_content;
 mod untrusted_documents;

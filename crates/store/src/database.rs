@@ -1,7 +1,9 @@
 //! The two databases, SQLite and PostgreSQL, behind one way to run statements. Statements are written once, with `$1`
-//! and so on, which both understand; what only one of them can say is asked of [`Database::dialect`].
+//! and so on, which both understand; the little that only one of them can say is asked of the [`Database`].
 
+mod postgres;
 mod row;
+mod sqlite;
 mod statement;
 
 use std::{future::Future, time::Duration};
@@ -12,7 +14,7 @@ use tokio::time::timeout;
 pub(crate) use row::{Row, readable};
 pub(crate) use statement::Statement;
 
-use crate::StoreError;
+use crate::{StoreError, location::Location};
 
 /// How long a statement may take, the wait for a connection included. A database that cannot be reached must not
 /// hold callers for ever.
@@ -33,15 +35,43 @@ pub(crate) enum Transaction {
 }
 
 impl Database {
+    /// Opens the database, making the file where there is none.
+    pub(crate) async fn connect(location: &Location, connections: u32) -> Result<Self, StoreError> {
+        match location {
+            Location::Memory => Ok(Self::Sqlite(sqlite::connect_memory(location).await?)),
+            Location::File(file) => Ok(Self::Sqlite(sqlite::connect_file(location, file).await?)),
+            Location::Postgres(options) => Ok(Self::Postgres(postgres::connect(options, connections).await?)),
+        }
+    }
+
+    /// The clock of the database, in microseconds since 1970.
+    pub(crate) fn now(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            Self::Postgres(_) => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+        }
+    }
+
+    /// Fails if it cannot be read, soon and with the reason.
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => {
+                let statement = Statement::new("SELECT execution_id FROM executions LIMIT 1");
+                self.row(statement).await.map(drop)
+            }
+            Self::Postgres(pool) => postgres::ping(pool).await,
+        }
+    }
+
     /// Every row of the answer.
     pub(crate) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Sqlite(pool) => {
-                let rows = bounded(statement.sqlite()?.fetch_all(pool)).await?;
+                let rows = bounded(statement.sqlite().fetch_all(pool)).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(pool) => {
-                let rows = bounded(statement.postgres()?.fetch_all(pool)).await?;
+                let rows = bounded(statement.postgres().fetch_all(pool)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -50,10 +80,8 @@ impl Database {
     /// The first row of the answer, if there is one.
     pub(crate) async fn row(&self, statement: Statement<'_>) -> Result<Option<Row>, StoreError> {
         match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite()?.fetch_optional(pool))
-                .await?
-                .map(Row::Sqlite)),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres()?.fetch_optional(pool))
+            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().fetch_optional(pool)).await?.map(Row::Sqlite)),
+            Self::Postgres(pool) => Ok(bounded(statement.postgres().fetch_optional(pool))
                 .await?
                 .map(Row::Postgres)),
         }
@@ -62,8 +90,8 @@ impl Database {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite()?.execute(pool)).await?.rows_affected()),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres()?.execute(pool)).await?.rows_affected()),
+            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().execute(pool)).await?.rows_affected()),
+            Self::Postgres(pool) => Ok(bounded(statement.postgres().execute(pool)).await?.rows_affected()),
         }
     }
 
@@ -89,11 +117,11 @@ impl Transaction {
     pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Sqlite(transaction) => {
-                let rows = bounded(statement.sqlite()?.fetch_all(&mut **transaction)).await?;
+                let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(transaction) => {
-                let rows = bounded(statement.postgres()?.fetch_all(&mut **transaction)).await?;
+                let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -107,13 +135,17 @@ impl Transaction {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement<'_>) -> Result<u64, StoreError> {
         match self {
-            Self::Sqlite(transaction) => Ok(bounded(statement.sqlite()?.execute(&mut **transaction))
+            Self::Sqlite(transaction) => Ok(bounded(statement.sqlite().execute(&mut **transaction))
                 .await?
                 .rows_affected()),
-            Self::Postgres(transaction) => Ok(bounded(statement.postgres()?.execute(&mut **transaction))
+            Self::Postgres(transaction) => Ok(bounded(statement.postgres().execute(&mut **transaction))
                 .await?
                 .rows_affected()),
         }
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
     }
 
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
@@ -126,6 +158,7 @@ impl Transaction {
 
 async fn bounded<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
     match timeout(STATEMENT_TIMEOUT, work).await {
+        Ok(Err(sqlx::Error::PoolTimedOut)) => Err(StoreError::NoConnection),
         Ok(result) => Ok(result?),
         Err(_) => Err(StoreError::Timeout {
             after: STATEMENT_TIMEOUT,
