@@ -57,6 +57,18 @@ pub struct Root<'a> {
     pub account: &'a Account,
 }
 
+impl<'a> Root<'a> {
+    /// The document at a path.
+    pub fn of(server: &'a Arc<JupyterServer>, path: &'a DocPath, account: &'a Account) -> Self {
+        Self {
+            server,
+            path,
+            kind: RoomKind::of(path),
+            account,
+        }
+    }
+}
+
 /// What a fork is made with.
 pub struct NewForkOf<'a> {
     pub title: String,
@@ -138,6 +150,8 @@ impl Forks {
     /// Makes a fork of a document, in a fork room of the server if it has such.
     pub async fn create(&self, root: Root<'_>, new: NewForkOf<'_>) -> Result<ForkRecord, ForkError> {
         let known = self.list(root).await?;
+        // Documents that are gone have forks that nobody lists any more.
+        self.store.delete_forks_before(SystemTime::now() - KEPT_FOR).await?;
         let own = known.iter().filter(|fork| fork.principal == new.principal).count();
         if known.len() >= MAX_OF_DOCUMENT || own >= MAX_OF_PRINCIPAL {
             return Err(ForkError::too_many(root.path, &known, own));

@@ -42,10 +42,9 @@ impl ClientError for RoomError {
         match self {
             Self::Jupyter(error) => error.kind(),
             Self::WriteProtected { .. } => ErrorKind::Forbidden,
-            Self::NoFile { .. } => ErrorKind::InvalidArgument,
             Self::Edit(EditError::Stale { .. } | EditError::Refused(_) | EditError::UnknownRevision { .. })
             | Self::Lost { .. } => ErrorKind::Conflict,
-            Self::Edit(_) => ErrorKind::InvalidArgument,
+            Self::NoFile { .. } | Self::Edit(_) => ErrorKind::InvalidArgument,
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } | Self::NotSaved { .. } => {
                 ErrorKind::Upstream
             }

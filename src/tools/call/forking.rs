@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use jupyter_client::{DocPath, JupyterServer};
-use live_document::{
-    Activity, Room, RoomKind,
-    pool::{Account, Lease},
-};
+use live_document::{Activity, Room, RoomKind, pool::Lease};
 use store::ForkRecord;
 
 use super::Call;
@@ -84,10 +81,8 @@ impl Call {
     ) -> Result<Option<Lease>, ToolError> {
         let account = self.account();
         let root = Root {
-            server,
-            path,
             kind,
-            account: &account,
+            ..Root::of(server, path, &account)
         };
         let Some(record) = self.fork_of(root).await? else {
             return Ok(None);
@@ -152,21 +147,6 @@ impl Call {
         match self.is_reviewed {
             true => Err(ToolError::Reviewed { what: what.to_owned() }),
             false => Ok(()),
-        }
-    }
-
-    /// The document that a tool about forks is called for.
-    pub(in crate::tools) fn root<'a>(
-        &self,
-        server: &'a Arc<JupyterServer>,
-        path: &'a DocPath,
-        account: &'a Account,
-    ) -> Root<'a> {
-        Root {
-            server,
-            path,
-            kind: RoomKind::of(path),
-            account,
         }
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    forks::Root,
     tools::{Call, ToolError, text::described_by},
     types::Permission,
 };
@@ -30,7 +31,7 @@ described_by!(message: Discarded);
 pub(super) async fn discard_document_fork(call: Call, arguments: Arguments) -> Result<Discarded, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let (path, account) = (call.file(&arguments.path)?, call.account());
-    let root = call.root(&server, &path, &account);
+    let root = Root::of(&server, &path, &account);
     let fork = call.forks().find(root, &arguments.fork_id).await?;
     if *fork.principal != *call.principal().id {
         call.principal().require(Permission::Admin)?;

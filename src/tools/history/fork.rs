@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use store::ForkRecord;
 
 use crate::{
-    forks::NewForkOf,
+    forks::{NewForkOf, Root},
     tools::{Call, ToolError, execution::timestamp, text::described_by},
 };
 
@@ -90,7 +90,7 @@ pub(super) async fn fork_document(call: Call, arguments: Arguments) -> Result<Fo
         author_name: &principal.name,
         is_review: false,
     };
-    let record = call.forks().create(call.root(&server, &path, &account), new).await?;
+    let record = call.forks().create(Root::of(&server, &path, &account), new).await?;
     let fork = Fork::from(&record);
     Ok(Forked {
         message: format!(

@@ -9,7 +9,7 @@ use store::ForkRecord;
 
 use super::fork::Fork;
 use crate::{
-    forks::contents,
+    forks::{Root, contents},
     tools::{
         Call, ToolError,
         text::{Describe, Page},
@@ -89,7 +89,7 @@ pub(super) async fn list_document_forks(call: Call, arguments: Arguments) -> Res
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let (path, account) = (call.file(&arguments.path)?, call.account());
     server.document(&path).await?;
-    let records = call.forks().list(call.root(&server, &path, &account)).await?;
+    let records = call.forks().list(Root::of(&server, &path, &account)).await?;
     Ok(Forks {
         path: path.to_string(),
         forks: records.iter().map(listed).collect(),

@@ -12,7 +12,7 @@ use super::{
     review::{Decision, decide, version},
 };
 use crate::{
-    forks::{ForkContent, MergeForm, Merged},
+    forks::{ForkContent, MergeForm, Merged, Root},
     tools::{Call, ToolError, changes, output::ToolReply},
 };
 
@@ -46,7 +46,7 @@ pub(super) struct MergedFork {
 pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Result<ToolReply<MergedFork>, ToolError> {
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let (path, account) = (call.file(&arguments.path)?, call.account());
-    let root = call.root(&server, &path, &account);
+    let root = Root::of(&server, &path, &account);
     let fork = call.forks().read(root, &arguments.fork_id).await?;
     let named = match &arguments.cell_ids {
         Some(named) => Some(chosen(&fork, named)?),

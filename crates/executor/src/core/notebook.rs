@@ -118,7 +118,7 @@ impl Notebooks {
         };
         let same_path = |notebook: &Arc<Notebook>| {
             let is_unknown = file_id.is_none() || notebook.file_id().is_none();
-            let is_fork = file_id.is_some_and(|file_id| is_fork(file_id)) || notebook.fork_id().is_some();
+            let is_fork = file_id.is_some_and(is_fork) || notebook.fork_id().is_some();
             notebook.is_at(server, path) && is_unknown && !is_fork
         };
         let found = notebooks().find(same_file).or_else(|| notebooks().find(same_path));

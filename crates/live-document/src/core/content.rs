@@ -1,10 +1,9 @@
 //! The whole content of a document as a value, which can be kept and compared.
 
-use jupyter_client::NewDocument;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Cell, Edit, NewCell, RoomKind};
+use super::{Cell, Edit, NewCell};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -14,17 +13,6 @@ pub enum DocumentContent {
 }
 
 impl DocumentContent {
-    /// The content of a document that has none.
-    pub fn empty(kind: RoomKind) -> Self {
-        match kind {
-            RoomKind::Notebook => Self::Notebook {
-                metadata: json!({}),
-                cells: Vec::new(),
-            },
-            RoomKind::Text => Self::Text(String::new()),
-        }
-    }
-
     /// The cells of a notebook; a text has none.
     pub fn cells(&self) -> &[Cell] {
         match self {
@@ -42,17 +30,6 @@ impl DocumentContent {
         match self {
             Self::Notebook { .. } => "",
             Self::Text(text) => text,
-        }
-    }
-
-    /// The form of a file, as far as a notebook's cells go.
-    pub fn into_file(self) -> NewDocument {
-        match self {
-            Self::Text(text) => NewDocument::Text(text),
-            Self::Notebook { metadata, cells } => NewDocument::Notebook(json!({
-                "metadata": metadata,
-                "cells": cells,
-            })),
         }
     }
 

@@ -112,10 +112,8 @@ impl Combined<'_> {
             .iter()
             .position(|other| other.id == cell.id)
             .unwrap_or_default();
-        let before = self.copy[..place].iter().rev();
-        let behind = before
-            .filter_map(|before| self.cells.iter().position(|other| other.id == before.id))
-            .next();
+        let mut before = self.copy[..place].iter().rev();
+        let behind = before.find_map(|before| self.cells.iter().position(|other| other.id == before.id));
         self.cells.insert(behind.map_or(0, |at| at + 1), cell);
     }
 }
