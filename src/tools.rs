@@ -17,7 +17,9 @@ mod document;
 mod error;
 mod execution;
 mod files;
+mod fork_argument;
 mod gateway;
+mod history;
 mod images;
 mod kernel;
 mod lines;
@@ -36,7 +38,7 @@ mod url;
 pub use advice::advice_for;
 pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
-pub use client::{Client, ClientReply, Input, Resumption};
+pub use client::{Choice, ChoiceForm, ChoiceReply, Client, ClientReply, Input, Resumption};
 pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
@@ -57,6 +59,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        history::tools(),
         awareness::tools(),
         collab::tools(),
         classic::tools(),

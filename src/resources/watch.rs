@@ -169,7 +169,7 @@ async fn edited(view: &View, changes: &mut broadcast::Receiver<DocumentChange>) 
             Ok(DocumentChange { document, .. }) => {
                 let path = view.pool.path_of(&document);
                 let is_seen = path.is_some_and(|path| view.sees(&document.server, &path));
-                if document.kind == RoomKind::Notebook && is_seen {
+                if document.kind == RoomKind::Notebook && !document.is_fork() && is_seen {
                     return;
                 }
             }
@@ -189,7 +189,7 @@ fn drain<T: Clone>(receiver: &mut broadcast::Receiver<T>) {
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
         Ok(PoolEvent::Room { document, path }) => {
-            document.kind == RoomKind::Notebook && view.sees(&document.server, path)
+            document.kind == RoomKind::Notebook && !document.is_fork() && view.sees(&document.server, path)
         }
         Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
         // Who saw it where it was may not see it any more.

@@ -47,6 +47,11 @@ impl Arguments {
         &self.members
     }
 
+    /// Takes out an argument that is not the tool's own.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.members.remove(name)
+    }
+
     /// The arguments as a tool takes them.
     pub(super) fn read<A: DeserializeOwned>(self) -> Result<A, ToolError> {
         if let Some(fault) = self.fault {

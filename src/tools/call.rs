@@ -1,5 +1,7 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
+mod forking;
+
 use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
@@ -17,9 +19,10 @@ use crate::{
     activity::{Activity as UserActivity, ActivityLog, KnownAgent},
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
+    forks::Forks,
     tools::{
-        AnswerLimits, Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator,
-        output::Faces, text::Page,
+        AnswerLimits, ChoiceReply, Client, Connections, Effect, ImageLimits, Input, Resumption, Scaling, ToolError,
+        images::Illustrator, output::Faces, text::Page,
     },
     types::Toolset,
 };
@@ -97,6 +100,7 @@ pub struct Services {
     pub servers: Arc<Servers>,
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
+    pub forks: Arc<Forks>,
     pub images: ImageLimits,
     pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
@@ -127,6 +131,16 @@ pub struct Call {
     discarding: Arc<Mutex<Vec<Room>>>,
     /// Other notices that the answer is to tell.
     notices: Arc<Mutex<Vec<String>>>,
+    /// The effect of the tool that is called, once it is known.
+    effect: Option<Effect>,
+    /// The fork that the call names, to work in that.
+    fork: Option<Arc<str>>,
+    /// Whether the caller's edits have to be accepted by somebody else.
+    is_reviewed: bool,
+    /// What the person has chosen whom an earlier call asked.
+    choice: Option<(ChoiceReply, String)>,
+    /// Forks in which the call did something.
+    forked: Arc<Mutex<Vec<Room>>>,
 }
 
 impl Call {
@@ -144,6 +158,11 @@ impl Call {
             wants_structured: true,
             discarding: Arc::default(),
             notices: Arc::default(),
+            effect: None,
+            fork: None,
+            is_reviewed: false,
+            choice: None,
+            forked: Arc::default(),
         }
     }
 
@@ -201,8 +220,8 @@ impl Call {
     }
 
     /// Names the tool that is called, which those who follow changes of documents are told.
-    pub(super) fn of_tool(mut self, name: &'static str) -> Self {
-        self.tool = Some(name);
+    pub(super) fn of_tool(mut self, name: &'static str, effect: Effect) -> Self {
+        (self.tool, self.effect) = (Some(name), Some(effect));
         self
     }
 
@@ -412,20 +431,37 @@ impl Call {
         }
     }
 
-    /// A document's room on this principal's account.
+    /// The room of a document, or of the fork that the call works in, on this principal's account.
     pub(super) async fn room(
         &self,
         server: &Arc<JupyterServer>,
         path: &DocPath,
         kind: RoomKind,
     ) -> Result<Lease, ToolError> {
+        match self.fork_room(server, path, kind).await? {
+            Some(fork) => Ok(fork),
+            None => self.original_room(server, path, kind).await,
+        }
+    }
+
+    /// The account on which documents are opened.
+    pub(super) fn account(&self) -> Account {
         let tenant = &self.principal.tenant;
-        let account = Account {
+        Account {
             principal: Some(Arc::clone(&self.principal.id)),
             tenant: tenant.name.as_str().into(),
             max_open_rooms: tenant.max_open_rooms,
-        };
-        let room = self.services.pool.lease(server, path, kind, &account).await?;
+        }
+    }
+
+    /// The same, also if the call works in a fork.
+    pub(super) async fn original_room(
+        &self,
+        server: &Arc<JupyterServer>,
+        path: &DocPath,
+        kind: RoomKind,
+    ) -> Result<Lease, ToolError> {
+        let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         // What code of the caller wrote is read as it wrote it.

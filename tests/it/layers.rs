@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["mcp"],
     &["tools", "resources", "prompts"],
-    &["audit", "activity"],
+    &["audit", "activity", "forks"],
     &["events", "auth", "limits", "srcbook", "skills"],
     &["telemetry"],
     &["config"],

@@ -47,6 +47,7 @@ async fn every_answer_is_as_its_schema_says() {
         notebooks(&caller, &folder).await;
         executions(&caller).await;
         documents(&caller, &folder).await;
+        forks(&caller).await;
         other_words(&caller, &folder).await;
         active_notebook(&caller, &folder).await;
         presence(&caller).await;
@@ -144,6 +145,24 @@ async fn presence(caller: &Caller) {
     caller.bare("join_session", session.clone()).await.ok();
     caller.bare("leave_session", session).await.ok();
     human.leave().await;
+}
+
+async fn forks(caller: &Caller) {
+    let forked = async || caller.call("fork_document", json!({ "title": "Try" })).await.ok()["fork_id"].clone();
+    let (first, second) = (forked().await, forked().await);
+    let insert = json!({ "fork_id": first, "position": 0, "cells": [{ "content": "f = 1" }], "exec": false });
+    caller.call("insert_nb_cells", insert).await.ok();
+    caller.call("list_document_forks", json!({})).await.ok();
+    caller
+        .call("merge_document_fork", json!({ "fork_id": first }))
+        .await
+        .ok();
+    caller
+        .call("discard_document_fork", json!({ "fork_id": second }))
+        .await
+        .ok();
+    let inserted = json!({ "ranges": [{ "start": 0 }] });
+    caller.call("delete_nb_cells", inserted).await.ok();
 }
 
 /// Completed, failed, running, queued, asking and cancelled.

@@ -6,7 +6,7 @@
 //! | what becomes of it when it is joined again | `recovery`, with `document/{restore,cell_identity,duplicate_cells}`, `edit_journal` |
 //! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
-//! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `refusal` |
+//! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `three_way`, `refusal` |
 //! | who is there | `awareness`, `presence`, `people`, `users` |
 //! | what is on the wire, and what of it is refused | `wire`, `reader`, `scan`, `depths`, `limits` |
 //! | how long things may take, and how often they are done | `policy`, `file_check`, `clock` |
@@ -18,6 +18,7 @@ pub(crate) mod awareness;
 pub(crate) mod change_log;
 pub(crate) mod changes;
 pub(crate) mod clock;
+mod content;
 mod depths;
 pub(crate) mod disconnect;
 pub(crate) mod document;
@@ -46,11 +47,13 @@ pub(crate) mod scan;
 mod splice;
 pub(crate) mod state;
 mod status;
+pub(crate) mod three_way;
 pub(crate) mod users;
 pub(crate) mod wire;
 
 pub use change_log::{Author, RunMark};
 pub use changes::{ChangeKind, DocumentChange};
+pub use content::DocumentContent;
 pub use document::{
     CellWrite, OutputsChange, OutputsWritten, Position, PositionError, QueuedCell, RunEnd, Source, SourceChange,
     StreamTail,
@@ -65,6 +68,7 @@ pub use reconcile::Merged;
 pub use refusal::{Cause, Refusal, Refused};
 pub use splice::Splice;
 pub use status::{RoomError, RoomStatus};
+pub use three_way::{CellDifference, Difference, TakeOver, combined, differences};
 pub use users::{CursorRange, OnlineUser, Participant, User};
 
 /// A random id for a client of a room. It has 32 bits, as in a browser: servers before

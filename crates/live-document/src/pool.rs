@@ -6,6 +6,7 @@
 
 mod error;
 mod following;
+mod forks;
 mod index;
 mod presence;
 mod recent;
@@ -13,7 +14,7 @@ mod renames;
 mod slot;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -23,7 +24,11 @@ use parking_lot::RwLock;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{error::PoolError, slot::Lease};
+pub use self::{
+    error::PoolError,
+    forks::{ForkKeeper, PreparedFork},
+    slot::Lease,
+};
 use self::{
     following::follow,
     index::{Index, Place},
@@ -102,6 +107,8 @@ pub struct Pool {
     events: broadcast::Sender<PoolEvent>,
     changes: broadcast::Sender<DocumentChange>,
     presences: broadcast::Sender<PresenceChange>,
+    /// Who knows where forks are, if anybody does.
+    fork_keeper: OnceLock<Weak<dyn ForkKeeper>>,
     tasks: TaskTracker,
     /// Ends its tasks.
     closing: CancellationToken,
@@ -137,6 +144,7 @@ impl Pool {
             events: broadcast::Sender::new(MAX_EVENTS),
             changes: broadcast::Sender::new(MAX_CHANGES),
             presences: broadcast::Sender::new(MAX_EVENTS),
+            fork_keeper: OnceLock::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
@@ -178,15 +186,12 @@ impl Pool {
     ) -> Result<Opened, PoolError> {
         // Held before the room is opened, so that its place cannot be taken for an idle one.
         let hold = self.hold(place, account).await?;
-        let opening = || {
-            let host = self.host(server, &place.server);
-            Box::pin(Room::open(host, &place.path, place.kind, self.limits.presence_timeout))
-        };
+        let opening = || Box::pin(self.open_room(server, place, account));
         let room = match hold.slot.room.get_or_try_init(opening).await {
             Ok(room) => room.clone(),
             Err(error) => {
                 self.give_up(place, hold);
-                return Err(error.into());
+                return Err(error);
             }
         };
         if hold.slot.id.get().is_none() {
@@ -207,6 +212,19 @@ impl Pool {
             self.follow_room(&hold.slot, &room, id);
         }
         Ok(Opened::Here(Lease { room, hold }))
+    }
+
+    async fn open_room(
+        self: &Arc<Self>,
+        server: &Arc<JupyterServer>,
+        place: &Place,
+        account: &Account,
+    ) -> Result<Room, PoolError> {
+        let host = self.host(server, &place.server);
+        match &place.fork {
+            Some(fork_id) => self.open_fork(host, place, fork_id, account).await,
+            None => Ok(Room::open(host, &place.path, place.kind, self.limits.presence_timeout).await?),
+        }
     }
 
     /// Forgets a place where nothing could be opened, unless somebody else still tries.
@@ -356,10 +374,12 @@ impl Pool {
         self.index.read().get(place)?.lease(self.started.0)
     }
 
+    /// The open documents of files; forks are told by those who keep them.
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
         let index = self.index.read();
         index
             .iter()
+            .filter(|(place, _)| place.fork.is_none())
             .filter_map(|(place, slot)| self.describe(place, slot))
             .collect()
     }
@@ -402,7 +422,8 @@ impl Pool {
             };
             index.take(&place);
             match slot.room.get() {
-                Some(room) if place.path == *from => room.set_path(&path),
+                // A fork is not saved, so that Jupyter need not know where it is.
+                Some(room) if place.path == *from || room.is_fork() => room.set_path(&path),
                 Some(room) => room.rejoin_at(&path),
                 None => {}
             }
@@ -440,7 +461,8 @@ impl Pool {
     /// A file was written from outside, so that Jupyter overwrites its open document.
     fn overwritten(&self, server: &str, path: &DocPath) {
         let slots = self.index.read().at(server, path);
-        for room in slots.iter().filter_map(|(_, slot)| slot.room.get()) {
+        let of_files = slots.iter().filter(|(place, _)| place.fork.is_none());
+        for room in of_files.filter_map(|(_, slot)| slot.room.get()) {
             room.mark_overwritten();
         }
     }

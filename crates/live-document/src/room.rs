@@ -1,6 +1,7 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
 mod cell_ids;
+mod forking;
 mod presence;
 mod shown;
 
@@ -15,10 +16,11 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
+    forking::TakenOver,
     shown::SourceShown,
 };
 use crate::{
-    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
+    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Fork, Host, Merged, OutputsWritten, QueuedCell, RoomError,
     RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
@@ -118,7 +120,18 @@ impl Room {
     /// Opens a document and returns when it is complete in memory. Agents are shown there for `presence` after the last
     /// time they did something.
     pub async fn open(host: Arc<Host>, path: &DocPath, kind: RoomKind, presence: Duration) -> Result<Self, RoomError> {
-        task::open(host, path, kind, presence).await
+        task::open(host, path, kind, None, presence).await
+    }
+
+    /// Opens a fork of a document, likewise.
+    pub(crate) async fn open_fork(
+        host: Arc<Host>,
+        path: &DocPath,
+        kind: RoomKind,
+        fork: Fork,
+        presence: Duration,
+    ) -> Result<Self, RoomError> {
+        task::open(host, path, kind, Some(fork), presence).await
     }
 
     pub fn info(&self) -> RoomInfo {
@@ -310,7 +323,7 @@ impl Room {
     ) -> Result<Edited, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let (ticket, mut edited) = {
+        let (ticket, edited) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
@@ -333,6 +346,11 @@ impl Room {
             };
             (ticket, edited)
         };
+        self.acknowledged(ticket, edited).await
+    }
+
+    /// Waits until the server has an edit, for as long as a caller may be kept.
+    async fn acknowledged(&self, ticket: Acknowledgement, mut edited: Edited) -> Result<Edited, RoomError> {
         match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
             Ok(Ok(Ok(()))) => {
                 edited.acknowledged = true;

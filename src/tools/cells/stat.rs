@@ -94,7 +94,7 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
-    let open = call.pool().lease_open(server.name(), &path, RoomKind::Notebook);
+    let open = call.open_room(server, &path, RoomKind::Notebook).await?;
     let (document, session) = match &open {
         Some(_) => tokio::join!(server.document(&path), server.kernel_of(&path)),
         None => tokio::join!(server.document_with_content(&path), server.kernel_of(&path)),

@@ -309,11 +309,11 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
 /// Sets where the cells are now, as far as that can be seen: people may have inserted others before them.
 pub(super) fn place(call: &Call, snapshot: &mut Snapshot) {
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
-    let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {
+    let Some(room) = path.and_then(|path| call.present_room(&snapshot.server, &path, RoomKind::Notebook)) else {
         return;
     };
     for cell in &mut snapshot.cells {
-        cell.index = open.room.position_of(&cell.cell_id).unwrap_or(cell.index);
+        cell.index = room.position_of(&cell.cell_id).unwrap_or(cell.index);
     }
 }
 
@@ -342,9 +342,9 @@ async fn told(
 pub(super) fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
     let ids: Vec<&str> = snapshot.cells.iter().map(|cell| cell.cell_id.as_str()).collect();
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
-    let open = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook));
+    let open = path.and_then(|path| call.present_room(&snapshot.server, &path, RoomKind::Notebook));
     match open {
-        Some(open) => CellNames::of(&open.room, &ids),
+        Some(room) => CellNames::of(&room, &ids),
         None => CellNames::of_closed(&ids),
     }
 }
@@ -365,6 +365,6 @@ pub(super) fn results(mut cells: Vec<CellSnapshot>, max_output: usize, max_total
     cells.into_iter().zip(shown).map(result).collect()
 }
 
-pub(super) fn timestamp(time: SystemTime) -> String {
+pub(in crate::tools) fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }

@@ -86,7 +86,7 @@ pub(super) async fn get_document_info(
         ));
     }
     let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
-    let open = call.pool().lease_open(server.name(), &path, RoomKind::of(&path));
+    let open = call.open_room(server, &path, RoomKind::of(&path)).await?;
     let mut document = server.document(&path).await?;
     require_kind(&call, &path, &document)?;
     let content = match open.map(|room| room.content()) {

@@ -210,6 +210,13 @@ impl Execution {
         self.lock().status
     }
 
+    /// Whether its outputs go into a fork of the notebook.
+    pub(crate) fn is_in_fork(&self) -> bool {
+        self.notebook
+            .as_ref()
+            .is_some_and(|notebook| notebook.fork_id().is_some())
+    }
+
     pub fn path(&self) -> Option<DocPath> {
         self.notebook.as_ref().map(|notebook| notebook.path())
     }

@@ -14,7 +14,7 @@ mod outputs;
 mod restore;
 mod selection;
 mod sources;
-mod whole;
+pub(crate) mod whole;
 
 use std::{
     collections::HashSet,
@@ -48,7 +48,7 @@ pub use selection::{Position, PositionError};
 pub use sources::{Source, SourceChange};
 
 use super::{
-    Cell, EditError, RoomKind,
+    Cell, DocumentContent, EditError, RoomKind,
     acknowledgement::{Acknowledgements, Ticket},
     awareness::Cursors,
     change_log::{Author, ChangeLog},
@@ -237,6 +237,21 @@ impl Document {
             0 => "none".to_owned(),
             count if count > SOME_IDS => some.join(", ") + ", ...",
             _ => some.join(", "),
+        }
+    }
+
+    /// Everything that the document holds.
+    pub(crate) fn content(&self) -> DocumentContent {
+        match self.kind {
+            RoomKind::Notebook => DocumentContent::Notebook {
+                metadata: self.metadata(),
+                cells: self
+                    .cells(0..self.cell_count())
+                    .into_iter()
+                    .map(|(_, cell)| cell)
+                    .collect(),
+            },
+            RoomKind::Text => DocumentContent::Text(self.text()),
         }
     }
 

@@ -47,6 +47,8 @@ pub(crate) enum Ties {
     Conflict,
     /// Ours comes after theirs.
     OursLast,
+    /// Ours comes after theirs, also at the ends of lines that were rewritten: what was typed there stays.
+    Beside,
 }
 
 /// The splices that put the change from `base` to `ours` into `theirs`, from the end to the beginning.
@@ -55,6 +57,15 @@ pub(crate) fn merge(base: &str, theirs: &str, ours: &str) -> Result<Vec<Splice>,
         return Ok(Vec::new());
     }
     put_into(base, theirs, changes(base, ours), Ties::Conflict)
+}
+
+/// The text with the change from `base` to `ours` put into `theirs`. What they added beside it stays.
+pub(crate) fn merged_text(base: &str, theirs: &str, ours: &str) -> Result<String, Conflict> {
+    if theirs == ours || theirs == base {
+        return Ok(ours.to_owned());
+    }
+    let splices = put_into(base, theirs, changes(base, ours), Ties::Beside)?;
+    Ok(apply(theirs, &splices))
 }
 
 /// The same for changes of `base` that are in order and do not overlap.
@@ -87,20 +98,21 @@ pub(crate) fn apply(text: &str, splices: &[Splice]) -> String {
 fn conflict(base: &str, ours: &Change, theirs: &Change, ties: Ties) -> bool {
     match (ours.is_insertion(), theirs.is_insertion()) {
         (true, true) => ours.old.start == theirs.old.start && ties == Ties::Conflict,
-        (true, false) => touches(base, ours, theirs),
-        (false, true) => touches(base, theirs, ours),
+        (true, false) => touches(base, ours, theirs, ties),
+        (false, true) => touches(base, theirs, ours, ties),
         (false, false) => ours.old.start < theirs.old.end && theirs.old.start < ours.old.end,
     }
 }
 
 /// Whether text is put into what a change takes away. At its ends it is beside it, unless whole lines were rewritten: there
 /// only what is on another line is.
-fn touches(base: &str, insertion: &Change, change: &Change) -> bool {
+fn touches(base: &str, insertion: &Change, change: &Change, ties: Ties) -> bool {
+    let rewrites = change.rewrites && ties != Ties::Beside;
     let (at, removed) = (insertion.old.start, &base[change.old.clone()]);
     if at == change.old.end {
-        change.rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
+        rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
     } else if at == change.old.start {
-        change.rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
+        rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
     } else {
         change.old.contains(&at)
     }
@@ -182,7 +194,13 @@ fn outer(old: &str, new: &str) -> Pair {
     }
 }
 
-fn differences(old: &str, new: &str, within: &Pair, split: fn(&str) -> Vec<&str>, deadline: Option<Instant>) -> Vec<Pair> {
+fn differences(
+    old: &str,
+    new: &str,
+    within: &Pair,
+    split: fn(&str) -> Vec<&str>,
+    deadline: Option<Instant>,
+) -> Vec<Pair> {
     let (before, after) = (split(&old[within.old.clone()]), split(&new[within.new.clone()]));
     let (old_starts, new_starts) = (starts(within.old.start, &before), starts(within.new.start, &after));
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);

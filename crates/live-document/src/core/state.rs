@@ -44,6 +44,8 @@ pub(crate) struct State {
     held_until: Option<Instant>,
     /// Whether the server can write the file.
     pub(crate) writable: bool,
+    /// Whether there is a file; a fork has none, and nothing of it is ever saved.
+    pub(crate) has_file: bool,
     overwriting: Option<Overwriting>,
     /// Counts what was learned of the file: that it was written, or taken over.
     pub(crate) file_news: watch::Sender<u64>,
@@ -115,6 +117,7 @@ impl State {
             saving: Saving::default(),
             held_until: None,
             writable: true,
+            has_file: true,
             overwriting: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
@@ -241,6 +244,11 @@ impl State {
 
     /// Notes that something of ours is not on disk yet.
     pub(crate) fn mark_unsaved(&mut self) {
+        if !self.has_file {
+            let everything = self.document.journal.mark();
+            self.document.journal.saved_up_to(everything);
+            return;
+        }
         let entrusted = self.awareness.server_saves();
         let unsaved = self.unsaved.unwrap_or(Unsaved {
             since: self.now(),

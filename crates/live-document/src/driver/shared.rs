@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, file_sync::FileSeen, roster::Roster};
+use super::{Fork, Host, file_sync::FileSeen, roster::Roster};
 use crate::{
     RoomError, RoomKind, RoomStatus,
     core::{
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) opening_texts: Mutex<Vec<(Option<Arc<str>>, String)>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
+    /// The fork that it is, unless it is the document of a file.
+    pub(crate) fork: Option<Fork>,
 }
 
 impl Shared {

@@ -194,6 +194,7 @@ async fn forks_are_kept_until_they_are_deleted(scene: Scene) {
     store.put_fork(&changed).await.unwrap();
     assert_eq!(store.fork("x").await.unwrap().as_ref(), Some(&changed));
     assert_eq!(store.forks_of("lab-a", "f").await.unwrap(), [changed]);
+    assert_eq!(store.delete_forks_before(at(2)).await.unwrap(), 0);
     assert!(store.delete_fork("x").await.unwrap());
     assert!(!store.delete_fork("x").await.unwrap());
 }
