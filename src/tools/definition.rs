@@ -165,13 +165,12 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Arguments) -> Result<Output, ToolError> {
-            _ if self.asks => false,
-        let call = call.of_tool(self.name);
+        let call = call.of_tool(self.name, self.effect);
         call.note_caller();
         let audited = call.audited(self.name, arguments.members());
         let note = CallNote::of(self.name, arguments.members());
         let result = self.run_if_permitted(&call, arguments).await;
-            _ if self.asks => false,
+        call.save_forks().await;
         if let Some(note) = note.filter(|_| result.is_ok()) {
             note.record(&call);
         }
