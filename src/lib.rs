@@ -29,6 +29,7 @@
 //! | --- | --- |
 //! | [`executor`] | what runs: queues, kernels, outputs on their way into notebooks, records |
 //! | [`live_document`] | documents shared with people: the model, edits, recovery, presence, the pool of open rooms; the only place that knows yrs |
+//! | [`history`] | contents of documents over time: deltas, versions, undo, diffs; plain values without I/O |
 //! | [`jupyter_client`] | what Jupyter servers speak: REST, sockets, the kernel protocol |
 //! | [`store`] | what outlives the process; the only place that knows sqlx |
 //!

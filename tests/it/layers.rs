@@ -22,7 +22,7 @@ const ROWS: &[&[&str]] = &[
 ];
 
 /// The libraries under `crates/`; Cargo sees to it that they depend on each other one way only.
-const CRATES: &[&str] = &["executor", "live-document", "jupyter-client", "store"];
+const CRATES: &[&str] = &["executor", "live-document", "history", "jupyter-client", "store"];
 
 /// Libraries that only the named modules and crates may know.
 const PLACES: &[(&str, &[&str])] = &[

@@ -20,11 +20,12 @@ mod room;
 
 pub use crate::core::{
     Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
-    EditError, EditOptions, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell, Refusal, Refused,
-    RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
+    EditError, EditOptions, HistorySink, Loss, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell,
+    Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
 };
 pub use driver::Host;
 pub use jupyter_client::RoomKind;
 pub use room::{
-    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
+    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, ContentRead, DeltaOptions, DeltaOutcome, Edited,
+    Planned, Room, RoomInfo, ShortIds, SourceShown,
 };

@@ -31,7 +31,7 @@ use self::{
     slot::{Hold, Slot},
 };
 pub use crate::core::DocumentId;
-use crate::{DocumentChange, Host, Room, RoomError, RoomInfo, RoomKind};
+use crate::{DocumentChange, HistorySink, Host, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -99,6 +99,8 @@ pub struct Pool {
     renames: Renames,
     events: broadcast::Sender<PoolEvent>,
     changes: broadcast::Sender<DocumentChange>,
+    /// Takes the versions of all documents, if they are kept.
+    history: Option<Arc<dyn HistorySink>>,
     tasks: TaskTracker,
     /// Ends its tasks.
     closing: CancellationToken,
@@ -133,9 +135,16 @@ impl Pool {
             renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
             changes: broadcast::Sender::new(MAX_CHANGES),
+            history: None,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
+    }
+
+    /// The same with somebody who keeps the history of all documents that are opened from now on.
+    pub fn with_history(mut self, history: Arc<dyn HistorySink>) -> Self {
+        self.history = Some(history);
+        self
     }
 
     /// The document at a path, opened if it is not. Whoever asks at the same time waits for the same opening.
@@ -246,7 +255,10 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
+        Arc::clone(&known.or_insert_with(|| {
+            let host = Host::followed(Arc::clone(server), self.changes.clone(), self.history.clone());
+            Arc::new(host)
+        }))
     }
 
     /// Follows what happens to documents from now on.

@@ -1,6 +1,7 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
 mod cell_ids;
+mod history;
 mod shown;
 
 use std::{
@@ -14,6 +15,7 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
+    history::{ContentRead, DeltaOptions, DeltaOutcome, Planned},
     shown::SourceShown,
 };
 use crate::{
