@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use executor::{Activities, CellSnapshot, Snapshot};
+use executor::{CellSnapshot, RunsByNotebook, Snapshot};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -71,9 +71,9 @@ impl View {
         Ok(("application/json", pretty(&results), metadata))
     }
 
-    /// Activity in all notebooks at once. Not knowing it is no reason to read nothing, nor to wait.
-    pub(super) async fn activities(&self) -> Option<Activities> {
-        let found = timeout(RECORDS_PATIENCE, self.engine.activities()).await;
+    /// Runs in all notebooks at once. Not knowing them is no reason to read nothing, nor to wait.
+    pub(super) async fn runs_by_notebook(&self) -> Option<RunsByNotebook> {
+        let found = timeout(RECORDS_PATIENCE, self.engine.runs_by_notebook()).await;
         found.ok()?.ok()
     }
 }

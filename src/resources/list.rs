@@ -183,18 +183,18 @@ impl View {
         if !self.may_read() {
             return Vec::new();
         }
-        let activities = self.activities().await;
+        let runs = self.runs_by_notebook().await;
         let notebooks = self.notebooks();
         let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
         if let Some(current) = self.current_room() {
-            let described = NotebookMetadata::of(&current, activities.as_ref());
+            let described = NotebookMetadata::of(&current, runs.as_ref());
             let mut entry = notebook_entry(&described);
             CURRENT.clone_into(&mut entry.uri);
             entry.name = format!("Current Notebook: {}", described.path());
             entries.push(("1".to_owned(), entry));
         }
         for open in &notebooks {
-            let described = NotebookMetadata::of(open, activities.as_ref());
+            let described = NotebookMetadata::of(open, runs.as_ref());
             let key = format!("2/{}/{}/{}", open.server, open.info.path, open.info.session_id);
             let cells = cells_entry(&described);
             entries.push((key.clone(), notebook_entry(&described)));

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use executor::Activities;
+use executor::RunsByNotebook;
 use live_document::pool::OpenRoom;
 use serde::Serialize;
 
@@ -35,10 +35,10 @@ pub(super) struct NotebookMetadata {
 
 impl NotebookMetadata {
     /// Metadata of an open notebook; executions are left out where they are not known.
-    pub(super) fn of(open: &OpenRoom, activities: Option<&Activities>) -> Self {
+    pub(super) fn of(open: &OpenRoom, runs: Option<&RunsByNotebook>) -> Self {
         let last_modified = timestamp(*open.room.changes().borrow());
         let place = (open.server.to_string(), open.info.path.to_string());
-        let activity = activities.map(|activities| activities.get(&place).copied().unwrap_or_default());
+        let runs = runs.map(|runs| runs.get(&place).copied().unwrap_or_default());
         Self {
             file_uri: file_uri(&open.info.session_id, None),
             session_id: open.info.session_id.clone(),
@@ -47,8 +47,8 @@ impl NotebookMetadata {
             cell_count: open.info.cell_count,
             created_at: open.created.clone().unwrap_or_else(|| last_modified.clone()),
             last_modified,
-            last_executed: activity.and_then(|activity| activity.last_started).map(timestamp),
-            total_executions: activity.map(|activity| activity.executions),
+            last_executed: runs.and_then(|runs| runs.last_started).map(timestamp),
+            total_executions: runs.map(|runs| runs.executions),
             has_errors: open.room.has_errors(),
             path: place.1,
             server: place.0,

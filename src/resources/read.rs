@@ -72,8 +72,8 @@ impl View {
     }
 
     async fn read_list(&self) -> Read {
-        let activities = self.activities().await;
-        let described = |open: &OpenRoom| NotebookMetadata::of(open, activities.as_ref());
+        let runs = self.runs_by_notebook().await;
+        let described = |open: &OpenRoom| NotebookMetadata::of(open, runs.as_ref());
         let notebooks: Vec<NotebookMetadata> = self.notebooks().iter().map(described).collect();
         let summaries: Vec<_> = notebooks.iter().map(NotebookMetadata::summary).collect();
         let metadata = named(
@@ -89,8 +89,8 @@ impl View {
         opened.room.connected().await?;
         let reader = &self.principal;
         opened.room.show_activity(&reader.id, &reader.name, Activity::Reading);
-        let activities = self.activities().await;
-        let described = NotebookMetadata::of(&opened.open, activities.as_ref());
+        let runs = self.runs_by_notebook().await;
+        let described = NotebookMetadata::of(&opened.open, runs.as_ref());
         let cells = Cells::of(&opened);
         let position = match part {
             Part::Cell(id) | Part::CellDocument(id) | Part::Output { cell: id, .. } => cells.position(id),

@@ -26,7 +26,7 @@ use self::{
     run_log::RunLog,
 };
 use crate::{
-    Activities, Actor, Execution, ExecutionError, Owner, Snapshot,
+    Actor, Execution, ExecutionError, Owner, RunsByNotebook, Snapshot,
     core::{actor::Reason, execution::CellRun, input::Input, notebook::Notebooks, retained::RetainedBytes},
     driver::{Command, Driver},
     policy::{MAX_COMMANDS, SETTLES_WITHIN},
@@ -258,8 +258,8 @@ impl Engine {
     }
 
     /// Counts of what was run in each notebook, whoever did it.
-    pub async fn activities(&self) -> Result<Activities, ExecutionError> {
-        Ok(self.shared.store.activities().await?)
+    pub async fn runs_by_notebook(&self) -> Result<RunsByNotebook, ExecutionError> {
+        Ok(self.shared.store.runs_by_notebook().await?)
     }
 
     /// Asks for an execution to end: the kernel is interrupted if it runs, and it leaves the queue if it waits.

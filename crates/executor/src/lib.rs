@@ -20,4 +20,4 @@ pub use core::{
 };
 pub use engine::{Claim, Engine, EngineSettings};
 pub use error::ExecutionError;
-pub use store::{Activities, Activity};
+pub use store::{NotebookRuns, RunsByNotebook};

@@ -22,8 +22,8 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     /// The newest first, up to a limit in the place of the filter's own.
     async fn executions(&self, filter: &ExecutionFilter, limit: usize) -> Result<Vec<ExecutionRecord>, StoreError>;
 
-    /// The activity in each notebook, not counting the executions of these ids.
-    async fn activities(&self, except: &[&str]) -> Result<Vec<NotebookActivity>, StoreError>;
+    /// The runs in each notebook, not counting the executions of these ids.
+    async fn runs_by_notebook(&self, except: &[&str]) -> Result<Vec<NotebookRunsRow>, StoreError>;
 
     /// The gateways whose executions have not ended. Some executions may have none.
     async fn gateways_with_unfinished(&self) -> Result<Vec<Option<String>>, StoreError>;
@@ -79,9 +79,9 @@ pub(crate) enum Origin {
     File(String),
 }
 
-/// The activity in one notebook.
+/// The runs in one notebook.
 #[derive(Debug)]
-pub(crate) struct NotebookActivity {
+pub(crate) struct NotebookRunsRow {
     pub(crate) server: String,
     pub(crate) path: String,
     pub(crate) executions: u64,

@@ -1,8 +1,8 @@
 //! How the store fails, in words for the operator: which file, why, and what to do.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
-use sqlx::migrate::MigrateError;
+use sqlx::{error::ErrorKind, migrate::MigrateError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -30,6 +30,23 @@ pub enum StoreError {
     Migrate { file: String, why: MigrateError },
     #[error("the store cannot write: {why}; it keeps trying")]
     Writing { why: String },
+    #[error("the store has not answered within {after:?}")]
+    Timeout { after: Duration },
+    #[error("the store knows no document {document}: its history was removed")]
+    UnknownDocument { document: i64 },
+    #[error("the document has no version {version:?}")]
+    UnknownVersion { version: String },
     #[error("the store cannot be used: {0}")]
     Query(#[from] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether the database works and refuses what it was given.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Self::Query(sqlx::Error::Database(error)) = self else {
+            return false;
+        };
+        // Class 22 of SQL is data that does not fit.
+        !matches!(error.kind(), ErrorKind::Other) || error.code().is_some_and(|code| code.starts_with("22"))
+    }
 }

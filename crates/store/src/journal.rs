@@ -47,6 +47,8 @@ struct State {
     version: u64,
     /// Why the last attempt to write failed.
     failure: Option<String>,
+    /// Counts the records that were given up.
+    lost: u64,
 }
 
 #[derive(Debug)]
@@ -118,6 +120,10 @@ impl Journal {
 
     pub(crate) fn len(&self) -> usize {
         self.state.lock().pending.len()
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.state.lock().lost
     }
 
     pub(crate) fn failure(&self) -> Option<String> {
@@ -223,6 +229,7 @@ impl State {
                 "lost the record of an execution: too many writes are waiting"
             );
             self.remove(&id);
+            self.lost += 1;
         }
     }
 

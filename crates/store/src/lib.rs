@@ -10,12 +10,18 @@
 //! | `backend` | what is needed of a database; the seam for another one |
 //! | `sqlite`, `sql`, `row` | the database there is; statements and rows that another would share |
 
-mod activity;
+mod activity_log;
+mod audit;
 mod backend;
+mod database;
+mod documents;
 mod error;
 mod executions;
+mod forks;
 mod journal;
 mod lease;
+mod notebook_runs;
+mod notes;
 mod process;
 mod record;
 mod row;
@@ -25,6 +31,7 @@ mod sqlite;
 mod status;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,18 +41,25 @@ use tokio_util::{
     task::TaskTracker,
 };
 
-pub use activity::{Activities, Activity};
+pub use activity_log::{ActivityFilter, ActivityRecord};
+pub use audit::{AuditFilter, AuditRow};
+pub use documents::{DocumentKey, DocumentRow};
 pub use error::StoreError;
+pub use forks::ForkRecord;
 pub use lease::OtherGateway;
+pub use notebook_runs::{NotebookRuns, RunsByNotebook};
 pub use record::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
 pub use size::StoreLimits;
 pub use sqlite::{Migrated, file_url};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};
+pub use versions::{Appended, Before, NewVersion, Snapshot, VersionFilter, VersionRow};
 
 use self::{
     backend::Backend,
+    database::Database,
     journal::Journal,
     lease::Lease,
+    notes::Notes,
     size::Bounds,
     sqlite::{Location, SqliteBackend},
 };
@@ -59,7 +73,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Store {
     backend: Arc<dyn Backend>,
+    database: Database,
     journal: Arc<Journal>,
+    activity: Arc<Notes<ActivityRecord>>,
+    audit: Arc<Notes<AuditRow>>,
     lease: Arc<Lease>,
     /// Those that write and renew the lease.
     tasks: TaskTracker,
@@ -67,11 +84,21 @@ pub struct Store {
     _stop_with_last: Arc<DropGuard>,
 }
 
+/// Records that were given up since the process began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LostRecords {
+    pub executions: u64,
+    pub activities: u64,
+    pub audits: u64,
+}
+
 impl Store {
     /// Opens the database, making the file and bringing its schema up to date where needed.
     pub async fn open(url: &str, limits: StoreLimits) -> Result<Self, StoreError> {
         let location = Location::parse(url)?;
-        let backend: Arc<dyn Backend> = Arc::new(SqliteBackend::open(&location).await?);
+        let sqlite = SqliteBackend::open(&location).await?;
+        let database = Database::Sqlite(sqlite.pool());
+        let backend: Arc<dyn Backend> = Arc::new(sqlite);
         let lease = Arc::new(Lease::begin(&*backend).await?);
         let journal = Arc::new(Journal::default());
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -81,10 +108,18 @@ impl Store {
             Bounds::new(limits.within(&location)),
         );
         tasks.spawn(stop.clone().run_until_cancelled_owned(writing));
+        let (activity, audit) = (Arc::<Notes<_>>::default(), Arc::<Notes<_>>::default());
+        let activities = Arc::clone(&activity).write(database.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(activities));
+        let audits = Arc::clone(&audit).write(database.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(audits));
         tasks.spawn(Arc::clone(&lease).hold(Arc::clone(&backend), stop.clone()));
         Ok(Self {
             backend,
+            database,
             journal,
+            activity,
+            audit,
             lease,
             tasks,
             _stop_with_last: Arc::new(stop.clone().drop_guard()),
@@ -104,12 +139,27 @@ impl Store {
 
     /// Waits until everything noted so far is on disk. While the disk refuses, it waits.
     pub async fn flush(&self) {
-        self.journal.wait_until_flushed().await;
+        tokio::join!(
+            self.journal.wait_until_flushed(),
+            self.activity.wait_until_written(),
+            self.audit.wait_until_written(),
+        );
+    }
+
+    /// Counts of records that were given up, because the database failed for too long.
+    pub fn lost(&self) -> LostRecords {
+        LostRecords {
+            executions: self.journal.lost(),
+            activities: self.activity.lost(),
+            audits: self.audit.lost(),
+        }
     }
 
     /// Whether the store can be read and written.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        match self.journal.failure() {
+        let failure = self.journal.failure();
+        let failure = failure.or_else(|| self.activity.failure());
+        match failure.or_else(|| self.audit.failure()) {
             Some(why) => Err(StoreError::Writing { why }),
             None => self.backend.ping().await,
         }
@@ -133,7 +183,7 @@ impl Store {
     /// Writes what is left, ends the lease and lets go of the database; nothing works afterwards.
     pub async fn close(&self) {
         if timeout(CLOSE_TIMEOUT, self.flush()).await.is_err() {
-            let records = self.journal.len();
+            let records = self.journal.len() + self.activity.len() + self.audit.len();
             tracing::error!(records, "the store could not write everything before the gateway left");
         }
         self.stop.cancel();

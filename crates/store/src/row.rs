@@ -103,7 +103,7 @@ fn word<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(text: &str) 
     text.parse().map_err(|error: T::Err| sqlx::Error::Decode(error.into()))
 }
 
-fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, sqlx::Error> {
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, sqlx::Error> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 

@@ -6,7 +6,7 @@ pub(crate) const EXECUTION: &str = "SELECT * FROM executions WHERE execution_id 
 
 pub(crate) const EXECUTIONS: &str = "SELECT * FROM executions WHERE tenant = ";
 
-pub(crate) const ACTIVITIES: &str = "SELECT server, path, COUNT(*), MAX(started_at) FROM executions \
+pub(crate) const RUNS_BY_NOTEBOOK: &str = "SELECT server, path, COUNT(*), MAX(started_at) FROM executions \
      WHERE path IS NOT NULL AND kind <> 'copy'";
 
 pub(crate) const CODE_KERNELS: &str = "SELECT DISTINCT server, kernel_id, gateway FROM executions \

@@ -14,7 +14,7 @@ pub use schema::Migrated;
 
 use crate::{
     ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, StoreError, StoreLimits,
-    backend::{Backend, Batch, CodeKernel, NotebookActivity, Origin, Rename, StoredLease},
+    backend::{Backend, Batch, CodeKernel, NotebookRunsRow, Origin, Rename, StoredLease},
     lease::Lease,
     process::Process,
     row::{ExecutionRow, micros, time, to_json},
@@ -36,6 +36,10 @@ impl SqliteBackend {
         let pool = location.connect().await?;
         schema::migrate(&pool, location).await?;
         Ok(Self { pool })
+    }
+
+    pub(crate) fn pool(&self) -> SqlitePool {
+        self.pool.clone()
     }
 
     /// Only brings the schema up to date.
@@ -88,8 +92,8 @@ impl Backend for SqliteBackend {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    async fn activities(&self, except: &[&str]) -> Result<Vec<NotebookActivity>, StoreError> {
-        let mut query = QueryBuilder::new(sql::ACTIVITIES);
+    async fn runs_by_notebook(&self, except: &[&str]) -> Result<Vec<NotebookRunsRow>, StoreError> {
+        let mut query = QueryBuilder::new(sql::RUNS_BY_NOTEBOOK);
         if !except.is_empty() {
             query.push(" AND execution_id NOT IN (");
             let mut ids = query.separated(", ");
@@ -100,15 +104,15 @@ impl Backend for SqliteBackend {
         }
         query.push(" GROUP BY server, path");
         let rows: Vec<(String, String, i64, Option<i64>)> = query.build_query_as().fetch_all(&self.pool).await?;
-        let activities = rows
+        let runs = rows
             .into_iter()
-            .map(|(server, path, executions, last_started)| NotebookActivity {
+            .map(|(server, path, executions, last_started)| NotebookRunsRow {
                 server,
                 path,
                 executions: u64::try_from(executions).unwrap_or_default(),
                 last_started: last_started.map(time),
             });
-        Ok(activities.collect())
+        Ok(runs.collect())
     }
 
     async fn gateways_with_unfinished(&self) -> Result<Vec<Option<String>>, StoreError> {

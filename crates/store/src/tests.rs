@@ -1,5 +1,7 @@
 //! The store on real SQLite, through its public face.
 
+mod history;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -243,10 +245,10 @@ async fn executions_follow_their_notebook_to_another_name() {
         let found = find(&store, "e1").await.unwrap();
         assert_eq!(found.path.as_deref(), Some("o'k_%/c.ipynb"), "{written}");
         assert_eq!(find(&store, "e3").await, Some(elsewhere.clone()), "{written}");
-        let activities = store.activities().await.unwrap();
-        let activity = activities[&("lab-a".to_owned(), "o'k_%/c.ipynb".to_owned())];
+        let by_notebook = store.runs_by_notebook().await.unwrap();
+        let runs = by_notebook[&("lab-a".to_owned(), "o'k_%/c.ipynb".to_owned())];
         assert_eq!(
-            (activities.len(), activity.executions, activity.last_started),
+            (by_notebook.len(), runs.executions, runs.last_started),
             (2, 2, record(2, ExecutionStatus::Completed).started_at),
             "{written}"
         );
@@ -296,7 +298,7 @@ async fn activities_are_of_everybody_and_count_each_execution_once() {
     });
     store.flush().await;
     store.note_execution(record(1, ExecutionStatus::Completed));
-    let found = store.activities().await.unwrap();
+    let found = store.runs_by_notebook().await.unwrap();
     let counts: Vec<_> = found.values().map(|activity| activity.executions).collect();
     assert_eq!(counts, [2]);
 }

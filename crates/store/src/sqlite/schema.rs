@@ -28,6 +28,7 @@ const STEPS: &[(&str, &str)] = embed![
     "0006_sizes",
     "0007_leases",
     "0008_files",
+    "0009_history",
 ];
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
