@@ -15,7 +15,7 @@ const ROWS: &[&[&str]] = &[
     &["mcp"],
     &["tools", "resources", "prompts"],
     &["audit"],
-    &["events", "auth", "limits", "srcbook", "skills"],
+    &["events", "history", "auth", "limits", "srcbook", "skills"],
     &["telemetry"],
     &["config"],
     &["error", "types"],
