@@ -144,3 +144,36 @@ impl<'de> Deserialize<'de> for Hash {
         text.parse().map_err(serde::de::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn outputs_are_kept_by_their_hash_unless_they_are_large() {
+        assert_eq!(Blob::of(&[]), (Outputs::None, None));
+        let outputs = [json!({ "output_type": "stream", "name": "stdout", "text": "1\n" })];
+        let (mentioned, blob) = Blob::of(&outputs);
+        let blob = blob.expect("something to keep");
+        assert_eq!(
+            (mentioned, blob.outputs().as_slice()),
+            (Outputs::Kept(blob.hash), outputs.as_slice())
+        );
+        assert_eq!(Blob::decode(blob.hash, &blob.encode()), Ok(blob.clone()));
+        assert_eq!(Blob::decode(Hash::of(b""), &blob.encode()), Err(DecodeError::Hash));
+        let large = json!({ "text": "x".repeat(MAX_OUTPUTS) });
+        assert_eq!(Blob::of(&[large]), (Outputs::Omitted, None));
+    }
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written() {
+        let hash = Hash::of(b"x");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(Hash::try_from(hash.as_bytes().as_slice()), Ok(hash));
+        for wrong in ["", "0g", &"é".repeat(32), &"0".repeat(63)] {
+            assert_eq!(wrong.parse::<Hash>(), Err(DecodeError::Hash));
+        }
+    }
+}

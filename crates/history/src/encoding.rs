@@ -60,21 +60,41 @@ fn deflate(plain: &[u8]) -> std::io::Result<Vec<u8>> {
 pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     match bytes {
         [FORMAT, PLAIN, plain @ ..] => Ok(plain.to_vec()),
-        [FORMAT, DEFLATE, packed @ ..] => inflate(packed),
+        [FORMAT, DEFLATE, packed @ ..] => inflate(packed, MAX_DECODED),
         [FORMAT, ..] | [] => Err(DecodeError::malformed(&"it ends too early")),
         [found, ..] => Err(DecodeError::Format { found: *found }),
     }
 }
 
-fn inflate(packed: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let limit = u64::try_from(MAX_DECODED).unwrap_or(u64::MAX);
+fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut plain = Vec::new();
     DeflateDecoder::new(packed)
-        .take(limit + 1)
+        .take(u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1))
         .read_to_end(&mut plain)
         .map_err(|error| DecodeError::malformed(&error))?;
-    match plain.len() > MAX_DECODED {
+    match plain.len() > limit {
         true => Err(DecodeError::TooLarge),
         false => Ok(plain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_is_allowed_is_not_unpacked() {
+        let packed = pack(&vec![b' '; 1 << 20]);
+        assert!(packed.len() < 2000);
+        assert_eq!(inflate(&packed[2..], (1 << 20) - 1), Err(DecodeError::TooLarge));
+        assert!(inflate(&packed[2..], 1 << 20).is_ok());
+    }
+
+    #[test]
+    fn small_things_are_kept_as_they_are() {
+        assert_eq!(pack(b"{}"), b"\x01\x00{}");
+        assert_eq!(unpack(&pack(b"{}")), Ok(b"{}".to_vec()));
+        assert!(unpack(&[]).is_err() && unpack(&[FORMAT]).is_err() && unpack(&[FORMAT, 7, 0]).is_err());
+        assert_eq!(unpack(&[9, 9]), Err(DecodeError::Format { found: 9 }));
     }
 }

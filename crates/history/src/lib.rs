@@ -21,6 +21,8 @@ mod encoding;
 mod json;
 mod operation;
 mod rebase;
+#[cfg(test)]
+mod testing;
 pub mod text;
 mod undo;
 mod version;

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, CellKind, Json, Outputs, Splice};
+use crate::{
+    Cell, CellKind, Json, Outputs, Splice,
+    content::{RUN_CELL_METADATA, RUN_METADATA},
+    text,
+};
 
 /// The operations of a delta are done one after another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,4 +61,70 @@ pub struct Place {
     pub after: Option<Arc<str>>,
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Arc<str>>,
+}
+
+impl Operation {
+    /// The cell that it is about; none for a text or a whole notebook.
+    pub fn cell(&self) -> Option<&str> {
+        match self {
+            Self::Text { .. } | Self::Metadata { cell: None, .. } => None,
+            Self::Insert { cell, .. } | Self::Delete { cell, .. } => Some(&cell.id),
+            Self::Source { cell, .. }
+            | Self::Move { cell, .. }
+            | Self::Kind { cell, .. }
+            | Self::Metadata { cell: Some(cell), .. }
+            | Self::Attachments { cell, .. }
+            | Self::Outputs { cell, .. } => Some(cell),
+        }
+    }
+
+    /// Whether a run wrote it, and not the author.
+    pub(crate) fn is_by_run(&self) -> bool {
+        match self {
+            Self::Outputs { by_run, .. } => *by_run,
+            Self::Metadata { cell: None, old, new } => old.is_same_without(new, RUN_METADATA),
+            Self::Metadata { old, new, .. } => old.is_same_without(new, RUN_CELL_METADATA),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn invert(&self) -> Self {
+        match self.clone() {
+            Self::Text { splices } => Self::Text {
+                splices: text::invert(&splices),
+            },
+            Self::Source { cell, splices } => Self::Source {
+                cell,
+                splices: text::invert(&splices),
+            },
+            Self::Insert { at, cell } => Self::Delete { at, cell },
+            Self::Delete { at, cell } => Self::Insert { at, cell },
+            Self::Move { cell, from, to } => Self::Move {
+                cell,
+                from: to,
+                to: from,
+            },
+            Self::Kind { cell, old, new } => Self::Kind {
+                cell,
+                old: new,
+                new: old,
+            },
+            Self::Metadata { cell, old, new } => Self::Metadata {
+                cell,
+                old: new,
+                new: old,
+            },
+            Self::Attachments { cell, old, new } => Self::Attachments {
+                cell,
+                old: new,
+                new: old,
+            },
+            Self::Outputs { cell, old, new, by_run } => Self::Outputs {
+                cell,
+                old: new,
+                new: old,
+                by_run,
+            },
+        }
+    }
 }
