@@ -63,7 +63,7 @@ CREATE TABLE blobs (
     used_at BIGINT NOT NULL,
     content BLOB   NOT NULL
 );
-CREATE INDEX blobs_by_use ON blobs (used_at);
+CREATE INDEX blobs_by_use ON blobs (used_at, hash);
 CREATE TABLE blob_uses (
     hash     TEXT   NOT NULL,
     document BIGINT NOT NULL,

@@ -1,7 +1,9 @@
 //! The two databases, SQLite and PostgreSQL, behind one way to run statements. Statements are written once, with `$1`
-//! and so on, which both understand; what only one of them can say is asked of [`Database::dialect`].
+//! and so on, which both understand; the little that only one of them can say is asked of the [`Database`].
 
+mod postgres;
 mod row;
+mod sqlite;
 mod statement;
 
 use std::{future::Future, time::Duration};
@@ -12,7 +14,7 @@ use tokio::time::timeout;
 pub(crate) use row::{Row, readable};
 pub(crate) use statement::Statement;
 
-use crate::StoreError;
+use crate::{StoreError, location::Location};
 
 /// How long a statement may take, the wait for a connection included. A database that cannot be reached must not
 /// hold callers for ever.
@@ -33,6 +35,34 @@ pub(crate) enum Transaction {
 }
 
 impl Database {
+    /// Opens the database, making the file where there is none.
+    pub(crate) async fn connect(location: &Location, connections: u32) -> Result<Self, StoreError> {
+        match location {
+            Location::Memory => Ok(Self::Sqlite(sqlite::connect_memory(location).await?)),
+            Location::File(file) => Ok(Self::Sqlite(sqlite::connect_file(location, file).await?)),
+            Location::Postgres(options) => Ok(Self::Postgres(postgres::connect(options, connections).await?)),
+        }
+    }
+
+    /// The clock of the database, in microseconds since 1970.
+    pub(crate) fn now(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            Self::Postgres(_) => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+        }
+    }
+
+    /// Fails if it cannot be read, soon and with the reason.
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => {
+                let statement = Statement::new("SELECT execution_id FROM executions LIMIT 1");
+                self.row(statement).await.map(drop)
+            }
+            Self::Postgres(pool) => postgres::ping(pool).await,
+        }
+    }
+
     /// Every row of the answer.
     pub(crate) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
@@ -116,6 +146,10 @@ impl Transaction {
         }
     }
 
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(transaction) => bounded(transaction.commit()).await,
@@ -126,6 +160,7 @@ impl Transaction {
 
 async fn bounded<T>(work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
     match timeout(STATEMENT_TIMEOUT, work).await {
+        Ok(Err(sqlx::Error::PoolTimedOut)) => Err(StoreError::NoConnection),
         Ok(result) => Ok(result?),
         Err(_) => Err(StoreError::Timeout {
             after: STATEMENT_TIMEOUT,

@@ -112,7 +112,7 @@ impl Store {
 
     async fn begin_identity(&self) -> Result<Transaction, StoreError> {
         let mut transaction = self.database.begin().await?;
-        if let Transaction::Postgres(_) = transaction {
+        if transaction.is_postgres() {
             transaction.execute(Statement::new(IDENTITY_LOCK)).await?;
         }
         Ok(transaction)

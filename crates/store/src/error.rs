@@ -6,8 +6,17 @@ use sqlx::{error::ErrorKind, migrate::MigrateError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("this version supports only SQLite; expected \"sqlite://FILE\" or \"sqlite::memory:\"")]
+    #[error(
+        "no such database is supported; expected \"sqlite://FILE\", \"sqlite::memory:\" or \
+         \"postgres://USER:PASSWORD@HOST/DATABASE\""
+    )]
     Unsupported,
+    #[error("the URL is not one of PostgreSQL: {why}; expected \"postgres://USER:PASSWORD@HOST/DATABASE\"")]
+    PostgresUrl { why: String },
+    #[error("cannot connect to {place}: {why}; check store.url and that the server runs")]
+    Connect { place: String, why: String },
+    #[error("the store cannot be used: there is no connection to its database, or all are busy")]
+    NoConnection,
     #[error("the URL names no file; expected \"sqlite://FILE\" or \"sqlite::memory:\"")]
     NoFile,
     #[error("the URL has parameters, which are not supported; write a ? in a file's name as %3F")]
@@ -21,11 +30,11 @@ pub enum StoreError {
     Open { file: String, why: sqlx::Error },
     #[error(
         "{file} was made by a newer version of the gateway (schema {found}, known up to {known}); \
-         run that version, or set store.url to another file"
+         run that version, or set store.url to another database"
     )]
     Newer { file: String, found: i64, known: i64 },
     #[error(
-        "{file} cannot be brought to the current schema: {why}; restore a backup, or set store.url to another file"
+        "{file} cannot be brought to the current schema: {why}; restore a backup, or set store.url to another database"
     )]
     Migrate { file: String, why: MigrateError },
     #[error("the store cannot write: {why}; it keeps trying")]

@@ -1,5 +1,8 @@
 //! Executions as the store tells of them: what is noted and not yet written takes the place of what is stored.
 
+mod batch;
+mod table;
+
 use std::{
     cmp::Reverse,
     collections::HashSet,
@@ -7,7 +10,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::{ExecutionFilter, ExecutionRecord, LeftBehind, Store, StoreError, backend::Origin, row::micros};
+pub(crate) use batch::{Batch, Origin, Rename};
+
+use crate::{ExecutionFilter, ExecutionRecord, LeftBehind, Store, StoreError, row::micros};
 
 impl Store {
     /// Takes note of a record without waiting: the newest version of each execution is written in the
@@ -38,7 +43,7 @@ impl Store {
             Some(noted) => Some(Arc::unwrap_or_clone(noted)),
             None => {
                 self.journal.wait_for_renames().await;
-                self.backend.execution(id).await?
+                self.database.execution(id).await?
             }
         };
         Ok(record.filter(|record| record.belongs_to(tenant, principal)))
@@ -51,7 +56,7 @@ impl Store {
         noted.retain(|record| record.belongs_to(&filter.tenant, &filter.principal));
         // What is noted may take the place of what is stored and no longer fit the filter.
         let limit = filter.limit.saturating_add(noted.len());
-        let mut found = self.backend.executions(&filter, limit).await?;
+        let mut found = self.database.executions(&filter, limit).await?;
         let newer: HashSet<&str> = noted.iter().map(|record| record.execution_id.as_str()).collect();
         found.retain(|record| !newer.contains(record.execution_id.as_str()));
         let fitting = noted.iter().filter(|record| filter.fits(record));
@@ -65,12 +70,12 @@ impl Store {
     /// gateway only, whoever asks at the same time.
     pub async fn take_over(&self) -> Result<Vec<LeftBehind>, StoreError> {
         // In this order: a gateway has its lease before it has executions.
-        let owners = self.backend.gateways_with_unfinished().await?;
+        let owners = self.database.gateways_with_unfinished().await?;
         let present = self.sweep_leases().await?;
         let mut taken = Vec::new();
         for owner in owners {
             if owner.as_ref().is_none_or(|owner| !present.contains(owner)) {
-                let left = self.backend.reassign_unfinished(owner.as_deref(), &self.lease.gateway);
+                let left = self.database.reassign_unfinished(owner.as_deref(), &self.lease.gateway);
                 taken.extend(left.await?);
             }
         }
@@ -79,7 +84,7 @@ impl Store {
 
     /// The kernels of their own, with their servers, in which gateways that have left ran code of no notebook.
     pub async fn orphan_kernels(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let kernels = self.backend.code_kernels().await?;
+        let kernels = self.database.code_kernels().await?;
         let present = self.sweep_leases().await?;
         let orphans = kernels
             .into_iter()
@@ -88,8 +93,8 @@ impl Store {
     }
 
     /// Forgets the executions that ended longer ago than this, and says how many.
-    pub async fn prune(&self, keep: Duration) -> Result<u64, StoreError> {
+    pub(crate) async fn prune_executions(&self, keep: Duration) -> Result<u64, StoreError> {
         let oldest = SystemTime::now().checked_sub(keep).unwrap_or(UNIX_EPOCH);
-        self.backend.prune(oldest).await
+        self.database.prune_executions(oldest).await
     }
 }

@@ -15,7 +15,8 @@ use tokio::{
 
 use crate::{
     ExecutionRecord,
-    backend::{Backend, Batch, Origin, Rename},
+    database::Database,
+    executions::{Batch, Origin, Rename},
     size::Bounds,
 };
 
@@ -181,13 +182,13 @@ impl Journal {
     }
 
     /// Writes what is noted, for ever.
-    pub(crate) async fn write(self: Arc<Self>, backend: Arc<dyn Backend>, gateway: String, mut bounds: Bounds) {
+    pub(crate) async fn write(self: Arc<Self>, database: Database, gateway: String, mut bounds: Bounds) {
         let mut pause = FIRST_PAUSE;
         loop {
             let (batch, version) = self.next_batch().await;
-            match backend.write(&batch, &gateway).await {
+            match database.write_executions(&batch, &gateway).await {
                 Ok(bytes) => {
-                    bounds.on_written(bytes, &*backend).await;
+                    bounds.on_written(bytes, &database).await;
                     self.on_written(version);
                     pause = FIRST_PAUSE;
                 }

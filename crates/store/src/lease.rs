@@ -9,13 +9,18 @@
 //! | on another host | valid | yes |
 //! | on another host | expired | no |
 
+mod table;
+
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use table::StoredLease;
+
 use crate::{
     Store, StoreError,
-    backend::{Backend, StoredLease},
+    database::Database,
+    health::Health,
     process::{Liveness, Process},
 };
 
@@ -42,27 +47,30 @@ pub struct OtherGateway {
 
 impl Lease {
     /// Begins the lease of this process.
-    pub(crate) async fn begin(backend: &dyn Backend) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(database: &Database) -> Result<Self, StoreError> {
         let lease = Self {
             gateway: uuid::Uuid::new_v4().to_string(),
             process: Process::current(),
         };
-        backend.renew_lease(&lease, VALID).await?;
+        database.renew_lease(&lease, VALID).await?;
         Ok(lease)
     }
 
-    /// Renews it until told to stop, and then ends it.
-    pub(crate) async fn hold(self: Arc<Self>, backend: Arc<dyn Backend>, stop: CancellationToken) {
+    /// Renews it until told to stop, and then ends it. It is also what tells soon that the database cannot be written
+    /// to, while nothing else is written.
+    pub(crate) async fn hold(self: Arc<Self>, database: Database, health: Arc<Health>, stop: CancellationToken) {
         while stop
             .run_until_cancelled(tokio::time::sleep(RENEW_INTERVAL))
             .await
             .is_some()
         {
-            if let Err(error) = backend.renew_lease(&self, VALID).await {
+            let renewed = database.renew_lease(&self, VALID).await;
+            if let Err(error) = &renewed {
                 tracing::warn!(%error, "the lease in the store cannot be renewed; trying again");
             }
+            health.on_write(&renewed);
         }
-        if let Err(error) = backend.remove_lease(&self.gateway, None).await {
+        if let Err(error) = database.remove_lease(&self.gateway, None).await {
             tracing::debug!(%error, "the lease in the store could not be ended and expires");
         }
     }
@@ -93,10 +101,10 @@ impl Store {
     /// Removes the leases of gateways that are gone, and says which are there.
     pub(crate) async fn sweep_leases(&self) -> Result<HashSet<String>, StoreError> {
         let mut held = HashSet::new();
-        for stored in self.backend.leases().await? {
+        for stored in self.database.leases().await? {
             let gateway = &stored.lease.gateway;
             // One that was renewed meanwhile is there after all.
-            if self.lease.is_held(&stored) || !self.backend.remove_lease(gateway, Some(&stored)).await? {
+            if self.lease.is_held(&stored) || !self.database.remove_lease(gateway, Some(&stored)).await? {
                 held.insert(stored.lease.gateway);
             }
         }

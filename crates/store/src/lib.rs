@@ -12,22 +12,23 @@
 
 mod activity_log;
 mod audit;
-mod backend;
+mod compaction;
 mod database;
 mod documents;
 mod error;
 mod executions;
 mod forks;
+mod health;
 mod journal;
 mod lease;
+mod location;
 mod notebook_runs;
 mod notes;
 mod process;
 mod record;
 mod row;
+mod schema;
 mod size;
-mod sql;
-mod sqlite;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -43,41 +44,38 @@ use tokio_util::{
 
 pub use activity_log::{ActivityFilter, ActivityRecord};
 pub use audit::{AuditFilter, AuditRow};
+pub use compaction::{Compacted, SnapshotSource};
 pub use documents::{DocumentKey, DocumentRow};
 pub use error::StoreError;
 pub use forks::ForkRecord;
 pub use lease::OtherGateway;
+pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
 pub use record::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
-pub use size::StoreLimits;
-pub use sqlite::{Migrated, file_url};
+pub use schema::Migrated;
+pub use size::{HistoryLimits, LogLimits, StoreLimits};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};
 pub use versions::{Appended, Before, NewVersion, Snapshot, VersionFilter, VersionRow};
 
 use self::{
-    backend::Backend,
-    database::Database,
-    journal::Journal,
-    lease::Lease,
-    notes::Notes,
-    size::Bounds,
-    sqlite::{Location, SqliteBackend},
+    compaction::Compaction, database::Database, health::Health, journal::Journal, lease::Lease, location::Location,
+    notes::Notes, size::Bounds,
 };
 
-/// How often old records are looked for.
-const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long leaving waits for a disk that does not take what is left.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A handle of the one store; clones share it. When the last is gone, writing ends.
 #[derive(Debug, Clone)]
 pub struct Store {
-    backend: Arc<dyn Backend>,
     database: Database,
     journal: Arc<Journal>,
     activity: Arc<Notes<ActivityRecord>>,
     audit: Arc<Notes<AuditRow>>,
     lease: Arc<Lease>,
+    health: Arc<Health>,
+    limits: StoreLimits,
+    compaction: Arc<Compaction>,
     /// Those that write and renew the lease.
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -96,31 +94,30 @@ impl Store {
     /// Opens the database, making the file and bringing its schema up to date where needed.
     pub async fn open(url: &str, limits: StoreLimits) -> Result<Self, StoreError> {
         let location = Location::parse(url)?;
-        let sqlite = SqliteBackend::open(&location).await?;
-        let database = Database::Sqlite(sqlite.pool());
-        let backend: Arc<dyn Backend> = Arc::new(sqlite);
-        let lease = Arc::new(Lease::begin(&*backend).await?);
+        let limits = limits.within(&location);
+        let database = Database::connect(&location, limits.connections).await?;
+        schema::migrate(&database, &location).await?;
+        let lease = Arc::new(Lease::begin(&database).await?);
         let journal = Arc::new(Journal::default());
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let writing = Arc::clone(&journal).write(
-            Arc::clone(&backend),
-            lease.gateway.clone(),
-            Bounds::new(limits.within(&location)),
-        );
+        let writing = Arc::clone(&journal).write(database.clone(), lease.gateway.clone(), Bounds::new(limits));
         tasks.spawn(stop.clone().run_until_cancelled_owned(writing));
+        let health = Arc::<Health>::default();
         let (activity, audit) = (Arc::<Notes<_>>::default(), Arc::<Notes<_>>::default());
         let activities = Arc::clone(&activity).write(database.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(activities));
         let audits = Arc::clone(&audit).write(database.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(audits));
-        tasks.spawn(Arc::clone(&lease).hold(Arc::clone(&backend), stop.clone()));
+        tasks.spawn(Arc::clone(&lease).hold(database.clone(), Arc::clone(&health), stop.clone()));
         Ok(Self {
-            backend,
             database,
             journal,
             activity,
             audit,
             lease,
+            health,
+            limits,
+            compaction: Arc::default(),
             tasks,
             _stop_with_last: Arc::new(stop.clone().drop_guard()),
             stop,
@@ -129,7 +126,11 @@ impl Store {
 
     /// Only brings the schema up to date.
     pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
-        SqliteBackend::migrate(&Location::parse(url)?).await
+        let location = Location::parse(url)?;
+        let database = Database::connect(&location, 1).await?;
+        let migrated = schema::migrate(&database, &location).await;
+        database.close().await;
+        migrated
     }
 
     /// Whether this version can use such a URL at all.
@@ -159,24 +160,10 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         let failure = self.journal.failure();
         let failure = failure.or_else(|| self.activity.failure());
-        match failure.or_else(|| self.audit.failure()) {
+        let failure = failure.or_else(|| self.audit.failure());
+        match failure.or_else(|| self.health.failure()) {
             Some(why) => Err(StoreError::Writing { why }),
-            None => self.backend.ping().await,
-        }
-    }
-
-    /// Prunes now and every hour, until told to stop.
-    pub async fn prune_regularly(&self, keep: Duration, stop: CancellationToken) {
-        loop {
-            match self.prune(keep).await {
-                Ok(0) => {}
-                Ok(records) => tracing::info!(records, "old executions are forgotten"),
-                Err(error) => tracing::warn!(%error, "old executions cannot be forgotten"),
-            }
-            let pause = tokio::time::sleep(PRUNE_INTERVAL);
-            if stop.run_until_cancelled(pause).await.is_none() {
-                return;
-            }
+            None => self.database.ping().await,
         }
     }
 
@@ -189,6 +176,6 @@ impl Store {
         self.stop.cancel();
         self.tasks.close();
         let _ = timeout(CLOSE_TIMEOUT, self.tasks.wait()).await;
-        self.backend.close().await;
+        self.database.close().await;
     }
 }

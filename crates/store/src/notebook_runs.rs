@@ -23,7 +23,7 @@ impl Store {
         // What is noted takes the place of what is stored.
         let ids: Vec<&str> = noted.iter().map(|record| record.execution_id.as_str()).collect();
         let mut found = RunsByNotebook::new();
-        for stored in self.backend.runs_by_notebook(&ids).await? {
+        for stored in self.database.runs_by_notebook(&ids).await? {
             let runs = found.entry((stored.server, stored.path)).or_default();
             runs.add(stored.executions, stored.last_started);
         }

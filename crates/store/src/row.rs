@@ -1,4 +1,4 @@
-//! Executions as rows: the columns of a table, whichever database has it, to records.
+//! Columns to values and back, whichever database has them.
 
 use std::{
     str::FromStr,
@@ -6,97 +6,41 @@ use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use sqlx::{FromRow, Row, sqlite::SqliteRow};
 
-use crate::{ExecutionRecord, LeftBehind, StoreError, Terms};
+use crate::{ExecutionRecord, LeftBehind, Terms, database::Row};
 
-/// One row of `executions`.
-pub(crate) struct ExecutionRow {
-    execution_id: String,
-    tenant: String,
-    principal: String,
-    server: String,
-    path: Option<String>,
-    file_id: Option<String>,
-    kernel_id: Option<String>,
-    kernel_session: Option<String>,
-    kind: String,
-    status: String,
-    cells: String,
-    reason: Option<String>,
-    outputs: Option<String>,
-    created_at: i64,
-    started_at: Option<i64>,
-    ended_at: Option<i64>,
-    terms: Option<String>,
-    noted_at: Option<i64>,
+pub(crate) fn read_execution(row: &Row) -> Result<ExecutionRecord, sqlx::Error> {
+    Ok(ExecutionRecord {
+        execution_id: row.get("execution_id")?,
+        tenant: row.get("tenant")?,
+        principal: row.get("principal")?,
+        server: row.get("server")?,
+        path: row.get("path")?,
+        file_id: row.get("file_id")?,
+        kernel_id: row.get("kernel_id")?,
+        kernel_session: row.get("kernel_session")?,
+        kind: word(&row.get::<String>("kind")?)?,
+        status: word(&row.get::<String>("status")?)?,
+        cells: from_json(&row.get::<String>("cells")?)?,
+        reason: row.get("reason")?,
+        // Outputs nested too deeply to be read again must not take the whole record with them.
+        outputs: row
+            .get::<Option<String>>("outputs")?
+            .and_then(|text| from_json(&text).ok()),
+        created_at: time(row.get("created_at")?),
+        started_at: row.get::<Option<i64>>("started_at")?.map(time),
+        ended_at: row.get::<Option<i64>>("ended_at")?.map(time),
+        terms: row
+            .get::<Option<String>>("terms")?
+            .map_or_else(|| Ok(Terms::default()), |terms| from_json(&terms))?,
+    })
 }
 
-/// Written out, since deriving it would compile all of SQLite a second time, for the macro.
-impl FromRow<'_, SqliteRow> for ExecutionRow {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            execution_id: row.try_get("execution_id")?,
-            tenant: row.try_get("tenant")?,
-            principal: row.try_get("principal")?,
-            server: row.try_get("server")?,
-            path: row.try_get("path")?,
-            file_id: row.try_get("file_id")?,
-            kernel_id: row.try_get("kernel_id")?,
-            kernel_session: row.try_get("kernel_session")?,
-            kind: row.try_get("kind")?,
-            status: row.try_get("status")?,
-            cells: row.try_get("cells")?,
-            reason: row.try_get("reason")?,
-            outputs: row.try_get("outputs")?,
-            created_at: row.try_get("created_at")?,
-            started_at: row.try_get("started_at")?,
-            ended_at: row.try_get("ended_at")?,
-            terms: row.try_get("terms")?,
-            noted_at: row.try_get("noted_at")?,
-        })
-    }
-}
-
-impl TryFrom<ExecutionRow> for ExecutionRecord {
-    type Error = StoreError;
-
-    fn try_from(row: ExecutionRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            execution_id: row.execution_id,
-            tenant: row.tenant,
-            principal: row.principal,
-            server: row.server,
-            path: row.path,
-            file_id: row.file_id,
-            kernel_id: row.kernel_id,
-            kernel_session: row.kernel_session,
-            kind: word(&row.kind)?,
-            status: word(&row.status)?,
-            cells: from_json(&row.cells)?,
-            reason: row.reason,
-            // Outputs nested too deeply to be read again must not take the whole record with them.
-            outputs: row.outputs.and_then(|text| from_json(&text).ok()),
-            created_at: time(row.created_at),
-            started_at: row.started_at.map(time),
-            ended_at: row.ended_at.map(time),
-            terms: row
-                .terms
-                .map_or_else(|| Ok(Terms::default()), |terms| from_json(&terms))?,
-        })
-    }
-}
-
-impl TryFrom<ExecutionRow> for LeftBehind {
-    type Error = StoreError;
-
-    fn try_from(row: ExecutionRow) -> Result<Self, StoreError> {
-        let noted_at = row.noted_at.map(time);
-        Ok(Self {
-            record: row.try_into()?,
-            noted_at,
-        })
-    }
+pub(crate) fn read_left_behind(row: &Row) -> Result<LeftBehind, sqlx::Error> {
+    Ok(LeftBehind {
+        record: read_execution(row)?,
+        noted_at: row.get::<Option<i64>>("noted_at")?.map(time),
+    })
 }
 
 fn word<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(text: &str) -> Result<T, sqlx::Error> {

@@ -4,6 +4,15 @@ use super::*;
 use crate::{ActivityFilter, ActivityRecord, Appended, AuditFilter, AuditRow, Before, DocumentKey, ForkRecord};
 use crate::{NewVersion, Snapshot, VersionFilter};
 
+on_both_engines! {
+    versions_are_listed_by_author_and_moment,
+    only_one_appends_after_a_version,
+    snapshots_and_blobs_come_with_versions,
+    a_document_is_found_by_its_file_and_then_by_its_path,
+    forks_are_kept_until_they_are_deleted,
+    activities_and_calls_are_noted_and_found,
+}
+
 fn key(file_id: &str, path: &str) -> DocumentKey {
     DocumentKey {
         server: "lab-a".into(),
@@ -62,9 +71,8 @@ async fn seqs(store: &Store, document: i64, filter: VersionFilter) -> Vec<i64> {
     found.into_iter().map(|version| version.seq).collect()
 }
 
-#[tokio::test]
-async fn versions_are_listed_by_author_and_moment() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn versions_are_listed_by_author_and_moment(scene: Scene) {
+    let store = scene.open().await;
     let document = with_versions(&store, 10).await;
     assert_eq!(seqs(&store, document, newest(3)).await, [10, 9, 8]);
     let by = |author: &str| VersionFilter {
@@ -90,9 +98,8 @@ async fn versions_are_listed_by_author_and_moment() {
     assert_eq!(store.version("v99").await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn only_one_appends_after_a_version() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn only_one_appends_after_a_version(scene: Scene) {
+    let store = scene.open().await;
     let document = with_versions(&store, 2).await;
     let late = store.append_version(document, 1, &version(3)).await.unwrap();
     assert_eq!(late, Appended::Conflict { latest_seq: 2 });
@@ -104,9 +111,8 @@ async fn only_one_appends_after_a_version() {
     assert_eq!(found, expected);
 }
 
-#[tokio::test]
-async fn snapshots_and_blobs_come_with_versions() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn snapshots_and_blobs_come_with_versions(scene: Scene) {
+    let store = scene.open().await;
     let document = with_versions(&store, 2).await;
     let snapshot = Snapshot {
         bytes: b"whole".to_vec(),
@@ -131,9 +137,8 @@ async fn snapshots_and_blobs_come_with_versions() {
     assert!(store.put_snapshot(document, 7, &snapshot).await.is_err());
 }
 
-#[tokio::test]
-async fn a_document_is_found_by_its_file_and_then_by_its_path() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn a_document_is_found_by_its_file_and_then_by_its_path(scene: Scene) {
+    let store = scene.open().await;
     let a = store.document(&key("f", "d/a.ipynb")).await.unwrap();
     let b = store.document(&key("g", "d/b.ipynb")).await.unwrap();
     assert_ne!(a.document, b.document);
@@ -156,9 +161,8 @@ async fn a_document_is_found_by_its_file_and_then_by_its_path() {
     assert_eq!(back.document, a.document);
 }
 
-#[tokio::test]
-async fn forks_are_kept_until_they_are_deleted() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn forks_are_kept_until_they_are_deleted(scene: Scene) {
+    let store = scene.open().await;
     let fork = ForkRecord {
         fork_id: "x".into(),
         server: "lab-a".into(),
@@ -190,9 +194,8 @@ async fn forks_are_kept_until_they_are_deleted() {
     assert!(!store.delete_fork("x").await.unwrap());
 }
 
-#[tokio::test]
-async fn activities_and_calls_are_noted_and_found() {
-    let store = Store::open("sqlite::memory:", StoreLimits::default()).await.unwrap();
+async fn activities_and_calls_are_noted_and_found(scene: Scene) {
+    let store = scene.open().await;
     for n in 1..=3u64 {
         store.note_activity(ActivityRecord {
             activity_id: format!("a{n}"),

@@ -35,6 +35,7 @@ impl Store {
             insert_snapshot(&mut transaction, document, seq, snapshot).await?;
         }
         transaction.commit().await?;
+        self.compaction.on_appended(version.bytes(), &self.limits.history);
         Ok(Appended::Ok(seq))
     }
 
