@@ -8,15 +8,18 @@ mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::Router;
 use executor::Engine;
 use jupyter_client::{RequestObserver, ServerOptions, Servers};
-use live_document::pool::Pool;
+use live_document::pool::PoolEvent;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    sync::{broadcast, watch},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
@@ -27,6 +30,7 @@ use crate::{
     audit::LogAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
+    history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
     limits::Unlimited,
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
@@ -82,6 +86,7 @@ pub struct App {
     background: TaskTracker,
     store: Store,
     servers: Arc<Servers>,
+    history: Option<Arc<History>>,
 }
 
 impl App {
@@ -94,7 +99,8 @@ impl App {
     pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
-        let pool = Arc::new(Pool::new(settings::pool(config)));
+        let history = settings::history(config, &store, &metrics);
+        let pool = Arc::new(settings::pool(config, history.as_ref()));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
@@ -103,6 +109,7 @@ impl App {
             servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
+            history: history.clone(),
             images: settings::images(config),
             answers: settings::answers(config),
             scaling: Arc::default(),
@@ -128,6 +135,7 @@ impl App {
             store,
             drain,
             background,
+            history: history.clone(),
         };
         let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let rooms = CancellationToken::new();
@@ -144,6 +152,11 @@ impl App {
             rooms.cancel();
             servers.close_links().await;
         });
+        if let Some(history) = history {
+            let following = follow_renames(history, pool.events());
+            app.background
+                .spawn(rooms_close.clone().run_until_cancelled_owned(following));
+        }
         app.background.spawn(async move { pool.sweep(rooms_close).await });
         Ok(app)
     }
@@ -166,6 +179,7 @@ impl App {
             store,
             drain,
             background: TaskTracker::new(),
+            history: None,
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -183,6 +197,7 @@ impl App {
             store,
             drain,
             background,
+            history,
         } = parts;
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
@@ -193,7 +208,7 @@ impl App {
             drain.stop_token(),
         );
         let endpoint = Arc::new(endpoint);
-        background.spawn(prune(store.clone(), config.store.keep, drain.stop_token().clone()));
+        background.spawn(compact(store.clone(), drain.stop_token().clone()));
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
@@ -226,6 +241,7 @@ impl App {
             background,
             store,
             servers,
+            history,
         })
     }
 
@@ -271,6 +287,10 @@ impl App {
         serve(self.listener, self.router, connections, self.drain).await;
         self.background.close();
         self.background.wait().await;
+        // The rooms are closed, and everything in them is recorded.
+        if let Some(history) = self.history {
+            history.close().await;
+        }
         self.store.close().await;
     }
 }
@@ -283,6 +303,21 @@ struct Parts {
     store: Store,
     drain: Drain,
     background: TaskTracker,
+    history: Option<Arc<History>>,
+}
+
+/// Tells the history of files and directories that have other names, open or not.
+async fn follow_renames(history: Arc<History>, mut events: broadcast::Receiver<PoolEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(PoolEvent::Renamed(renamed)) => {
+                history.note_rename(&renamed.server, renamed.from.as_str(), renamed.to.as_str());
+            }
+            // A file whose rename was missed is found by its id when it is opened.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
 }
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {
@@ -295,8 +330,8 @@ async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Re
     endpoint.sweep(replaced, stop).await;
 }
 
-async fn prune(store: Store, keep: Duration, stop: CancellationToken) {
-    store.prune_regularly(keep, stop).await;
+async fn compact(store: Store, stop: CancellationToken) {
+    store.compact_regularly(stop).await;
 }
 
 fn server_options(config: &Config, env: &Env) -> Result<Vec<ServerOptions>, ConfigError> {

@@ -85,7 +85,9 @@ impl History {
             stop: CancellationToken::new(),
         });
         let writing = writer::write(Arc::clone(&history));
-        history.tasks.spawn(history.stop.clone().run_until_cancelled_owned(writing));
+        history
+            .tasks
+            .spawn(history.stop.clone().run_until_cancelled_owned(writing));
         history
     }
 
@@ -132,7 +134,10 @@ impl History {
 
     /// Writes what is left, as far as the database takes it, and ends.
     pub async fn close(&self) {
-        if tokio::time::timeout(CLOSE_TIMEOUT, self.wait_until_written(None)).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.wait_until_written(None))
+            .await
+            .is_err()
+        {
             let versions = self.queue.pending();
             tracing::error!(versions, "the history could not be written before the gateway left");
         }
@@ -166,7 +171,12 @@ impl History {
     fn on_lost(&self, document: &DocumentId, why: &str) {
         self.lost.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.metrics.version_lost();
-        tracing::error!(server = &*document.server, file_id = &*document.file_id, why, "lost a version of a document");
+        tracing::error!(
+            server = &*document.server,
+            file_id = &*document.file_id,
+            why,
+            "lost a version of a document"
+        );
     }
 }
 

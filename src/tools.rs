@@ -17,6 +17,7 @@ mod error;
 mod execution;
 mod files;
 mod gateway;
+mod history;
 mod images;
 mod kernel;
 mod lines;
@@ -56,6 +57,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         document::tools(),
         files::tools(),
         session::tools(),
+        history::tools(),
         collab::tools(),
         classic::tools(),
         datalayer::tools(),

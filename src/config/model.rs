@@ -36,6 +36,7 @@ pub struct Config {
     pub answers: AnswersConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
+    pub history: HistoryConfig,
     pub telemetry: TelemetryConfig,
 }
 
@@ -68,6 +69,7 @@ impl Section for Config {
             answers: reader.section("answers"),
             events: reader.section("events"),
             store: reader.section("store"),
+            history: reader.section("history"),
             telemetry: reader.section("telemetry"),
         }
     }
@@ -156,6 +158,13 @@ section! {
         keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
         max_bytes: usize = 1_073_741_824, number(STORE_BYTES);
         max_bytes_per_principal: usize = 67_108_864, number(STORE_BYTES);
+    }
+}
+
+section! {
+    /// What is kept of the versions of documents.
+    HistoryConfig {
+        enabled: bool = true, value(parse::flag);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use history::{Author, Blob, Content, Delta, Operation, Outputs, VersionId};
+use history::{Author, Blob, Content, Delta, Outputs, VersionId};
 use jupyter_client::counted;
 use store::{Appended, DocumentRow, NewVersion, Snapshot, StoreError, VersionFilter};
 
@@ -37,7 +37,10 @@ struct Next<'a> {
 enum Step {
     /// First, a version that makes up for what is missing.
     Repair(Delta),
-    Append { delta: Delta, after: Content },
+    Append {
+        delta: Delta,
+        after: Content,
+    },
     /// The log has it already.
     Nothing,
 }
@@ -62,7 +65,12 @@ impl History {
             let (version, delta, after, blobs) = match step(&stored.content, entry, is_shared) {
                 Step::Nothing => return Ok(stored),
                 Step::Append { delta, after } => (entry.version.clone(), delta, after, &entry.blobs[..]),
-                Step::Repair(delta) => (repairing(&delta, &entry.before, lost), delta, entry.before.clone(), &[][..]),
+                Step::Repair(delta) => (
+                    repairing(&delta, &entry.before, lost),
+                    delta,
+                    entry.before.clone(),
+                    &[][..],
+                ),
             };
             let is_it = version.id == entry.version.id;
             let next = Next {
@@ -79,7 +87,9 @@ impl History {
                     stored = repaired;
                 }
                 Err(latest) => {
-                    stored = self.after_conflict(track, stored.document, latest, &entry.before).await?;
+                    stored = self
+                        .after_conflict(track, stored.document, latest, &entry.before)
+                        .await?;
                     // An attempt of which no answer came may have succeeded.
                     if self.store.version(entry.version.id.as_str()).await?.is_some() {
                         return Ok(stored);
@@ -98,8 +108,8 @@ impl History {
         };
         let mut stored = self.end_of_log(track, &live).await?;
         for _ in 0..MAX_CONFLICTS {
-            let delta = Delta::between(&stored.content, &live);
-            let appended = match delta.is_empty() || delta.is_only_runs() {
+            let delta = missing(&stored.content, &live);
+            let appended = match delta.is_only_runs() {
                 true => Ok(stored.clone()),
                 false => {
                     let version = repairing(&delta, &live, lost);
@@ -153,7 +163,10 @@ impl History {
                     Ok(stored) => Some(stored),
                     Err(_) => None,
                 },
-                Some(loaded) => self.append_outside(track, &row, loaded, (opened, content, blobs)).await?,
+                Some(loaded) => {
+                    self.append_outside(track, &row, loaded, (opened, content, blobs))
+                        .await?
+                }
             };
             if let Some(stored) = stored {
                 return Ok(stored);
@@ -168,7 +181,15 @@ impl History {
             return Ok(None);
         }
         let loaded = load(&self.store, row.document, row.latest_seq).await?;
-        Ok(loaded.inspect_err(|damage| tracing::error!(document = row.document, why = damage.0, "the history of a document is damaged, and begins anew")).ok())
+        Ok(loaded
+            .inspect_err(|damage| {
+                tracing::error!(
+                    document = row.document,
+                    why = damage.0,
+                    "the history of a document is damaged, and begins anew"
+                )
+            })
+            .ok())
     }
 
     async fn append_beginning(
@@ -212,21 +233,25 @@ impl History {
             content: shared(loaded.content, content),
             since_snapshot: loaded.since_snapshot,
         };
-        let delta = Delta::between(&stored.content, content);
+        let delta = missing(&stored.content, content);
         let newest = VersionFilter {
             limit: 1,
             ..VersionFilter::default()
         };
         let latest = self.store.versions(row.document, &newest).await?.pop();
         let latest = latest.map(|latest| VersionId::from(latest.version_id));
-        if delta.is_empty() || delta.is_only_runs() {
+        if delta.is_only_runs() {
             if let Some(latest) = latest {
                 self.on_same(track, &opened.id, latest);
             }
             return Ok(Some(stored));
         }
         let needed = delta.outputs();
-        let blobs: Vec<Blob> = blobs.iter().filter(|blob| needed.contains(&blob.hash)).cloned().collect();
+        let blobs: Vec<Blob> = blobs
+            .iter()
+            .filter(|blob| needed.contains(&blob.hash))
+            .cloned()
+            .collect();
         let version = Version {
             kind: Kind::Outside,
             summary: delta.summary(),
@@ -290,7 +315,9 @@ impl History {
         let deltas = self.store.deltas(row.document, first, row.latest_seq).await?;
         let mut content = latest.clone();
         for (count, (_, _, delta)) in deltas.iter().rev().enumerate() {
-            let earlier = Delta::decode(delta).ok().and_then(|delta| delta.invert().apply(&content).ok());
+            let earlier = Delta::decode(delta)
+                .ok()
+                .and_then(|delta| delta.invert().apply(&content).ok());
             let Some(earlier) = earlier else { break };
             if earlier.is_same_but_for_runs(wanted) {
                 return Ok(Some(count + 1));
@@ -355,7 +382,11 @@ impl History {
             undoes: version.undoes.iter().map(ToString::to_string).collect(),
             delta,
             snapshot,
-            blobs: next.blobs.iter().map(|blob| (blob.hash.to_string(), blob.encode())).collect(),
+            blobs: next
+                .blobs
+                .iter()
+                .map(|blob| (blob.hash.to_string(), blob.encode()))
+                .collect(),
         };
         Ok(match self.store.append_version(end.document, end.seq, &new).await? {
             Appended::Ok(seq) => Ok(Stored {
@@ -377,9 +408,9 @@ fn step(end: &Content, entry: &Entry, is_shared: bool) -> Step {
     if *end == entry.before {
         return as_recorded(entry.delta.clone());
     }
-    let gap = Delta::between(end, &entry.before);
-    if gap.is_empty() || gap.is_only_runs() {
-        let mut delta = by_runs(gap);
+    let gap = missing(end, &entry.before);
+    if gap.is_only_runs() {
+        let mut delta = gap;
         delta.operations.extend(entry.delta.operations.iter().cloned());
         return as_recorded(delta);
     }
@@ -401,8 +432,8 @@ fn rebased(end: &Content, entry: &Entry) -> Option<Step> {
 }
 
 fn difference(end: &Content, after: &Content) -> Step {
-    let delta = Delta::between(end, after);
-    match delta.is_empty() || delta.is_only_runs() {
+    let delta = missing(end, after);
+    match delta.is_only_runs() {
         true => Step::Nothing,
         false => Step::Append {
             delta,
@@ -411,14 +442,9 @@ fn difference(end: &Content, after: &Content) -> Step {
     }
 }
 
-/// Marks outputs as those of runs, which are nobody's to undo.
-fn by_runs(mut delta: Delta) -> Delta {
-    for operation in &mut delta.operations {
-        if let Operation::Outputs { by_run, .. } = operation {
-            *by_run = true;
-        }
-    }
-    delta
+/// What is missing at the end of a log. Outputs are those of runs, which are nobody's to undo.
+fn missing(end: &Content, content: &Content) -> Delta {
+    Delta::between(end, content).with_outputs_by_runs(|_| false)
 }
 
 fn snapshot(content: &Content) -> Snapshot {

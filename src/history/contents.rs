@@ -36,11 +36,7 @@ pub(super) async fn load(store: &Store, document: i64, seq: i64) -> Result<Resul
 }
 
 /// The newest snapshot up to a version that can be read.
-async fn nearest(
-    store: &Store,
-    document: i64,
-    seq: i64,
-) -> Result<Result<(i64, Content, usize), Damage>, StoreError> {
+async fn nearest(store: &Store, document: i64, seq: i64) -> Result<Result<(i64, Content, usize), Damage>, StoreError> {
     let (mut at, mut damage) = (seq, Damage("its beginning is not kept".to_owned()));
     while let Some((found, bytes)) = store.nearest_snapshot(document, at).await? {
         match Content::decode(&bytes) {
@@ -71,7 +67,13 @@ async fn replay(
             match next(&content, at, &row, &bytes) {
                 Ok(after) => content = after,
                 Err(damage) => {
-                    tracing::error!(document, seq, version = row.version_id, why = damage.0, "a version of the history cannot be read");
+                    tracing::error!(
+                        document,
+                        seq,
+                        version = row.version_id,
+                        why = damage.0,
+                        "a version of the history cannot be read"
+                    );
                     return Ok(Err(damage));
                 }
             }
@@ -116,7 +118,9 @@ async fn stored_blob(store: &Store, hash: Hash) -> Result<Option<Blob>, StoreErr
         return Ok(None);
     };
     let blob = Blob::decode(hash, &bytes);
-    Ok(blob.inspect_err(|error| tracing::error!(%hash, %error, "outputs in the history cannot be read")).ok())
+    Ok(blob
+        .inspect_err(|error| tracing::error!(%hash, %error, "outputs in the history cannot be read"))
+        .ok())
 }
 
 /// A content with the cells of another one where they are equal, so that both take the memory of one.

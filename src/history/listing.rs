@@ -80,7 +80,9 @@ impl History {
                 let _ = timeout(PATIENCE, self.wait_until_written(Some(&track.document))).await;
             }
         }
-        let known = track.as_ref().and_then(|track| Some(track.lock().stored.as_ref()?.document));
+        let known = track
+            .as_ref()
+            .and_then(|track| Some(track.lock().stored.as_ref()?.document));
         let found = match known {
             Some(document) => Ok(Some(document)),
             None => {
@@ -107,7 +109,10 @@ impl History {
             let document = &track.document;
             *document.server == *server && document.kind == kind && track.lock().path == *path
         };
-        self.tracks.iter().find(|track| is_it(track)).map(|track| Arc::clone(&track))
+        self.tracks
+            .iter()
+            .find(|track| is_it(track))
+            .map(|track| Arc::clone(&track))
     }
 
     /// Takes down where a file is, and says whether that has a history.
@@ -127,7 +132,11 @@ impl History {
 
     /// Versions of a document, the newest first.
     pub async fn list(&self, subject: &Subject, filter: &Filter) -> Result<Listing, HistoryError> {
-        let pending = subject.track.as_ref().map(|track| track.pending_versions()).unwrap_or_default();
+        let pending = subject
+            .track
+            .as_ref()
+            .map(|track| track.pending_versions())
+            .unwrap_or_default();
         let newest = pending.clone();
         let (pending, before) = unwritten(pending, filter);
         let wanted = filter.limit.saturating_add(1);
@@ -242,11 +251,7 @@ impl History {
     }
 
     /// The outputs that are kept of some hashes.
-    pub async fn outputs(
-        &self,
-        subject: &Subject,
-        hashes: &[Hash],
-    ) -> Result<HashMap<Hash, Vec<Value>>, HistoryError> {
+    pub async fn outputs(&self, subject: &Subject, hashes: &[Hash]) -> Result<HashMap<Hash, Vec<Value>>, HistoryError> {
         let known: HashMap<Hash, Blob> = match &subject.track {
             Some(track) => {
                 let state = track.lock();
@@ -264,8 +269,14 @@ impl History {
             limit: NAMED,
             ..Filter::default()
         };
-        let known = Box::pin(self.list(subject, &newest)).await.map(|listing| listing.versions);
-        let known: Vec<String> = known.unwrap_or_default().iter().map(|version| version.id.to_string()).collect();
+        let known = Box::pin(self.list(subject, &newest))
+            .await
+            .map(|listing| listing.versions);
+        let known: Vec<String> = known
+            .unwrap_or_default()
+            .iter()
+            .map(|version| version.id.to_string())
+            .collect();
         HistoryError::Unknown {
             path: subject.path.to_string(),
             name: name.chars().take(100).collect(),

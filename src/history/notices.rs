@@ -44,7 +44,11 @@ impl Notices {
     pub(super) fn add(&self, document: &Arc<DocumentId>, what: What, good: VersionId) {
         self.0.retain(|_, notice| notice.since.elapsed() < KEPT);
         if self.0.len() >= MAX_NOTICES {
-            let oldest = self.0.iter().min_by_key(|notice| notice.since).map(|notice| Arc::clone(notice.key()));
+            let oldest = self
+                .0
+                .iter()
+                .min_by_key(|notice| notice.since)
+                .map(|notice| Arc::clone(notice.key()));
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
         let notice = Notice {
@@ -90,7 +94,10 @@ impl Notice {
             ),
         };
         let good = &self.good;
-        format!("{what} If that was not wanted, restore_document_version(path={:?}, version_id=\"{good}\") brings it back.", path.as_str())
+        format!(
+            "{what} If that was not wanted, restore_document_version(path={:?}, version_id=\"{good}\") brings it back.",
+            path.as_str()
+        )
     }
 }
 

@@ -95,12 +95,11 @@ impl Entry {
 }
 
 fn weight(operation: &Operation, after: &Content) -> usize {
-    let splices = |splices: &[Splice]| -> usize { splices.iter().map(|splice| splice.old.len() + splice.new.len()).sum() };
+    let splices =
+        |splices: &[Splice]| -> usize { splices.iter().map(|splice| splice.old.len() + splice.new.len()).sum() };
     match operation {
         Operation::Text { splices: all } => splices(all),
-        Operation::Source { cell, splices: all } => {
-            splices(all) + after.cell(cell).map_or(0, |cell| cell.source.len())
-        }
+        Operation::Source { cell, splices: all } => splices(all) + after.cell(cell).map_or(0, |cell| cell.source.len()),
         Operation::Insert { cell, .. } | Operation::Delete { cell, .. } => {
             let attachments = cell.attachments.as_ref().map_or(0, |json| json.as_str().len());
             ENTRY_BYTES + cell.source.len() + cell.metadata.as_str().len() + attachments

@@ -82,7 +82,9 @@ impl History {
         let base = self.content_at(document, first - 1).await?;
         let logged = self.logged(document, first - 1, latest).await?;
         let delta = plan_undo(&base, &logged, &undone).map_err(|error| damaged(&chosen[0].id, &error.to_string()))?;
-        let content = logged.iter().try_fold(base, |content, version| version.delta.apply(&content));
+        let content = logged
+            .iter()
+            .try_fold(base, |content, version| version.delta.apply(&content));
         let content = content.map_err(|error| damaged(&chosen[0].id, &error.to_string()))?;
         Ok(UndoPlan {
             content,
@@ -101,7 +103,9 @@ impl History {
         let mut log: Vec<Version> = Vec::with_capacity(rows.len());
         for version in rows.into_iter().map(Version::of_row) {
             // Nothing is known of the content before a row that cannot be read.
-            let follows = log.last().is_none_or(|newer| newer.seq.map(|seq| seq - 1) == version.seq);
+            let follows = log
+                .last()
+                .is_none_or(|newer| newer.seq.map(|seq| seq - 1) == version.seq);
             if !follows {
                 break;
             }
@@ -190,7 +194,9 @@ fn moment(log: &[Version], revision: &str) -> Result<Option<i64>, HistoryError> 
     };
     let mut versions = log.iter().filter(|version| of_epoch(version).is_some()).peekable();
     let first = versions.peek().ok_or_else(unknown)?.seq.map(|seq| seq - 1);
-    let upto = versions.filter(|version| of_epoch(version).is_some_and(|of| of <= number)).last();
+    let upto = versions
+        .filter(|version| of_epoch(version).is_some_and(|of| of <= number))
+        .last();
     Ok(upto.map_or(first, |version| version.seq))
 }
 
@@ -227,7 +233,9 @@ fn author(version: &Version) -> Author {
             principal: principal.as_str().into(),
             name: names().next().unwrap_or_else(|| principal.as_str().into()),
         },
-        (None, Kind::People) => Author::People { names: names().collect() },
+        (None, Kind::People) => Author::People {
+            names: names().collect(),
+        },
         (None, _) => Author::Outside,
     }
 }

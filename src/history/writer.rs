@@ -65,7 +65,10 @@ impl Queue {
     }
 
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        let (versions, held) = (self.versions.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        let (versions, held) = (
+            self.versions.load(Ordering::Relaxed),
+            self.bytes.load(Ordering::Relaxed),
+        );
         versions < MAX_PENDING && (held == 0 || held + bytes <= MAX_PENDING_BYTES)
     }
 
@@ -148,7 +151,9 @@ impl History {
     async fn write_next(&self) -> Result<bool, StoreError> {
         let rename = self.queue.renames.lock().front().cloned();
         if let Some(rename) = rename {
-            self.store.rename_documents(&rename.server, &rename.from, &rename.to).await?;
+            self.store
+                .rename_documents(&rename.server, &rename.from, &rename.to)
+                .await?;
             self.queue.renames.lock().pop_front();
             self.on_progress();
             return Ok(true);
@@ -163,11 +168,10 @@ impl History {
         if track.lock().has_work() {
             self.queue.add(&track);
         }
-        self.tracks
-            .remove_if(&track.document, |_, known| {
-                let state = known.lock();
-                state.open == 0 && !state.has_work()
-            });
+        self.tracks.remove_if(&track.document, |_, known| {
+            let state = known.lock();
+            state.open == 0 && !state.has_work()
+        });
         written.map(|()| true)
     }
 
@@ -180,7 +184,9 @@ impl History {
             };
             if let Some(path) = moved {
                 let id = &track.document;
-                self.store.note_document_path(&id.server, &id.file_id, path.as_str()).await?;
+                self.store
+                    .note_document_path(&id.server, &id.file_id, path.as_str())
+                    .await?;
                 let mut state = track.lock();
                 state.has_moved = state.path != path;
             } else if let Some(entry) = entry {
@@ -223,7 +229,10 @@ impl History {
 
 impl super::track::State {
     fn on_failure(&mut self, written: u64) -> Option<Arc<super::track::Entry>> {
-        let is_alone = self.written_at_failure.replace(written).is_some_and(|before| before < written);
+        let is_alone = self
+            .written_at_failure
+            .replace(written)
+            .is_some_and(|before| before < written);
         self.failures += u32::from(is_alone);
         if self.failures < MAX_FAILURES {
             return None;

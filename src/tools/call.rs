@@ -3,9 +3,11 @@
 use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
+use history::Delta;
 use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
-    Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
+    Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError,
+    RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
 };
 use parking_lot::Mutex;
@@ -16,6 +18,7 @@ use url::Url;
 use crate::{
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
+    history::{History, HistoryError},
     tools::{
         AnswerLimits, Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator,
         output::Faces, text::Page,
@@ -96,6 +99,8 @@ pub struct Services {
     pub servers: Arc<Servers>,
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
+    /// None if versions of documents are not kept.
+    pub history: Option<Arc<History>>,
     pub images: ImageLimits,
     pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
@@ -123,6 +128,8 @@ pub struct Call {
     wants_structured: bool,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
+    /// Documents that the call uses, of which there may be something to tell.
+    used: Arc<Mutex<Vec<DocumentId>>>,
     /// Other notices that the answer is to tell.
     notices: Arc<Mutex<Vec<String>>>,
 }
@@ -141,6 +148,7 @@ impl Call {
             resumption: None,
             wants_structured: true,
             discarding: Arc::default(),
+            used: Arc::default(),
             notices: Arc::default(),
         }
     }
@@ -262,6 +270,27 @@ impl Call {
     /// Tasks that outlive the call.
     pub(super) fn background(&self) -> &TaskTracker {
         &self.services.background
+    }
+
+    /// The versions of documents.
+    pub(super) fn history(&self) -> Result<&Arc<History>, ToolError> {
+        Ok(self.services.history.as_ref().ok_or(HistoryError::Off)?)
+    }
+
+    /// Makes a document another one in the name of the caller, with the smallest edit.
+    pub(super) async fn apply_delta(
+        &self,
+        room: &Room,
+        delta: &Delta,
+        options: DeltaOptions<'_>,
+    ) -> Result<DeltaOutcome, ToolError> {
+        let options = DeltaOptions {
+            tool: self.tool,
+            ..options
+        };
+        Ok(room
+            .apply_delta(&self.principal.id, &self.principal.name, delta, options)
+            .await?)
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
@@ -410,6 +439,9 @@ impl Call {
                  be older than the file."
             ));
         }
+        if let Some(document) = room.document_id() {
+            self.used.lock().push(document.clone());
+        }
         if room.has_discarded(&self.principal.id) {
             self.discarding.lock().push(Room::clone(&room));
         }
@@ -428,8 +460,15 @@ impl Call {
             let lost = room.take_discarded(&self.principal.id);
             (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
         });
+        let used = std::mem::take(&mut *self.used.lock());
+        let history = self.services.history.iter();
+        let of_history = history.flat_map(|history| {
+            let tell = |document: &DocumentId| history.take_notice(document, &self.principal.id);
+            used.iter().filter_map(tell).collect::<Vec<_>>()
+        });
         let mut notices = std::mem::take(&mut *self.notices.lock());
         notices.extend(told);
+        notices.extend(of_history);
         notices
     }
 

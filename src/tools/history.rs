@@ -1,0 +1,44 @@
+//! Tools about what happened to documents: their versions, differences, restoring and undoing.
+
+mod diff;
+mod list;
+mod restore;
+mod subject;
+mod undo;
+
+use super::{Effect, ToolDefinition};
+use crate::types::Toolset;
+
+pub(super) fn tools() -> Vec<ToolDefinition> {
+    let history = Toolset::History;
+    vec![
+        ToolDefinition::new(
+            history,
+            "get_document_history",
+            "Lists the recorded versions of a document, newest first: who changed it, when and how.",
+            Effect::Read,
+            list::get_document_history,
+        ),
+        ToolDefinition::new(
+            history,
+            "restore_document_version",
+            "Makes a document what it was at a version; others' typing meanwhile stays.",
+            Effect::Change,
+            restore::restore_document_version,
+        ),
+        ToolDefinition::new(
+            history,
+            "undo_changes",
+            "Takes back your own last edits of a document and nothing of others, also inside the same cell.",
+            Effect::Change,
+            undo::undo_changes,
+        ),
+        ToolDefinition::new(
+            history,
+            "diff_document",
+            "Shows what changed between two versions or revisions, cell by cell.",
+            Effect::Read,
+            diff::diff_document,
+        ),
+    ]
+}
