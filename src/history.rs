@@ -8,7 +8,8 @@
 //! | `writer` | the one task that writes, its retries, and what is given up |
 //! | `append` | the next version of a log, whoever else wrote to it meanwhile |
 //! | `contents` | contents of stored versions |
-//! | `listing`, `version` | versions as callers see them |
+//! | `snapshots` | contents for the store, where older versions go |
+//! | `listing`, `version`, `told` | versions as callers see them |
 //! | `undo` | the delta that takes versions back |
 //! | `notices` | documents that lost what was recorded of them |
 
@@ -17,6 +18,8 @@ mod contents;
 mod error;
 mod listing;
 mod notices;
+mod snapshots;
+mod told;
 mod track;
 mod undo;
 mod version;
@@ -38,11 +41,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use self::{
     error::HistoryError,
     listing::{Before, Filter, Listing, Subject},
+    told::{ToldVersion, difference_text, timestamp},
     undo::{Choice, UndoPlan, Whose},
     version::{Kind, Version},
 };
 use self::{
     notices::{Notices, What},
+    snapshots::Snapshots,
     track::{Entry, Track},
     version::{names, new_id},
     writer::Queue,
@@ -84,6 +89,7 @@ impl History {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
+        history.store.set_snapshot_source(Arc::new(Snapshots::of(&history)));
         let writing = writer::write(Arc::clone(&history));
         history
             .tasks

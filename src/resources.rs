@@ -8,6 +8,7 @@ mod complete;
 mod documents;
 mod error;
 mod execution;
+mod history;
 mod list;
 mod metadata;
 mod outputs;
@@ -32,7 +33,7 @@ use live_document::{
     pool::{Lease, OpenRoom, Pool},
 };
 
-use crate::{auth::Principal, skills::Skill, types::Permission};
+use crate::{auth::Principal, history::History, skills::Skill, types::Permission};
 
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
@@ -45,6 +46,7 @@ pub struct View {
     names: Option<HashMap<String, String>>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
+    history: Option<Arc<History>>,
     skills: &'static [Skill],
 }
 
@@ -69,8 +71,15 @@ impl View {
             names: None,
             pool,
             engine,
+            history: None,
             skills: &[],
         }
+    }
+
+    /// The same with the versions of notebooks.
+    pub fn with_history(mut self, history: Option<Arc<History>>) -> Self {
+        self.history = history;
+        self
     }
 
     /// The same with skills.

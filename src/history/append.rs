@@ -447,7 +447,7 @@ fn missing(end: &Content, content: &Content) -> Delta {
     Delta::between(end, content).with_outputs_by_runs(|_| false)
 }
 
-fn snapshot(content: &Content) -> Snapshot {
+pub(super) fn snapshot(content: &Content) -> Snapshot {
     let kept = content.cells().iter().filter_map(|cell| match cell.outputs {
         Outputs::Kept(hash) => Some(hash.to_string()),
         Outputs::None | Outputs::Omitted => None,

@@ -140,6 +140,7 @@ impl Caller {
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
         )
+        .with_history(services.history.clone())
         // They speak of the tools of this toolset.
         .with_skills(match self.has_toolset(Toolset::Notebook) {
             true => skills(),

@@ -6,10 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::subject::Place;
-use crate::tools::{
-    Call, ToolError,
-    output::JsonObject,
-    text::{Describe, Page},
+use crate::{
+    history::difference_text,
+    tools::{
+        Call, ToolError,
+        output::JsonObject,
+        text::{Describe, Page},
+    },
 };
 
 /// Lines around those that differ.
@@ -48,6 +51,8 @@ struct Change {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
     diff: String,
+    #[serde(skip)]
+    text: String,
 }
 
 pub(super) async fn diff_document(call: Call, arguments: Arguments) -> Result<DocumentDiff, ToolError> {
@@ -101,47 +106,15 @@ fn summary(changes: &[Difference]) -> String {
 
 impl Change {
     fn of(difference: Difference) -> Self {
+        let shown = truncate(difference.unified.as_str(), MAX_SHOWN).text;
         Self {
+            text: difference_text(&difference, &shown),
+            diff: shown,
             cell_id: difference.cell_id.map(|id| id.to_string()),
             index: difference.index,
             status: difference.status,
             parts: difference.parts,
-            diff: truncate(difference.unified, MAX_SHOWN).text,
         }
-    }
-
-    fn text(&self) -> String {
-        let status = match self.status {
-            Status::Changed => "changed",
-            Status::Inserted => "inserted",
-            Status::Deleted => "deleted",
-            Status::Moved => "moved",
-        };
-        let head = match (&self.cell_id, self.index) {
-            (Some(id), Some(index)) => format!("[{index}] {id} {status}"),
-            (Some(id), None) => format!("{id} {status}"),
-            (None, _) if self.diff.is_empty() => "notebook".to_owned(),
-            (None, _) => String::new(),
-        };
-        let parts: Vec<&str> = self.parts.iter().map(|part| word(*part)).collect();
-        let head = match parts.is_empty() {
-            true => head,
-            false => format!("{head} ({} differ)", parts.join(", ")),
-        };
-        [head.as_str(), self.diff.as_str()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-}
-
-fn word(part: Part) -> &'static str {
-    match part {
-        Part::Kind => "type",
-        Part::Metadata => "metadata",
-        Part::Attachments => "attachments",
-        Part::Outputs => "outputs",
     }
 }
 
@@ -151,7 +124,7 @@ impl Describe for DocumentDiff {
             "{} from {} to {}: {}",
             self.path, self.from, self.to, self.summary
         ));
-        let shown = page.items(self.changes.iter().map(Change::text));
+        let shown = page.items(self.changes.iter().map(|change| &change.text));
         let left = self.changes.len() - shown;
         if left > 0 {
             page.line(format!(

@@ -1,9 +1,6 @@
 //! `get_document_history`.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime},
-};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +8,7 @@ use tokio::time::timeout;
 
 use super::subject::Place;
 use crate::{
-    history::{Before, Filter, Listing, Version},
+    history::{Before, Filter, Listing, ToldVersion, timestamp},
     tools::{
         Call, ToolError,
         output::JsonObject,
@@ -43,25 +40,10 @@ fn default_limit() -> usize {
 pub(super) struct DocumentHistory {
     path: String,
     #[schemars(with = "Vec<JsonObject>")]
-    versions: Vec<Row>,
+    versions: Vec<ToldVersion>,
     has_more: bool,
     recorded_since: Option<String>,
     note: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Row {
-    version_id: String,
-    timestamp: String,
-    author: String,
-    tool: Option<String>,
-    summary: String,
-    size: i64,
-    revision: Option<String>,
-    kind: &'static str,
-    is_undone: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    undoes: Vec<String>,
 }
 
 pub(super) async fn get_document_history(call: Call, arguments: Arguments) -> Result<DocumentHistory, ToolError> {
@@ -77,7 +59,7 @@ pub(super) async fn get_document_history(call: Call, arguments: Arguments) -> Re
         note: note(&listing, has_timeline),
         has_more: listing.has_more,
         recorded_since: listing.since.map(timestamp),
-        versions: listing.versions.into_iter().map(Row::of).collect(),
+        versions: listing.versions.into_iter().map(ToldVersion::from).collect(),
     })
 }
 
@@ -119,45 +101,6 @@ fn note(listing: &Listing, has_timeline: bool) -> Option<String> {
         notes.push("JupyterLab's own timeline (File menu) may reach further back.".to_owned());
     }
     (!notes.is_empty()).then(|| notes.join(" "))
-}
-
-impl Row {
-    fn of(version: Version) -> Self {
-        Self {
-            timestamp: timestamp(version.time),
-            author: version.author(),
-            version_id: version.id.to_string(),
-            tool: version.tool,
-            summary: version.summary,
-            size: version.size,
-            revision: version.revision,
-            kind: version.kind.as_str(),
-            is_undone: version.is_undone,
-            undoes: version.undoes.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-pub(super) fn timestamp(time: SystemTime) -> String {
-    humantime::format_rfc3339_millis(time).to_string()
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.timestamp.get(..19).unwrap_or(&self.timestamp);
-        write!(f, "{} {time}Z {}", self.version_id, self.author)?;
-        if let Some(tool) = &self.tool {
-            write!(f, ", {tool}")?;
-        }
-        write!(f, ": {}; {} bytes", self.summary, self.size)?;
-        if let Some(revision) = &self.revision {
-            write!(f, ", revision {revision}")?;
-        }
-        match self.is_undone {
-            true => write!(f, " (undone)"),
-            false => Ok(()),
-        }
-    }
 }
 
 impl Describe for DocumentHistory {
