@@ -27,7 +27,7 @@ pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
-    audit::LogAudit,
+    audit::StoreAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     history::History,
@@ -114,7 +114,7 @@ impl App {
             answers: settings::answers(config),
             scaling: Arc::default(),
             connections: Arc::default(),
-            audit: Arc::new(LogAudit),
+            audit: Arc::new(StoreAudit::new(store.clone())),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -209,6 +209,7 @@ impl App {
         );
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
+        watch_lost_records(&metrics, &store);
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
@@ -332,6 +333,18 @@ async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Re
 
 async fn compact(store: Store, stop: CancellationToken) {
     store.compact_regularly(stop).await;
+}
+
+fn watch_lost_records(metrics: &Metrics, store: &Store) {
+    let lost_records = store.lost_records();
+    metrics.watch_lost_records(move || {
+        let lost = lost_records();
+        [
+            ("executions", lost.executions),
+            ("activity", lost.activities),
+            ("audit", lost.audits),
+        ]
+    });
 }
 
 fn server_options(config: &Config, env: &Env) -> Result<Vec<ServerOptions>, ConfigError> {

@@ -8,7 +8,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use store::{AuditRow, Store};
+
 use crate::auth::Principal;
+
+/// A caller names what it wants, at any length.
+const MAX_NAME: usize = 1024;
 
 /// Takes the records of calls.
 pub trait AuditSink: Send + Sync {
@@ -57,6 +62,16 @@ pub enum Outcome {
     Failed,
     /// The caller left before it was answered.
     Abandoned,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Abandoned => "abandoned",
+        }
+    }
 }
 
 /// Where a request came from.
@@ -123,34 +138,72 @@ impl Drop for AuditedCall {
     }
 }
 
-/// Writes records to the log, for those who have `audit` at level debug in it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LogAudit;
+/// Writes records to the store, and to the log for those who have `audit` at level debug in it.
+#[derive(Debug, Clone)]
+pub struct StoreAudit {
+    store: Store,
+}
 
-impl AuditSink for LogAudit {
+impl StoreAudit {
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+impl AuditSink for StoreAudit {
     fn is_enabled(&self) -> bool {
-        tracing::enabled!(target: "audit", tracing::Level::DEBUG)
+        true
     }
 
     fn record(&self, record: &AuditRecord<'_>) {
+        log(record);
         let (decision, rule) = match record.decision {
-            Decision::Allowed => ("allowed", None),
-            Decision::Denied { rule } => ("denied", Some(rule)),
+            Decision::Allowed => ("allow", None),
+            Decision::Denied { rule } => ("deny", Some(rule)),
         };
-        tracing::debug!(
-            target: "audit",
-            principal = record.principal,
-            tenant = record.tenant,
-            address = record.address.map(tracing::field::display),
-            tool = record.tool,
-            server = record.server,
-            path = record.path,
-            decision,
-            rule,
-            outcome = ?record.outcome,
-            duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX),
-            request_id = record.request_id,
-            "a tool was called",
-        );
+        self.store.note_audit(AuditRow {
+            time: record.time,
+            principal: record.principal.to_owned(),
+            tenant: record.tenant.to_owned(),
+            address: record.address.map(|address| address.to_string()),
+            tool: record.tool.to_owned(),
+            server: record.server.map(shortened),
+            path: record.path.map(shortened),
+            decision: decision.to_owned(),
+            rule: rule.map(str::to_owned),
+            outcome: record.outcome.as_str().to_owned(),
+            duration_ms: i64::try_from(record.duration.as_millis()).unwrap_or(i64::MAX),
+            request_id: record.request_id.to_owned(),
+        });
     }
+}
+
+fn shortened(name: &str) -> String {
+    let end = name.floor_char_boundary(MAX_NAME);
+    name[..end].to_owned()
+}
+
+fn log(record: &AuditRecord<'_>) {
+    if !tracing::enabled!(target: "audit", tracing::Level::DEBUG) {
+        return;
+    }
+    let (decision, rule) = match record.decision {
+        Decision::Allowed => ("allowed", None),
+        Decision::Denied { rule } => ("denied", Some(rule)),
+    };
+    tracing::debug!(
+        target: "audit",
+        principal = record.principal,
+        tenant = record.tenant,
+        address = record.address.map(tracing::field::display),
+        tool = record.tool,
+        server = record.server,
+        path = record.path,
+        decision,
+        rule,
+        outcome = ?record.outcome,
+        duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX),
+        request_id = record.request_id,
+        "a tool was called",
+    );
 }

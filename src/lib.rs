@@ -6,7 +6,7 @@
 //! agents ──/mcp──▶ http ▶ auth ▶ mcp ▶ tools, resources ▶ jupyter_client ──REST──▶ Jupyter A, B, C
 //!                                 │                  ├▶ live_document ═══ws══▶
 //!                                 │                  └▶ executor ▶ kernels ═══ws══▶
-//!                                 └ events (resumable streams), store (SQLite)
+//!                                 └ events (resumable streams), store (SQLite, PostgreSQL)
 //! ```
 //!
 //! ## Layers, from the top. A module imports only from rows below its own.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use executor::EngineSettings;
 use jupyter_client::Secret;
 use live_document::pool::{Pool, PoolLimits};
-use store::{Store, StoreError, StoreLimits, file_url};
+use store::{HistoryLimits, LogLimits, Store, StoreError, StoreLimits, file_url};
 
 use super::{lab, private_files::private_dir};
 use crate::{
@@ -53,11 +53,26 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
 }
 
 pub(super) fn store(config: &Config) -> StoreLimits {
+    let store = &config.store;
     StoreLimits {
-        per_principal: config.store.max_bytes_per_principal,
-        total: config.store.max_bytes,
-        keep: config.store.keep,
-        ..StoreLimits::default()
+        per_principal: store.max_bytes_per_principal,
+        total: store.max_bytes,
+        keep: store.keep,
+        history: HistoryLimits {
+            keep: store.history_keep,
+            versions_per_document: store.history_max_versions,
+            bytes_per_document: store.history_max_bytes_per_document,
+            bytes: store.history_max_bytes,
+        },
+        activity: LogLimits {
+            keep: store.activity_keep,
+            records: store.activity_max,
+        },
+        audit: LogLimits {
+            keep: store.audit_keep,
+            records: store.audit_max,
+        },
+        connections: store.max_connections,
     }
 }
 
@@ -104,7 +119,7 @@ pub(super) fn pool(config: &Config, history: Option<&Arc<History>>) -> Pool {
 
 /// The history of documents, if it is kept.
 pub(super) fn history(config: &Config, store: &Store, metrics: &Metrics) -> Option<Arc<History>> {
-    let is_kept = config.history.enabled;
+    let is_kept = config.store.history;
     is_kept.then(|| History::start(store.clone(), metrics.clone()))
 }
 

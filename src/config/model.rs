@@ -15,6 +15,10 @@ use super::section::section;
 pub(super) const COUNT: Range = (1, 1_000_000);
 const BYTES: Range = (1024, 1 << 32);
 const STORE_BYTES: Range = (1 << 20, 1 << 40);
+const VERSIONS: Range = (100, 1_000_000);
+const LOG: Range = (100, 100_000_000);
+/// One for what is written in order, one for whoever reads meanwhile.
+const DATABASE_CONNECTIONS: Range = (2, 200);
 const PIXELS: Range = (16, 16_384);
 const TEXT_BYTES: Range = (2048, 1 << 24);
 const IMAGES: Range = (0, 1000);
@@ -36,7 +40,6 @@ pub struct Config {
     pub answers: AnswersConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
-    pub history: HistoryConfig,
     pub telemetry: TelemetryConfig,
 }
 
@@ -69,7 +72,6 @@ impl Section for Config {
             answers: reader.section("answers"),
             events: reader.section("events"),
             store: reader.section("store"),
-            history: reader.section("history"),
             telemetry: reader.section("telemetry"),
         }
     }
@@ -158,13 +160,16 @@ section! {
         keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
         max_bytes: usize = 1_073_741_824, number(STORE_BYTES);
         max_bytes_per_principal: usize = 67_108_864, number(STORE_BYTES);
-    }
-}
-
-section! {
-    /// What is kept of the versions of documents.
-    HistoryConfig {
-        enabled: bool = true, value(parse::flag);
+        history: bool = true, value(parse::flag);
+        history_keep: Duration = Duration::from_secs(90 * 24 * 60 * 60), value(parse::duration);
+        history_max_versions: usize = 20_000, number(VERSIONS);
+        history_max_bytes_per_document: usize = 67_108_864, number(STORE_BYTES);
+        history_max_bytes: usize = 1_073_741_824, number(STORE_BYTES);
+        activity_keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
+        activity_max: usize = 100_000, number(LOG);
+        audit_keep: Duration = Duration::from_secs(90 * 24 * 60 * 60), value(parse::duration);
+        audit_max: usize = 1_000_000, number(LOG);
+        max_connections: u32 = 8, number(DATABASE_CONNECTIONS);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::{ClientError, ErrorKind};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
-    #[error("history is switched off on this gateway; an operator can switch it on with `history.enabled`")]
+    #[error("history is switched off on this gateway; an operator can switch it on with `store.history`")]
     Off,
     #[error("nothing is recorded of {path:?} yet; its history begins when it is first read or edited by tools")]
     Nothing { path: String },

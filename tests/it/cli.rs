@@ -127,13 +127,13 @@ fn what_this_version_cannot_honour_is_refused() {
 #[test]
 fn a_store_that_this_version_cannot_use_is_refused() {
     let postgres = file(
-        "servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nstore.url = \"postgres://ana:hunter2@db/gateway\"",
+        "servers = [{ name = 'a', url = 'http://127.0.0.1:9' }]\nstore.url = \"postgres://ana:hunter2@db:port/gateway\"",
     );
     for command in ["check-config", "migrate", "serve"] {
         let ended = run(&[command, "--config", &postgres.path().display().to_string()]);
         assert_eq!(ended.code, Some(64), "{command}");
         assert!(
-            ended.stderr.contains("store.url: this version supports only SQLite") && !ended.stderr.contains("hunter2"),
+            ended.stderr.contains("store.url: the URL is not one of PostgreSQL: ") && !ended.stderr.contains("hunter2"),
             "{command}: {}",
             ended.stderr
         );

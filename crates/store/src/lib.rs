@@ -147,12 +147,18 @@ impl Store {
         );
     }
 
-    /// Counts of records that were given up, because the database failed for too long.
-    pub fn lost(&self) -> LostRecords {
-        LostRecords {
-            executions: self.journal.lost(),
-            activities: self.activity.lost(),
-            audits: self.audit.lost(),
+    /// Tells how many records were given up, because the database failed for too long. It does not keep the store
+    /// open.
+    pub fn lost_records(&self) -> impl Fn() -> LostRecords + Send + Sync + 'static {
+        let (journal, activity, audit) = (
+            Arc::clone(&self.journal),
+            Arc::clone(&self.activity),
+            Arc::clone(&self.audit),
+        );
+        move || LostRecords {
+            executions: journal.lost(),
+            activities: activity.lost(),
+            audits: audit.lost(),
         }
     }
 

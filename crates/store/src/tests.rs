@@ -1,9 +1,11 @@
 //! The store through its public face, on real databases of both kinds.
 
+mod compaction;
 mod executions;
 mod faults;
 mod history;
 mod leases;
+mod logs;
 mod opening;
 
 use std::{

@@ -114,7 +114,6 @@ fn keys_of_the_model() -> BTreeSet<String> {
         answers.zz = 0
         events.zz = 0
         store.zz = 0
-        history.zz = 0
         telemetry.zz = 0
     ";
     let mut keys = BTreeSet::new();

@@ -104,7 +104,9 @@ fn messages_name_the_variable() {
         (
             "JMG__STORE__ULR",
             "x",
-            "store.ulr: unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal; did you mean `url`?",
+            "store.ulr: unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal, \
+             history_keep, history_max_versions, history_max_bytes_per_document, history_max_bytes, activity_keep, \
+             activity_max, audit_keep, audit_max, max_connections; did you mean `url`?",
         ),
         (
             "JMG__STOER__URL",

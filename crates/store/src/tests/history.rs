@@ -1,8 +1,7 @@
 //! Documents, their versions and their forks.
 
 use super::*;
-use crate::{ActivityFilter, ActivityRecord, Appended, AuditFilter, AuditRow, Before, DocumentKey, ForkRecord};
-use crate::{NewVersion, Snapshot, VersionFilter};
+use crate::{Appended, Before, DocumentKey, ForkRecord, NewVersion, Snapshot, VersionFilter};
 
 on_both_engines! {
     versions_are_listed_by_author_and_moment,
@@ -10,10 +9,13 @@ on_both_engines! {
     snapshots_and_blobs_come_with_versions,
     a_document_is_found_by_its_file_and_then_by_its_path,
     forks_are_kept_until_they_are_deleted,
-    activities_and_calls_are_noted_and_found,
+    gateways_that_append_at_once_take_turns,
+    a_row_that_cannot_be_read_hides_nothing_else,
+    deltas_come_in_pages,
+    ten_thousand_versions_are_listed_at_once,
 }
 
-fn key(file_id: &str, path: &str) -> DocumentKey {
+pub(super) fn key(file_id: &str, path: &str) -> DocumentKey {
     DocumentKey {
         server: "lab-a".into(),
         file_id: file_id.into(),
@@ -22,12 +24,12 @@ fn key(file_id: &str, path: &str) -> DocumentKey {
     }
 }
 
-fn at(seconds: u64) -> SystemTime {
+pub(super) fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
 /// Version number `n`, of ana's agent or, every third, of two people.
-fn version(n: u64) -> NewVersion {
+pub(super) fn version(n: u64) -> NewVersion {
     let is_agent = !n.is_multiple_of(3);
     NewVersion {
         version_id: format!("v{n}"),
@@ -49,7 +51,7 @@ fn version(n: u64) -> NewVersion {
     }
 }
 
-async fn with_versions(store: &Store, count: u64) -> i64 {
+pub(super) async fn with_versions(store: &Store, count: u64) -> i64 {
     let document = store.document(&key("f", "a.ipynb")).await.unwrap().document;
     for n in 1..=count {
         let expected = i64::try_from(n - 1).unwrap();
@@ -59,14 +61,14 @@ async fn with_versions(store: &Store, count: u64) -> i64 {
     document
 }
 
-fn newest(limit: usize) -> VersionFilter {
+pub(super) fn newest(limit: usize) -> VersionFilter {
     VersionFilter {
         limit,
         ..VersionFilter::default()
     }
 }
 
-async fn seqs(store: &Store, document: i64, filter: VersionFilter) -> Vec<i64> {
+pub(super) async fn seqs(store: &Store, document: i64, filter: VersionFilter) -> Vec<i64> {
     let found = store.versions(document, &filter).await.unwrap();
     found.into_iter().map(|version| version.seq).collect()
 }
@@ -194,51 +196,131 @@ async fn forks_are_kept_until_they_are_deleted(scene: Scene) {
     assert!(!store.delete_fork("x").await.unwrap());
 }
 
-async fn activities_and_calls_are_noted_and_found(scene: Scene) {
-    let store = scene.open().await;
-    for n in 1..=3u64 {
-        store.note_activity(ActivityRecord {
-            activity_id: format!("a{n}"),
-            time: at(n),
-            server: "lab-a".into(),
-            path: Some(format!("{n}.ipynb")),
-            file_id: None,
-            actor: "ana".into(),
-            actor_name: "Ana".into(),
-            is_agent: true,
-            activity_type: "edited".into(),
-            description: "1 cell changed".into(),
-            metadata: json!({ "cells": [n] }),
-        });
-        store.note_audit(AuditRow {
-            time: at(n),
-            principal: "ana".into(),
-            tenant: "research".into(),
-            address: None,
-            tool: "edit".into(),
-            server: None,
-            path: Some(format!("{n}.ipynb")),
-            decision: "allow".into(),
-            rule: None,
-            outcome: "completed".into(),
-            duration_ms: 3,
-            request_id: "r".into(),
-        });
+async fn gateways_that_append_at_once_take_turns(scene: Scene) {
+    let stores = [scene.open().await, scene.open().await];
+    let tasks = stores.clone().into_iter().enumerate().map(|(gateway, store)| {
+        tokio::spawn(async move {
+            let document = store.document(&key("f", "a.ipynb")).await.unwrap();
+            let (mut latest, mut conflicts) = (document.latest_seq, 0);
+            for n in 0..40 {
+                let version = NewVersion {
+                    version_id: format!("{gateway}-{n}"),
+                    ..version(n)
+                };
+                loop {
+                    match store.append_version(document.document, latest, &version).await.unwrap() {
+                        Appended::Ok(seq) => break latest = seq,
+                        Appended::Conflict { latest_seq } => {
+                            assert!(latest_seq > latest);
+                            latest = latest_seq;
+                            conflicts += 1;
+                        }
+                    }
+                }
+            }
+            (document.document, conflicts)
+        })
+    });
+    let ended = futures::future::join_all(tasks).await;
+    let documents: Vec<i64> = ended.into_iter().map(|ended| ended.unwrap().0).collect();
+    assert_eq!(documents[0], documents[1], "one document, whoever made it");
+    let found = stores[0].versions(documents[0], &newest(100)).await.unwrap();
+    let seqs: Vec<i64> = found.iter().map(|version| version.seq).collect();
+    assert_eq!(seqs, (1..=80).rev().collect::<Vec<_>>());
+    for gateway in ["0-", "1-"] {
+        let own = found
+            .iter()
+            .rev()
+            .filter(|version| version.version_id.starts_with(gateway));
+        let own: Vec<_> = own
+            .map(|version| version.version_id[2..].parse::<u64>().unwrap())
+            .collect();
+        assert_eq!(own, (0..40).collect::<Vec<_>>(), "each in its order");
     }
-    let filter = ActivityFilter {
-        paths: vec!["1.ipynb".into(), "3.ipynb".into()],
-        limit: 10,
-        ..ActivityFilter::default()
+}
+
+async fn a_row_that_cannot_be_read_hides_nothing_else(scene: Scene) {
+    let store = scene.open().await;
+    let document = with_versions(&store, 3).await;
+    for n in 1..=3 {
+        store.note_activity(logs::activity(n, at(1)));
+        store.note_execution(record(n as u64, ExecutionStatus::Running));
+    }
+    store.flush().await;
+    scene
+        .sql("UPDATE versions SET authors = 'nonsense' WHERE seq = 2")
+        .await;
+    scene
+        .sql("UPDATE activity SET metadata = '{' WHERE activity_id = 'a2'")
+        .await;
+    scene
+        .sql("UPDATE executions SET status = 'dancing' WHERE execution_id = 'e2'")
+        .await;
+    assert_eq!(seqs(&store, document, newest(9)).await, [3, 1]);
+    let deltas = store.deltas(document, 0, 3).await.unwrap();
+    assert_eq!(deltas.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(logs::all_activities(&store).await.len(), 2);
+    assert_eq!(ids(&store, anas(9)).await, ["e3", "e1"]);
+}
+
+async fn deltas_come_in_pages(scene: Scene) {
+    let store = scene.open().await;
+    let document = store.document(&key("f", "a.ipynb")).await.unwrap().document;
+    for n in 1..=5u64 {
+        let large = NewVersion {
+            delta: vec![7; 3 * 1024 * 1024],
+            ..version(n)
+        };
+        store
+            .append_version(document, i64::try_from(n).unwrap() - 1, &large)
+            .await
+            .unwrap();
+    }
+    let (mut pages, mut last) = (Vec::new(), 0);
+    loop {
+        let page = store.deltas(document, last, 4).await.unwrap();
+        let Some((seq, ..)) = page.last() else { break };
+        last = *seq;
+        pages.push(page.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>());
+    }
+    assert_eq!(pages, [vec![1, 2], vec![3, 4]]);
+}
+
+async fn ten_thousand_versions_are_listed_at_once(scene: Scene) {
+    let store = scene.open().await;
+    let document = with_versions(&store, 1).await;
+    scene
+        .sql(
+            "WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000) \
+             INSERT INTO versions SELECT document, n, 'v' || n, n, kind, principal, authors, tool, revision, summary, \
+             size, undoes, bytes, delta FROM versions, numbers",
+        )
+        .await;
+    scene
+        .sql(
+            "INSERT INTO version_authors SELECT document, CASE WHEN seq % 1000 = 0 THEN 'rare' ELSE 'often' END, seq \
+             FROM versions",
+        )
+        .await;
+    let rare = VersionFilter {
+        author: Some("rare".into()),
+        ..newest(10)
     };
-    let found = store.activity_log(&filter).await.unwrap();
-    let ids: Vec<_> = found.iter().map(|record| record.activity_id.as_str()).collect();
-    assert_eq!(ids, ["a3", "a1"]);
-    assert_eq!(found[0].metadata, json!({ "cells": [3] }));
-    let filter = AuditFilter {
-        since: Some(at(2)),
-        limit: 10,
-        ..AuditFilter::default()
+    let old = VersionFilter {
+        before: Some(Before::Version("v12".into())),
+        ..newest(10)
     };
-    let times: Vec<_> = store.audit(&filter).await.unwrap().iter().map(|row| row.time).collect();
-    assert_eq!(times, [at(3), at(2)]);
+    // The first time it connects.
+    seqs(&store, document, newest(10)).await;
+    for (filter, first) in [(newest(10), 10_000), (rare, 10_000), (old, 11)] {
+        let began = std::time::Instant::now();
+        let found = seqs(&store, document, filter).await;
+        let took = began.elapsed();
+        assert_eq!((found.len(), found[0]), (10, first));
+        assert!(
+            took < Duration::from_millis(500),
+            "{took:?}, where a few milliseconds are enough"
+        );
+        println!("a list of 10 among 10000 took {took:?}");
+    }
 }
