@@ -19,6 +19,8 @@ mod error;
 mod listing;
 mod notices;
 mod snapshots;
+#[cfg(test)]
+mod tests;
 mod told;
 mod track;
 mod undo;
