@@ -1,6 +1,6 @@
 //! JSON that is kept as text: small, cheap to share and to compare.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,12 +12,16 @@ pub struct Json(Arc<str>);
 
 impl Json {
     pub fn new(value: &Value) -> Self {
-        Self(value.to_string().into())
+        match value {
+            Value::Object(members) if members.is_empty() => Self::empty(),
+            _ => Self(value.to_string().into()),
+        }
     }
 
-    /// An object without members.
+    /// An object without members, which most cells have.
     pub fn empty() -> Self {
-        Self("{}".into())
+        static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| "{}".into());
+        Self(Arc::clone(&EMPTY))
     }
 
     /// The value; null if what was stored is none.

@@ -7,6 +7,7 @@
 //! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
 //! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `refusal` |
+//! | which versions history is told of | `recorder`, `versions`, `history_sink`, with `document/{recording,delta}` |
 //! | who is there | `awareness`, `presence`, `people` |
 //! | what is on the wire, and what of it is refused | `wire`, `reader`, `scan`, `depths`, `limits` |
 //! | how long things may take, and how often they are done | `policy`, `file_check`, `clock` |
@@ -40,6 +41,7 @@ pub(crate) mod presence;
 mod reader;
 pub(crate) mod readings;
 pub(crate) mod reconcile;
+pub(crate) mod recorder;
 pub(crate) mod recovery;
 pub(crate) mod refusal;
 pub(crate) mod saving;
@@ -47,6 +49,7 @@ pub(crate) mod scan;
 mod splice;
 pub(crate) mod state;
 mod status;
+mod versions;
 pub(crate) mod wire;
 
 pub use change_log::{Author, RunMark};

@@ -211,6 +211,10 @@ impl Pool {
             }
             self.follow_room(&hold.slot, &room, id);
         }
+        // Not earlier, since the document may be open under another name.
+        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get()) {
+            room.start_history(id, history);
+        }
         Ok(Opened::Here(Lease { room, hold }))
     }
 
@@ -255,10 +259,7 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| {
-            let host = Host::followed(Arc::clone(server), self.changes.clone(), self.history.clone());
-            Arc::new(host)
-        }))
+        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
     }
 
     /// Follows what happens to documents from now on.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Delta;
-use crate::{Cell, Content, Notebook, Operation, Place, Splice};
+use crate::{Cell, Content, Notebook, Operation, Place, Splice, text};
 
 /// What turns one content into another; `splices` tells how a text becomes another one: that of a cell, or of the document.
 pub(crate) fn between_with(
@@ -74,6 +74,12 @@ fn of_notebooks(
 
 impl Cell {
     /// What turns this cell into another one with its id.
+    pub fn operations_to(&self, new: &Self) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        self.differences(new, |_, old, new| text::between(old, new), &mut operations);
+        operations
+    }
+
     fn differences(
         &self,
         new: &Self,

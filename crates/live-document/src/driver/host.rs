@@ -14,13 +14,11 @@ use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::OutputThrottle};
-use crate::{DocumentChange, HistorySink, core::readings::ReadDocuments};
+use crate::{DocumentChange, core::readings::ReadDocuments};
 
 pub struct Host {
     server: Arc<JupyterServer>,
     pub(crate) changes: broadcast::Sender<DocumentChange>,
-    /// Takes the versions of its documents, if they are kept.
-    pub(crate) history: Option<Arc<dyn HistorySink>>,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,
     /// Where agents are listed as online.
@@ -40,19 +38,14 @@ pub struct Host {
 impl Host {
     /// A server whose documents nobody follows.
     pub fn new(server: Arc<JupyterServer>) -> Self {
-        Self::followed(server, broadcast::Sender::new(1), None)
+        Self::followed(server, broadcast::Sender::new(1))
     }
 
     /// A server the changes of whose documents are sent to those who follow them.
-    pub(crate) fn followed(
-        server: Arc<JupyterServer>,
-        changes: broadcast::Sender<DocumentChange>,
-        history: Option<Arc<dyn HistorySink>>,
-    ) -> Self {
+    pub(crate) fn followed(server: Arc<JupyterServer>, changes: broadcast::Sender<DocumentChange>) -> Self {
         Self {
             server,
             changes,
-            history,
             loads_progressively: AtomicBool::new(false),
             global_awareness: GlobalAwareness::default(),
             file_checks: FileChecks::default(),

@@ -2,11 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use history::{Content, Delta, Hash, VersionId};
+use history::{Content, Delta, Hash, Rebased, Unfitting, VersionId};
 use serde_json::Value;
 
 use super::{Edited, Room};
-use crate::RoomError;
+use crate::{
+    Activity, DocumentId, EditError, HistorySink, RoomError,
+    core::{change_log::Author, document::Restoration, state::Origin},
+};
 
 /// The content of an open document, and the revision it belongs to.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,13 +58,22 @@ pub enum DeltaOutcome {
 }
 
 impl Room {
+    /// Begins to tell of its versions, unless it does already.
+    pub(crate) fn start_history(&self, document: &DocumentId, sink: &Arc<dyn HistorySink>) {
+        if self.0.read().history.is_none() {
+            let mut state = self.0.write();
+            state.start_history(Arc::new(document.clone()), Arc::clone(sink));
+        }
+    }
+
     /// The document as history sees it. What people did until now is recorded as a version first, so that the latest version
-    /// is this content.
+    /// is this content, but for what runs write.
     pub fn content_for_history(&self) -> ContentRead {
-        let state = self.0.write();
+        let mut state = self.0.write();
+        let content = state.recorded_content();
         ContentRead {
             revision: state.document.revision(),
-            content: Content::Text("".into()),
+            content,
         }
     }
 
@@ -74,8 +86,95 @@ impl Room {
         delta: &Delta,
         options: DeltaOptions<'_>,
     ) -> Result<DeltaOutcome, RoomError> {
-        let _ = (author, name, delta, options);
+        self.wait_for_file_check().await;
         self.connected().await?;
-        Ok(DeltaOutcome::ChangedMeanwhile)
+        let (ticket, mut outcome) = {
+            let mut state = self.0.write();
+            self.accepts(&state)?;
+            self.can_be_saved(&state)?;
+            state.names.record(Author::Local(Arc::clone(author)), name);
+            let now = state.recorded_content();
+            let Some(rebased) = fit(delta, &now, options.planned)? else {
+                return Ok(DeltaOutcome::ChangedMeanwhile);
+            };
+            let mut outcome = Outcome::new(rebased, state.document.revision());
+            if outcome.delta.is_empty() {
+                outcome.edited.acknowledged = true;
+                return Ok(outcome.into());
+            }
+            let restoration = Restoration {
+                delta: &outcome.delta,
+                now: &now,
+                undoes: options.undoes,
+                outputs: options.outputs,
+            };
+            let (mut applied, without_outputs) = state
+                .document
+                .by_tool(options.tool, |document| document.apply_delta(author, &restoration))
+                .map_err(stale)?;
+            outcome.without_outputs = without_outputs;
+            self.show(&mut state, author, name, Activity::Editing, applied.cursors.take());
+            let (ticket, revision) = self.dispatch(&mut state, applied, Origin::Caller);
+            outcome.edited.revision = revision;
+            (ticket, outcome)
+        };
+        outcome.edited.acknowledged = self.wait_for(ticket).await?;
+        Ok(outcome.into())
+    }
+}
+
+/// A delta for what stands there now; nothing if it is not what it was planned for.
+fn fit(delta: &Delta, now: &Content, planned: Planned<'_>) -> Result<Option<Rebased>, EditError> {
+    match planned {
+        Planned::Exactly(expected) if !expected.is_same_but_for_runs(now) => Ok(None),
+        Planned::Exactly(_) => Ok(Some(Rebased {
+            delta: delta.clone(),
+            ..Rebased::default()
+        })),
+        Planned::From(base) => delta.rebase(base, now).map(Some).map_err(stale),
+    }
+}
+
+fn stale(error: Unfitting) -> EditError {
+    EditError::Stale {
+        what: error.to_string(),
+    }
+}
+
+/// What becomes of a delta.
+struct Outcome {
+    edited: Edited,
+    delta: Delta,
+    kept: Vec<Arc<str>>,
+    gone: Vec<Arc<str>>,
+    without_outputs: Vec<Arc<str>>,
+}
+
+impl Outcome {
+    fn new(rebased: Rebased, revision: String) -> Self {
+        Self {
+            edited: Edited {
+                revision,
+                acknowledged: false,
+                merged: Vec::new(),
+                changes: Vec::new(),
+            },
+            delta: rebased.delta,
+            kept: rebased.kept,
+            gone: rebased.gone,
+            without_outputs: Vec::new(),
+        }
+    }
+}
+
+impl From<Outcome> for DeltaOutcome {
+    fn from(outcome: Outcome) -> Self {
+        Self::Applied {
+            edited: outcome.edited,
+            delta: outcome.delta,
+            kept: outcome.kept,
+            gone: outcome.gone,
+            without_outputs: outcome.without_outputs,
+        }
     }
 }
