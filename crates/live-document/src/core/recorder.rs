@@ -280,4 +280,8 @@ pub(super) struct Label {
 }
 
 #[cfg(test)]
+mod costs;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
