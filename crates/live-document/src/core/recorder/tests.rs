@@ -263,7 +263,7 @@ fn what_people_type_is_a_version_when_they_pause() {
     scene.others(set("a", "10"));
     scene.later(QUIET / 2);
     scene.others(set("b", "20"));
-    scene.later(QUIET - MOMENT * 2);
+    scene.later(QUIET.saturating_sub(MOMENT * 2));
     assert!(scene.memory.authors().is_empty(), "she may go on");
     assert!(
         scene
