@@ -66,6 +66,7 @@ mod revocation;
 mod rooms_concurrency;
 mod rooms_editing;
 mod rooms_half_written;
+mod rooms_history;
 mod rooms_limits;
 mod rooms_outside;
 mod rooms_presence;

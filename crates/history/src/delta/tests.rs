@@ -202,3 +202,32 @@ fn metadata_of_a_notebook_is_part_of_it() {
     assert_eq!(delta.summary(), "metadata of the notebook changed");
     assert_eq!(delta.apply(&of("one")), Ok(of("two")));
 }
+
+#[test]
+fn ten_thousand_small_edits_are_small() {
+    let id = |number: usize| format!("{number:08}-0000-4000-8000-000000000000");
+    let source = |number: usize| format!("value_{number} = compute(table, {number})\n").repeat(5);
+    let mut now = of_cells((0..100).map(|number| cell(&id(number), &source(number))));
+    let mut bytes = 0;
+    for edit in 0..10_000 {
+        let Content::Notebook(mut notebook) = now.clone() else {
+            panic!("a notebook")
+        };
+        let cell = Arc::make_mut(&mut notebook.cells[edit * 37 % 100]);
+        let line = format!("value = {edit}\n");
+        cell.source = match edit % 3 {
+            0 => format!("{}{line}", cell.source).into(),
+            _ => cell
+                .source
+                .replacen("compute", if edit % 2 == 0 { "compute_all" } else { "compute" }, 1)
+                .into(),
+        };
+        let next = Content::Notebook(notebook);
+        bytes += Delta::between(&now, &next).encode().len();
+        if edit % 100 == 0 {
+            bytes += next.encode().len();
+        }
+        now = next;
+    }
+    assert!(bytes < 3 << 20, "{bytes} bytes");
+}

@@ -208,6 +208,11 @@ impl Document {
         self.kind
     }
 
+    #[cfg(test)]
+    pub(crate) fn client_id(&self) -> u64 {
+        self.doc.client_id().get()
+    }
+
     pub(crate) fn state_vector(&self) -> StateVector {
         self.doc.transact().state_vector()
     }

@@ -150,13 +150,9 @@ impl Recorder {
         Some((pending.last? + quiet).min(pending.since? + LONGEST))
     }
 
-    pub(super) fn touch_structure(&mut self) {
-        self.touched.structure = true;
-        self.is_step_worth = true;
-    }
-
-    pub(super) fn touch_text(&mut self) {
-        self.touched.text = true;
+    /// Notes that cells came, went or moved, or that the text was changed.
+    pub(super) fn touch_whole(&mut self) {
+        self.touched.whole = true;
         self.is_step_worth = true;
     }
 
@@ -279,5 +275,9 @@ pub(super) struct Label {
     pub(super) undoes: Vec<VersionId>,
 }
 
+#[cfg(test)]
+mod costs;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

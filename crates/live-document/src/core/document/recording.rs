@@ -162,17 +162,17 @@ impl Document {
         let Some(recorder) = &mut self.recorder else { return };
         match observed {
             Observed::Structure(steps) => {
-                recorder.touch_structure();
+                recorder.touch_whole();
                 for step in steps {
                     if let Step::Add(entries) = step {
-                        entries
-                            .iter()
-                            .for_each(|entry| recorder.touch_cell(&entry.id, Parts::ALL));
+                        for entry in entries {
+                            recorder.touch_cell(&entry.id, Parts::ALL);
+                        }
                     }
                 }
             }
             Observed::Identified(_, id) => {
-                recorder.touch_structure();
+                recorder.touch_whole();
                 recorder.touch_cell(id, Parts::ALL);
             }
             Observed::Source(id) | Observed::Metadata(id) => recorder.touch_cell(id, Parts::CONTENT),
@@ -186,7 +186,7 @@ impl Document {
                     recorder.touch_cell(&entry.id, parts);
                 }
             }
-            Observed::Text => recorder.touch_text(),
+            Observed::Text => recorder.touch_whole(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Document {
         let mut blobs = Vec::new();
         let delta = match content {
             Content::Text(text) => self.follow_text(text, touched),
-            Content::Notebook(notebook) if touched.all || touched.structure => {
+            Content::Notebook(notebook) if touched.all || touched.whole => {
                 let now = Notebook {
                     metadata: self.history_metadata(&notebook.metadata),
                     cells: self.follow_cells(&notebook.cells, touched, &mut blobs),
@@ -238,7 +238,7 @@ impl Document {
     }
 
     fn follow_text(&self, text: &mut Arc<str>, touched: &Touched) -> Delta {
-        if !touched.text && !touched.all {
+        if !touched.whole && !touched.all {
             return Delta::default();
         }
         let before = Content::Text(std::mem::replace(text, self.text().into()));

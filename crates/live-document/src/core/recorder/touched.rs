@@ -6,9 +6,8 @@ use std::{collections::HashMap, sync::Arc};
 pub(crate) struct Touched {
     /// Everything.
     pub(crate) all: bool,
-    /// Which cells there are, and in which order.
-    pub(crate) structure: bool,
-    pub(crate) text: bool,
+    /// Which cells there are, and in which order; or the text of a document that is no notebook.
+    pub(crate) whole: bool,
     /// The metadata of the notebook.
     pub(crate) metadata: bool,
     pub(crate) cells: HashMap<Arc<str>, Parts>,
@@ -60,7 +59,7 @@ impl Touched {
     /// Whether an author may have changed something, and not only a run.
     pub(crate) fn is_worth_a_look(&self) -> bool {
         let is_edited = |parts: &Parts| parts.content || parts.outputs_by_edit;
-        self.all || self.structure || self.text || self.metadata || self.cells.values().any(is_edited)
+        self.all || self.whole || self.metadata || self.cells.values().any(is_edited)
     }
 
     pub(crate) fn parts_of(&self, cell: &str) -> Parts {
