@@ -13,10 +13,13 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::Router;
 use executor::Engine;
 use jupyter_client::{RequestObserver, ServerOptions, Servers};
-use live_document::pool::Pool;
+use live_document::pool::PoolEvent;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    sync::{broadcast, watch},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
@@ -29,6 +32,7 @@ use crate::{
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
+    history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
     limits::Unlimited,
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
@@ -84,6 +88,7 @@ pub struct App {
     background: TaskTracker,
     store: Store,
     servers: Arc<Servers>,
+    history: Option<Arc<History>>,
 }
 
 impl App {
@@ -96,7 +101,8 @@ impl App {
     pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
-        let pool = Arc::new(Pool::new(settings::pool(config)));
+        let history = settings::history(config, &store, &metrics);
+        let pool = Arc::new(settings::pool(config, history.as_ref()));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
@@ -107,6 +113,7 @@ impl App {
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
             forks: Forks::new(&pool, store.clone(), background.clone()),
+            history: history.clone(),
             images: settings::images(config),
             answers: settings::answers(config),
             scaling: Arc::default(),
@@ -133,6 +140,7 @@ impl App {
             store,
             drain,
             background,
+            history: history.clone(),
         };
         let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let following = activity::follow(activity, &pool, app.drain.stop_token().clone());
@@ -151,6 +159,11 @@ impl App {
             rooms.cancel();
             servers.close_links().await;
         });
+        if let Some(history) = history {
+            let following = follow_renames(history, pool.events());
+            app.background
+                .spawn(rooms_close.clone().run_until_cancelled_owned(following));
+        }
         app.background.spawn(async move { pool.sweep(rooms_close).await });
         Ok(app)
     }
@@ -173,6 +186,7 @@ impl App {
             store,
             drain,
             background: TaskTracker::new(),
+            history: None,
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -190,6 +204,7 @@ impl App {
             store,
             drain,
             background,
+            history,
         } = parts;
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
@@ -234,6 +249,7 @@ impl App {
             background,
             store,
             servers,
+            history,
         })
     }
 
@@ -279,6 +295,10 @@ impl App {
         serve(self.listener, self.router, connections, self.drain).await;
         self.background.close();
         self.background.wait().await;
+        // The rooms are closed, and everything in them is recorded.
+        if let Some(history) = self.history {
+            history.close().await;
+        }
         self.store.close().await;
     }
 }
@@ -291,6 +311,21 @@ struct Parts {
     store: Store,
     drain: Drain,
     background: TaskTracker,
+    history: Option<Arc<History>>,
+}
+
+/// Tells the history of files and directories that have other names, open or not.
+async fn follow_renames(history: Arc<History>, mut events: broadcast::Receiver<PoolEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(PoolEvent::Renamed(renamed)) => {
+                history.note_rename(&renamed.server, renamed.from.as_str(), renamed.to.as_str());
+            }
+            // A file whose rename was missed is found by its id when it is opened.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
 }
 
 async fn open_store(config: &Config) -> Result<Store, AppError> {

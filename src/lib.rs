@@ -18,7 +18,7 @@
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
 //! | 5 | [`audit`], [`activity`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; copies of documents, and how they are taken over |
-//! | 6 | [`events`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
+//! | 6 | [`events`], [`mod@history`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; the versions of documents; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
 //! | 7 | [`telemetry`] | logs, traces, metrics |
 //! | 8 | [`config`] | settings, their defaults, and what is refused |
 //! | 9 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
@@ -29,6 +29,7 @@
 //! | --- | --- |
 //! | [`executor`] | what runs: queues, kernels, outputs on their way into notebooks, records |
 //! | [`live_document`] | documents shared with people: the model, edits, recovery, presence, the pool of open rooms; the only place that knows yrs |
+//! | `history` | contents of documents over time: deltas, versions, undo, diffs; plain values without I/O |
 //! | [`jupyter_client`] | what Jupyter servers speak: REST, sockets, the kernel protocol |
 //! | [`store`] | what outlives the process; the only place that knows sqlx |
 //!
@@ -56,6 +57,7 @@ pub mod config;
 pub mod error;
 pub mod events;
 pub mod forks;
+pub mod history;
 pub mod http;
 pub mod limits;
 pub mod mcp;

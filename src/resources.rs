@@ -9,6 +9,7 @@ mod complete;
 mod documents;
 mod error;
 mod execution;
+mod history;
 mod list;
 mod metadata;
 mod outputs;
@@ -33,7 +34,7 @@ use live_document::{
     pool::{Lease, OpenRoom, Pool},
 };
 
-use crate::{activity::ActivityLog, auth::Principal, skills::Skill, types::Permission};
+use crate::{activity::ActivityLog, auth::Principal, history::History, skills::Skill, types::Permission};
 
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
@@ -47,6 +48,7 @@ pub struct View {
     pool: Arc<Pool>,
     engine: Arc<Engine>,
     activity: Arc<ActivityLog>,
+    history: Option<Arc<History>>,
     skills: &'static [Skill],
 }
 
@@ -73,8 +75,15 @@ impl View {
             pool,
             engine,
             activity,
+            history: None,
             skills: &[],
         }
+    }
+
+    /// The same with the versions of notebooks.
+    pub fn with_history(mut self, history: Option<Arc<History>>) -> Self {
+        self.history = history;
+        self
     }
 
     /// The same with skills.

@@ -1,8 +1,10 @@
 //! From the operator's config to what each layer is built with.
 
+use std::sync::Arc;
+
 use executor::EngineSettings;
 use jupyter_client::Secret;
-use live_document::pool::PoolLimits;
+use live_document::pool::{Pool, PoolLimits};
 use store::{HistoryLimits, LogLimits, Store, StoreError, StoreLimits, file_url};
 
 use super::{lab, private_files::private_dir};
@@ -10,8 +12,10 @@ use crate::{
     activity::KnownAgent,
     config::{Config, StoreConfig},
     events::EventLimits,
+    history::History,
     http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
     mcp::{EndpointConfig, SessionLimits},
+    telemetry::Metrics,
     tools::{AnswerLimits, ImageLimits},
 };
 
@@ -113,12 +117,22 @@ pub(super) fn agents(config: &Config) -> Vec<KnownAgent> {
     agent.collect()
 }
 
-pub(super) fn pool(config: &Config) -> PoolLimits {
-    PoolLimits {
+pub(super) fn pool(config: &Config, history: Option<&Arc<History>>) -> Pool {
+    let pool = Pool::new(PoolLimits {
         idle_timeout: config.sessions.idle_timeout,
         max_open_rooms: config.sessions.max_open_rooms,
         presence_timeout: config.sessions.presence_timeout,
+    });
+    match history {
+        Some(history) => pool.with_history(Arc::<History>::clone(history)),
+        None => pool,
     }
+}
+
+/// The history of documents, if it is kept.
+pub(super) fn history(config: &Config, store: &Store, metrics: &Metrics) -> Option<Arc<History>> {
+    let is_kept = config.store.history;
+    is_kept.then(|| History::start(store.clone(), metrics.clone()))
 }
 
 pub(super) fn engine(config: &Config) -> EngineSettings {

@@ -160,6 +160,7 @@ section! {
         keep: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
         max_bytes: usize = 1_073_741_824, number(STORE_BYTES);
         max_bytes_per_principal: usize = 67_108_864, number(STORE_BYTES);
+        history: bool = true, value(parse::flag);
         history_keep: Duration = Duration::from_secs(90 * 24 * 60 * 60), value(parse::duration);
         history_max_versions: usize = 20_000, number(VERSIONS);
         history_max_bytes_per_document: usize = 67_108_864, number(STORE_BYTES);

@@ -145,6 +145,7 @@ impl Caller {
             Arc::clone(&services.engine),
             Arc::clone(&services.activity),
         )
+        .with_history(services.history.clone())
         // They speak of the tools of this toolset.
         .with_skills(match self.has_toolset(Toolset::Notebook) {
             true => skills(),

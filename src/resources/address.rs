@@ -46,6 +46,15 @@ pub(super) enum Part {
     /// A cell by the name of its file.
     CellFile(String),
     Execution(String),
+    /// The versions of a notebook.
+    History,
+    /// A notebook as it was at a version.
+    Version(String),
+    /// The difference between two versions; an empty one is the notebook as it is.
+    Diff {
+        from: String,
+        to: String,
+    },
     /// A notebook as its file is.
     Ipynb,
     /// A cell with the addresses of its outputs.
@@ -136,6 +145,13 @@ fn part(format: &[&str]) -> Result<Part, ResourceError> {
             number: number.parse().unwrap_or_default(),
         }),
         ["executions", execution] if !execution.is_empty() => Ok(Part::Execution((*execution).to_owned())),
+        ["history"] => Ok(Part::History),
+        ["history", version] if !version.is_empty() => Ok(Part::Version((*version).to_owned())),
+        ["diff", range] if range.split_once("..").is_some_and(|(from, _)| !from.is_empty()) => {
+            let (from, to) = range.split_once("..").unwrap_or_default();
+            let (from, to) = (from.to_owned(), to.to_owned());
+            Ok(Part::Diff { from, to })
+        }
         other => Err(ResourceError::Format {
             format: other.join("/").chars().take(200).collect(),
         }),
@@ -198,6 +214,16 @@ mod tests {
             parsed("notebook://s/n/executions/e"),
             notebook(Part::Execution("e".to_owned()))
         );
+        assert_eq!(parsed("notebook://s/n/history"), notebook(Part::History));
+        assert_eq!(
+            parsed("notebook://s/n/history/v1"),
+            notebook(Part::Version("v1".to_owned()))
+        );
+        for (range, to) in [("v1..v2", "v2"), ("v1..", "")] {
+            let (from, to) = ("v1".to_owned(), to.to_owned());
+            let diff = notebook(Part::Diff { from, to });
+            assert_eq!(parsed(&format!("notebook://s/n/diff/{range}")), diff);
+        }
         let output = Part::Output {
             cell: "a /".to_owned(),
             number: 2,
@@ -230,6 +256,9 @@ mod tests {
             "notebook://s/n/cells/",
             "notebook://s/n/cells/a/b",
             "notebook://s/n/executions",
+            "notebook://s/n/history/",
+            "notebook://s/n/diff/v1",
+            "notebook://s/n/diff/..v1",
             "notebook://%ff/n",
             "file:///notebooks/s",
             "file:///notebooks/s/notebook.txt",

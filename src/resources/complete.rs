@@ -41,6 +41,7 @@ impl View {
             "notebook_id" => self.rooms(known).map(|open| open.info.file_id).collect(),
             "cell_id" => self.cell_ids(known).await,
             "execution_id" => self.execution_ids(known).await,
+            "version_id" | "from" | "to" => self.version_ids(known).await,
             "filename" => self.cells(known, |cells, at| cells.metadata_of(at).filename),
             "path" => self.paths(beginning, known, DocPath::is_notebook).await,
             "dataset" => self.paths(beginning, known, |path| !path.is_notebook()).await,
@@ -110,6 +111,18 @@ impl View {
         let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);
         let listed = listed.unwrap_or_default().into_iter();
         listed.map(|execution| execution.execution_id).collect()
+    }
+
+    /// The newest versions of the one open notebook that is meant.
+    async fn version_ids(&self, known: &Known) -> BTreeSet<String> {
+        let mut rooms = self.rooms(known);
+        let (Some(open), None) = (rooms.next(), rooms.next()) else {
+            return BTreeSet::new();
+        };
+        let listing = self.versions(&open.server, &open.info.path, MAX_VALUES);
+        let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);
+        let versions = listed.unwrap_or_default().into_iter();
+        versions.map(|version| version.id.to_string()).collect()
     }
 
     /// Cells of the one open notebook that is meant.

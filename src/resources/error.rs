@@ -7,6 +7,7 @@ use live_document::RoomError;
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
+    history::HistoryError,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,12 +19,14 @@ pub enum ResourceError {
     #[error(
         "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://activity, notebook://templates/{{name}}, \
          notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
-         /cells/{{cell_id}}/outputs/{{number}} or /executions/{{execution_id}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
+         /cells/{{cell_id}}/outputs/{{number}}, /executions/{{execution_id}}, /history, /history/{{version_id}} or \
+         /diff/{{from}}..{{to}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \
          cells/{{filename}}, and file:///documents/{{server}}/{{path}}"
     )]
     Unknown { uri: String },
     #[error(
-        "Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, cells/{{cell_id}}/outputs/{{number}}, executions/{{execution_id}}"
+        "Unknown format: {format}; allowed: srcmd, json, cells, cells/{{cell_id}}, cells/{{cell_id}}/outputs/{{number}}, executions/{{execution_id}}, \
+         history, history/{{version_id}}, diff/{{from}}..{{to}}"
     )]
     Format { format: String },
     #[error("{what} not found; {hint}")]
@@ -42,6 +45,8 @@ pub enum ResourceError {
     Room(#[from] RoomError),
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
 }
 
 impl ResourceError {
@@ -93,6 +98,7 @@ impl ClientError for ResourceError {
             Self::Access(_) => ErrorKind::Forbidden,
             Self::Room(error) => error.kind(),
             Self::Execution(error) => error.kind(),
+            Self::History(error) => error.kind(),
         }
     }
 }

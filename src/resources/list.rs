@@ -128,6 +128,24 @@ fn shapes() -> &'static [UriTemplate] {
             JSON,
         ),
         shape(
+            "notebook://{session_id}/{notebook_id}/history",
+            "notebook-history",
+            "The newest recorded versions of an open notebook",
+            JSON,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/history/{version_id}",
+            "notebook-version",
+            "An open notebook as it was at a version, as nbformat JSON",
+            JSON,
+        ),
+        shape(
+            "notebook://{session_id}/{notebook_id}/diff/{from}..{to}",
+            "notebook-diff",
+            "What changed between two versions; without the second one, until now",
+            Some("text/x-diff"),
+        ),
+        shape(
             "notebook://templates/{name}",
             "notebook-template",
             "A template for create_notebook, as Srcbook markdown",

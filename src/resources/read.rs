@@ -90,6 +90,9 @@ impl View {
         opened.room.connected().await?;
         let reader = &self.principal;
         opened.room.show_activity(&reader.id, &reader.name, Activity::Reading);
+        if let Part::History | Part::Version(_) | Part::Diff { .. } = part {
+            return Ok(vec![in_text(self.read_history(&opened, part).await?)]);
+        }
         let runs = self.runs_by_notebook().await;
         let described = NotebookMetadata::of(&opened.open, runs.as_ref());
         let cells = Cells::of(&opened);
@@ -135,6 +138,7 @@ impl View {
                 ("application/json", pretty(&cells.to_json()), metadata)
             }
             Part::Execution(id) => self.read_execution(&opened, id).await?,
+            Part::History | Part::Version(_) | Part::Diff { .. } => self.read_history(&opened, part).await?,
         };
         Ok(vec![in_text(read)])
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use live_document::{DocumentChange, RoomKind, pool::PoolEvent};
+use live_document::{DocumentChange, DocumentId, RoomKind, pool::PoolEvent};
 use tokio::{
     sync::{broadcast, watch},
     time::{Instant, sleep_until},
@@ -19,6 +19,7 @@ use super::{
     address::{Address, Part},
     cells::Cells,
 };
+use crate::history::HistoryError;
 
 /// Between two notices of one resource; what changes meanwhile is one change.
 const PACE: Duration = Duration::from_millis(250);
@@ -38,6 +39,7 @@ enum Subject {
     Current(Box<CurrentWatch>),
     Notebook(Box<NotebookWatch>),
     Activity(Box<ActivityWatch>),
+    History(Box<HistoryWatch>),
 }
 
 impl View {
@@ -64,8 +66,15 @@ impl View {
                 part,
             } => {
                 let opened = self.notebook(&session, notebook.as_deref());
-                let watch = NotebookWatch::new(self.clone(), opened.ok_or(ResourceError::NOTEBOOK)?, part)?;
-                Subject::Notebook(Box::new(watch))
+                let opened = opened.ok_or(ResourceError::NOTEBOOK)?;
+                match part {
+                    Part::History => Subject::History(Box::new(HistoryWatch::new(self.clone(), opened)?)),
+                    Part::Diff { ref to, .. } if to.is_empty() => {
+                        Subject::History(Box::new(HistoryWatch::new(self.clone(), opened)?))
+                    }
+                    Part::Version(_) | Part::Diff { .. } => Subject::Still,
+                    part => Subject::Notebook(Box::new(NotebookWatch::new(self.clone(), opened, part)?)),
+                }
             }
         };
         Ok(Watch {
@@ -97,6 +106,7 @@ impl Watch {
                 false
             }
             Subject::Notebook(notebook) => notebook.changed(&mut self.next).await,
+            Subject::History(history) => history.changed(&mut self.next).await,
         };
         if is_over {
             self.subject = Subject::Over;
@@ -269,6 +279,7 @@ impl NotebookWatch {
             }
             Part::Execution(_) => return Err(ResourceError::WATCHED_EXECUTION),
             Part::Srcmd | Part::Json | Part::Cells | Part::Ipynb => None,
+            Part::History | Part::Version(_) | Part::Diff { .. } => None,
         };
         let cell = match cell {
             Some(id) => {
@@ -321,6 +332,55 @@ impl NotebookWatch {
         // A cell that is gone has changed, once.
         let now = fingerprint(&self.opened, id).unwrap_or_default();
         std::mem::replace(known, now) != now
+    }
+}
+
+/// Follows the versions of a notebook.
+struct HistoryWatch {
+    view: View,
+    opened: Opened,
+    added: broadcast::Receiver<Arc<DocumentId>>,
+    events: broadcast::Receiver<PoolEvent>,
+}
+
+impl HistoryWatch {
+    fn new(view: View, opened: Opened) -> Result<Self, ResourceError> {
+        let added = view.history.as_ref().ok_or(HistoryError::Off)?.added();
+        let events = view.pool.events();
+        Ok(Self {
+            view,
+            opened,
+            added,
+            events,
+        })
+    }
+
+    /// Waits for the next version; whether there can be no more.
+    async fn changed(&mut self, next: &mut Instant) -> bool {
+        let is_over = self.next_event().await;
+        sleep_until(*next).await;
+        drain(&mut self.added);
+        *next = Instant::now() + PACE;
+        is_over || !self.is_seen()
+    }
+
+    /// Waits for a version; whether the room is over or out of the principal's reach instead.
+    async fn next_event(&mut self) -> bool {
+        loop {
+            tokio::select! {
+                added = self.added.recv() => match added {
+                    Ok(document) if self.opened.room.document_id() != Some(&*document) => {}
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return false,
+                    Err(broadcast::error::RecvError::Closed) => return true,
+                },
+                () = self.opened.room.ended() => return true,
+                () = rooms_changed(&mut self.events) => if !self.is_seen() { return true },
+            }
+        }
+    }
+
+    fn is_seen(&self) -> bool {
+        self.view.sees(&self.opened.open.server, &self.opened.room.info().path)
     }
 }
 

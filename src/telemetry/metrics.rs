@@ -32,6 +32,8 @@ pub struct Metrics {
     connections_closed: Counter<u64>,
     replays: Counter<u64>,
     jupyter_duration: Histogram<f64>,
+    versions_written: Counter<u64>,
+    versions_lost: Counter<u64>,
 }
 
 /// One MCP operation, as spans and metrics name it.
@@ -97,6 +99,14 @@ impl Metrics {
                 .u64_counter("jmg.events.replays")
                 .with_description("Resumed streams, by whether the event was still known.")
                 .build(),
+            versions_written: meter
+                .u64_counter("jmg.history.versions")
+                .with_description("Versions of documents that were written.")
+                .build(),
+            versions_lost: meter
+                .u64_counter("jmg.history.lost")
+                .with_description("Versions of documents that could not be kept.")
+                .build(),
             jupyter_duration: histogram(
                 &meter,
                 "jmg.jupyter.request.duration",
@@ -156,6 +166,16 @@ impl Metrics {
 
     pub fn replayed(&self, known: bool) {
         self.replays.add(1, &[KeyValue::new("hit", known)]);
+    }
+
+    /// A version of a document was written.
+    pub fn version_written(&self) {
+        self.versions_written.add(1, &[]);
+    }
+
+    /// A version of a document was given up.
+    pub fn version_lost(&self) {
+        self.versions_lost.add(1, &[]);
     }
 
     /// Counts the records that the store gave up, by table, as `read` tells them.

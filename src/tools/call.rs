@@ -5,9 +5,11 @@ mod forking;
 use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
+use history::Delta;
 use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
-    Activity, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError, RoomKind,
+    Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError,
+    RoomKind,
     pool::{Account, Lease, OpenRoom, Pool, PoolError},
 };
 use parking_lot::Mutex;
@@ -20,6 +22,7 @@ use crate::{
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
     forks::Forks,
+    history::{History, HistoryError},
     tools::{
         AnswerLimits, ChoiceReply, Client, Connections, Effect, ImageLimits, Input, Resumption, Scaling, ToolError,
         images::Illustrator, output::Faces, text::Page,
@@ -101,6 +104,8 @@ pub struct Services {
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
     pub forks: Arc<Forks>,
+    /// None if versions of documents are not kept.
+    pub history: Option<Arc<History>>,
     pub images: ImageLimits,
     pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
@@ -129,6 +134,8 @@ pub struct Call {
     wants_structured: bool,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
+    /// Documents that the call uses, of which there may be something to tell.
+    used: Arc<Mutex<Vec<DocumentId>>>,
     /// Other notices that the answer is to tell.
     notices: Arc<Mutex<Vec<String>>>,
     /// The effect of the tool that is called, once it is known.
@@ -157,6 +164,7 @@ impl Call {
             resumption: None,
             wants_structured: true,
             discarding: Arc::default(),
+            used: Arc::default(),
             notices: Arc::default(),
             effect: None,
             fork: None,
@@ -307,6 +315,27 @@ impl Call {
     /// Tasks that outlive the call.
     pub(super) fn background(&self) -> &TaskTracker {
         &self.services.background
+    }
+
+    /// The versions of documents.
+    pub(super) fn history(&self) -> Result<&Arc<History>, ToolError> {
+        Ok(self.services.history.as_ref().ok_or(HistoryError::Off)?)
+    }
+
+    /// Makes a document another one in the name of the caller, with the smallest edit.
+    pub(super) async fn apply_delta(
+        &self,
+        room: &Room,
+        delta: &Delta,
+        options: DeltaOptions<'_>,
+    ) -> Result<DeltaOutcome, ToolError> {
+        let options = DeltaOptions {
+            tool: self.tool,
+            ..options
+        };
+        Ok(room
+            .apply_delta(&self.principal.id, &self.principal.name, delta, options)
+            .await?)
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
@@ -474,6 +503,9 @@ impl Call {
                  be older than the file."
             ));
         }
+        if let Some(document) = room.document_id() {
+            self.used.lock().push(document.clone());
+        }
         if room.has_discarded(&self.principal.id) {
             self.discarding.lock().push(Room::clone(&room));
         }
@@ -496,8 +528,15 @@ impl Call {
             let lost = room.take_discarded(&self.principal.id);
             (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
         });
+        let used = std::mem::take(&mut *self.used.lock());
+        let history = self.services.history.iter();
+        let of_history = history.flat_map(|history| {
+            let tell = |document: &DocumentId| history.take_notice(document, &self.principal.id);
+            used.iter().filter_map(tell).collect::<Vec<_>>()
+        });
         let mut notices = std::mem::take(&mut *self.notices.lock());
         notices.extend(told);
+        notices.extend(of_history);
         notices
     }
 

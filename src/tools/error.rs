@@ -9,6 +9,7 @@ use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
     forks::ForkError,
+    history::HistoryError,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +38,8 @@ pub enum ToolError {
     Execution(#[from] ExecutionError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
     #[error(
         "{} running or waiting in {path:?}; wait with get_execution, or use cancel_execution first",
         counted(*.count, "execution")
@@ -113,6 +116,7 @@ impl ClientError for ToolError {
             Self::Pool(error) | Self::Full { why: error, .. } => error.kind(),
             Self::Execution(error) => error.kind(),
             Self::Inspect(error) => error.kind(),
+            Self::History(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,

@@ -1,10 +1,16 @@
-//! Tools about what documents were and could be: forks, in which changes are proposed and from which they are taken over.
+//! Tools about what documents were and could be: versions, differences, restoring and undoing, and forks, in which
+//! changes are proposed and from which they are taken over.
 
+mod diff;
 mod discard;
 mod fork;
 mod list;
+mod list_forks;
 mod merge;
+mod restore;
 mod review;
+mod subject;
+mod undo;
 
 use super::{Effect, ToolDefinition};
 use crate::types::Toolset;
@@ -12,6 +18,34 @@ use crate::types::Toolset;
 pub(super) fn tools() -> Vec<ToolDefinition> {
     let history = Toolset::History;
     vec![
+        ToolDefinition::new(
+            history,
+            "get_document_history",
+            "Lists a document's recorded versions, newest first.",
+            Effect::Read,
+            list::get_document_history,
+        ),
+        ToolDefinition::new(
+            history,
+            "restore_document_version",
+            "Makes a document what it was at a version.",
+            Effect::Change,
+            restore::restore_document_version,
+        ),
+        ToolDefinition::new(
+            history,
+            "undo_changes",
+            "Undoes your own last edits, and nothing of others.",
+            Effect::Change,
+            undo::undo_changes,
+        ),
+        ToolDefinition::new(
+            history,
+            "diff_document",
+            "Shows what changed between versions, cell by cell.",
+            Effect::Read,
+            diff::diff_document,
+        ),
         ToolDefinition::new(
             history,
             "fork_document",
@@ -25,7 +59,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "list_document_forks",
             "Lists the forks of a document, with what each changes.",
             Effect::Read,
-            list::list_document_forks,
+            list_forks::list_document_forks,
         ),
         ToolDefinition::new(
             history,

@@ -15,14 +15,14 @@ const ROWS: &[&[&str]] = &[
     &["mcp"],
     &["tools", "resources", "prompts"],
     &["audit", "activity", "forks"],
-    &["events", "auth", "limits", "srcbook", "skills"],
+    &["events", "history", "auth", "limits", "srcbook", "skills"],
     &["telemetry"],
     &["config"],
     &["error", "types"],
 ];
 
 /// The libraries under `crates/`; Cargo sees to it that they depend on each other one way only.
-const CRATES: &[&str] = &["executor", "live-document", "jupyter-client", "store"];
+const CRATES: &[&str] = &["executor", "live-document", "history", "jupyter-client", "store"];
 
 /// Libraries that only the named modules and crates may know.
 const PLACES: &[(&str, &[&str])] = &[

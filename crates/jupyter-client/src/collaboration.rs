@@ -1,6 +1,6 @@
 //! The way into live-editing rooms, as far as it goes over REST.
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -35,6 +35,14 @@ impl JupyterServer {
             ) => Err(JupyterError::NoCollaboration { server }),
             answer => answer,
         }
+    }
+
+    /// Whether the server keeps a timeline of documents, as jupyter-collaboration does since its version 3. Asking for one
+    /// would make the server read all of it; a method that no timeline has tells as well.
+    pub async fn has_timeline(&self) -> bool {
+        let request = self.request(Method::HEAD, "api/collaboration/timeline/-");
+        let answer = request.send().await;
+        answer.is_ok_and(|answer| answer.status() == StatusCode::METHOD_NOT_ALLOWED)
     }
 
     /// The id of a file, if the server has given it one.

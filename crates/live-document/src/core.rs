@@ -7,6 +7,7 @@
 //! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
 //! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `three_way`, `refusal` |
+//! | which versions history is told of | `recorder`, `versions`, `history_sink`, with `document/{recording,delta}` |
 //! | who is there | `awareness`, `presence`, `people`, `users` |
 //! | what is on the wire, and what of it is refused | `wire`, `reader`, `scan`, `depths`, `limits` |
 //! | how long things may take, and how often they are done | `policy`, `file_check`, `clock` |
@@ -27,6 +28,7 @@ mod edit;
 pub(crate) mod edit_journal;
 pub(crate) mod file_check;
 pub(crate) mod handshake;
+mod history_sink;
 mod inbound;
 mod json;
 pub(crate) mod life;
@@ -40,6 +42,7 @@ pub(crate) mod presence;
 mod reader;
 pub(crate) mod readings;
 pub(crate) mod reconcile;
+pub(crate) mod recorder;
 pub(crate) mod recovery;
 pub(crate) mod refusal;
 pub(crate) mod saving;
@@ -49,6 +52,7 @@ pub(crate) mod state;
 mod status;
 pub(crate) mod three_way;
 pub(crate) mod users;
+mod versions;
 pub(crate) mod wire;
 
 pub use change_log::{Author, RunMark};
@@ -60,6 +64,7 @@ pub use document::{
 };
 pub use document_id::DocumentId;
 pub use edit::{CellKind, Edit, EditError, EditOptions, NewCell};
+pub use history_sink::{HistorySink, Loss, Recorded};
 pub(crate) use jupyter_client::RoomKind;
 pub use notebook::Cell;
 pub use people::{Cursor, Person};

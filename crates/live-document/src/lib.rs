@@ -20,14 +20,14 @@ mod room;
 
 pub use crate::core::{
     Activity, Author, Availability, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor, CursorRange,
-    Difference, DocumentChange, DocumentContent, DocumentId, Edit, EditError, EditOptions, Merged, NewCell, OnlineUser,
-    OutputsChange, OutputsWritten, Participant, Person, Position, PositionError, QueuedCell, Refusal, Refused,
-    RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, Status, StreamTail, TakeOver, User, combined,
-    differences,
+    Difference, DocumentChange, DocumentContent, DocumentId, Edit, EditError, EditOptions, HistorySink, Loss, Merged,
+    NewCell, OnlineUser, OutputsChange, OutputsWritten, Participant, Person, Position, PositionError, QueuedCell,
+    Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, Status,
+    StreamTail, TakeOver, User, combined, differences,
 };
 pub use driver::{Fork, ForkRoom, Host, KeptRoom, PresenceChange, PresenceKind};
 pub use jupyter_client::RoomKind;
 pub use room::{
-    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, Edited, Room, RoomInfo, ShortIds, SourceShown,
-    TakenOver,
+    Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, ContentRead, DeltaOptions, DeltaOutcome, Edited,
+    Planned, Room, RoomInfo, ShortIds, SourceShown, TakenOver,
 };

@@ -38,7 +38,7 @@ use self::{
 };
 pub use crate::core::DocumentId;
 pub use crate::driver::global_awareness::Online;
-use crate::{DocumentChange, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
+use crate::{DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -109,6 +109,8 @@ pub struct Pool {
     presences: broadcast::Sender<PresenceChange>,
     /// Who knows where forks are, if anybody does.
     fork_keeper: OnceLock<Weak<dyn ForkKeeper>>,
+    /// Takes the versions of all documents, if they are kept.
+    history: Option<Arc<dyn HistorySink>>,
     tasks: TaskTracker,
     /// Ends its tasks.
     closing: CancellationToken,
@@ -145,9 +147,16 @@ impl Pool {
             changes: broadcast::Sender::new(MAX_CHANGES),
             presences: broadcast::Sender::new(MAX_EVENTS),
             fork_keeper: OnceLock::new(),
+            history: None,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         }
+    }
+
+    /// The same with somebody who keeps the history of all documents that are opened from now on.
+    pub fn with_history(mut self, history: Arc<dyn HistorySink>) -> Self {
+        self.history = Some(history);
+        self
     }
 
     /// The document at a path, opened if it is not. Whoever asks at the same time waits for the same opening.
@@ -210,6 +219,10 @@ impl Pool {
                 return Ok(Opened::Elsewhere);
             }
             self.follow_room(&hold.slot, &room, id);
+        }
+        // Not earlier, since the document may be open under another name.
+        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get()) {
+            room.start_history(id, history);
         }
         Ok(Opened::Here(Lease { room, hold }))
     }

@@ -2,6 +2,7 @@
 
 mod cell_ids;
 mod forking;
+mod history;
 mod presence;
 mod shown;
 
@@ -17,6 +18,7 @@ use tokio::{sync::watch, time::timeout};
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
     forking::TakenOver,
+    history::{ContentRead, DeltaOptions, DeltaOutcome, Planned},
     shown::SourceShown,
 };
 use crate::{
@@ -351,13 +353,16 @@ impl Room {
 
     /// Waits until the server has an edit, for as long as a caller may be kept.
     async fn acknowledged(&self, ticket: Acknowledgement, mut edited: Edited) -> Result<Edited, RoomError> {
+        edited.acknowledged = self.wait_for(ticket).await?;
+        Ok(edited)
+    }
+
+    /// Waits until the server has an edit; whether it does.
+    async fn wait_for(&self, ticket: Acknowledgement) -> Result<bool, RoomError> {
         match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
-            Ok(Ok(Ok(()))) => {
-                edited.acknowledged = true;
-                Ok(edited)
-            }
+            Ok(Ok(Ok(()))) => Ok(true),
             Ok(Ok(Err(Lost))) => Err(self.lost()),
-            Ok(Err(_)) | Err(_) => Ok(edited),
+            Ok(Err(_)) | Err(_) => Ok(false),
         }
     }
 
@@ -458,6 +463,7 @@ impl Room {
     pub fn clear_outputs(&self, author: &Arc<str>, name: &str, tool: Option<&str>) -> Result<usize, RoomError> {
         let mut state = self.0.write();
         self.accepts(&state)?;
+        state.names.record(Author::Local(Arc::clone(author)), name);
         let (applied, cleared) = state.document.by_tool(tool, |document| document.clear_outputs(author));
         self.show(&mut state, author, name, Activity::Editing, None);
         self.dispatch(&mut state, applied, Origin::Caller);
@@ -497,6 +503,7 @@ impl Room {
     /// Sends a change that was made here.
     fn dispatch(&self, state: &mut State, applied: Applied, origin: Origin) -> (Acknowledgement, String) {
         state.changed(applied.update, origin);
+        state.tell_versions();
         self.0.bell.notify_one();
         (Acknowledgement(applied.ticket), applied.revision)
     }

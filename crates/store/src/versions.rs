@@ -2,6 +2,7 @@
 
 mod append;
 mod list;
+mod marks;
 
 use std::time::SystemTime;
 

@@ -1,108 +1,123 @@
-//! `list_document_forks`.
+//! `get_document_history`.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use live_document::{CellDifference, differences};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::ForkRecord;
+use tokio::time::timeout;
 
-use super::fork::Fork;
+use super::subject::Place;
 use crate::{
-    forks::{Root, contents},
+    history::{Before, Filter, Listing, ToldVersion, timestamp},
     tools::{
         Call, ToolError,
+        output::JsonObject,
         text::{Describe, Page},
     },
 };
+
+const MAX_LIMIT: usize = 1000;
+/// How long the server may take to tell whether it has a timeline of its own.
+const TIMELINE_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
+    #[serde(default = "default_limit")]
+    limit: usize,
+    author: Option<String>,
+    /// version_id or time
+    before: Option<String>,
     server: Option<String>,
 }
 
+fn default_limit() -> usize {
+    10
+}
+
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Forks {
+pub(super) struct DocumentHistory {
     path: String,
-    forks: Vec<ListedFork>,
+    #[schemars(with = "Vec<JsonObject>")]
+    versions: Vec<ToldVersion>,
+    has_more: bool,
+    recorded_since: Option<String>,
+    note: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct ListedFork {
-    #[serde(flatten)]
-    fork: Fork,
-    /// The cells in which it differs
-    changed_cells: Vec<ChangedCell>,
-    /// Whether it differs at all
-    is_changed: bool,
-}
-
-/// A cell in which a fork differs from its document.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct ChangedCell {
-    pub(super) cell_id: String,
-    /// inserted, deleted, changed, moved
-    pub(super) change: &'static str,
-}
-
-impl From<&CellDifference> for ChangedCell {
-    fn from(found: &CellDifference) -> Self {
-        Self {
-            cell_id: found.cell.clone(),
-            change: found.difference.as_str(),
-        }
-    }
-}
-
-impl Describe for Forks {
-    fn describe(&self, page: &mut Page) {
-        if self.forks.is_empty() {
-            page.line(format!("{} has no forks", self.path));
-        }
-        for ListedFork {
-            fork,
-            changed_cells,
-            is_changed,
-        } in &self.forks
-        {
-            let cells: Vec<String> = changed_cells
-                .iter()
-                .map(|cell| format!("{} {}", cell.cell_id, cell.change))
-                .collect();
-            let changes = match (cells.is_empty(), is_changed) {
-                (false, _) => cells.join(", "),
-                (true, true) => "changed".to_owned(),
-                (true, false) => "unchanged".to_owned(),
-            };
-            let review = if fork.review { ", under review" } else { "" };
-            page.line(format!(
-                "{} {:?} by {}, {}{review}: {changes}",
-                fork.fork_id, fork.title, fork.author, fork.created_at
-            ));
-        }
-    }
-}
-
-pub(super) async fn list_document_forks(call: Call, arguments: Arguments) -> Result<Forks, ToolError> {
-    let server = Arc::clone(call.server(arguments.server.as_deref())?);
-    let (path, account) = (call.file(&arguments.path)?, call.account());
-    server.document(&path).await?;
-    let records = call.forks().list(Root::of(&server, &path, &account)).await?;
-    Ok(Forks {
-        path: path.to_string(),
-        forks: records.iter().map(listed).collect(),
+pub(super) async fn get_document_history(call: Call, arguments: Arguments) -> Result<DocumentHistory, ToolError> {
+    let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
+    let filter = filter(&arguments)?;
+    let subject = place.subject(&call).await?;
+    let listing = call.history()?.list(&subject, &filter).await?;
+    let has_timeline = timeout(TIMELINE_PATIENCE, place.server.has_timeline())
+        .await
+        .unwrap_or(false);
+    Ok(DocumentHistory {
+        path: place.path.to_string(),
+        note: note(&listing, has_timeline),
+        has_more: listing.has_more,
+        recorded_since: listing.since.map(timestamp),
+        versions: listing.versions.into_iter().map(ToldVersion::from).collect(),
     })
 }
 
-fn listed(record: &ForkRecord) -> ListedFork {
-    // One that cannot be read is listed all the same, to be discarded.
-    let contents = contents(record).ok();
-    let found = contents.as_ref().map(|(base, content)| differences(base, content));
-    ListedFork {
-        fork: record.into(),
-        changed_cells: found.iter().flatten().map(ChangedCell::from).collect(),
-        is_changed: contents.is_some_and(|(base, content)| base != content),
+fn filter(arguments: &Arguments) -> Result<Filter, ToolError> {
+    if !(1..=MAX_LIMIT).contains(&arguments.limit) {
+        return Err(ToolError::argument("limit", format!("must be from 1 to {MAX_LIMIT}")));
+    }
+    Ok(Filter {
+        limit: arguments.limit,
+        author: arguments.author.clone(),
+        before: arguments.before.as_deref().map(before).transpose()?,
+    })
+}
+
+fn before(moment: &str) -> Result<Before, ToolError> {
+    let moment = moment.trim();
+    if moment.starts_with('v') {
+        return Ok(Before::Version(moment.to_owned()));
+    }
+    let time = humantime::parse_rfc3339_weak(moment.strip_suffix("+00:00").unwrap_or(moment));
+    time.map(Before::Time).map_err(|_| {
+        let why = "must be a version_id, or a time in UTC such as 2026-01-31T12:00:00Z";
+        ToolError::argument("before", why)
+    })
+}
+
+fn note(listing: &Listing, has_timeline: bool) -> Option<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = &listing.failure {
+        notes.push(format!("Older versions cannot be shown now: {why}."));
+    }
+    if listing.lost > 0 {
+        notes.push(format!(
+            "{} could not be kept since the gateway was started.",
+            jupyter_client::counted(usize::try_from(listing.lost).unwrap_or(usize::MAX), "version")
+        ));
+    }
+    if has_timeline && !listing.has_more {
+        notes.push("JupyterLab's own timeline (File menu) may reach further back.".to_owned());
+    }
+    (!notes.is_empty()).then(|| notes.join(" "))
+}
+
+impl Describe for DocumentHistory {
+    fn describe(&self, page: &mut Page) {
+        if self.versions.is_empty() {
+            page.line(format!("No such versions of {}", self.path));
+        }
+        let shown = page.items(&self.versions);
+        if let Some(last) = shown.checked_sub(1).map(|last| &self.versions[last])
+            && (self.has_more || shown < self.versions.len())
+        {
+            page.line(format!("Older ones: before=\"{}\"", last.version_id));
+        } else if let Some(since) = &self.recorded_since {
+            page.line(format!("Recorded since {since}"));
+        }
+        if let Some(note) = &self.note {
+            page.line(note);
+        }
     }
 }

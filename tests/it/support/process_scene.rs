@@ -70,6 +70,18 @@ impl ProcessScene {
         pool.close().await;
     }
 
+    /// Waits until so many versions of documents are in the database.
+    pub async fn has_versions(&self, count: i64) {
+        let pool = SqlitePool::connect(&self.store_url()).await.expect("the database");
+        eventually(&format!("{count} versions are written"), async || {
+            let query = sqlx::query_scalar("SELECT count(*) FROM versions");
+            let found: i64 = query.fetch_one(&pool).await.ok()?;
+            (found == count).then_some(())
+        })
+        .await;
+        pool.close().await;
+    }
+
     fn store_url(&self) -> String {
         let database = self.database.as_ref().map(TestDatabase::url);
         database.unwrap_or_else(|| store::file_url(&self.home.path("gateway.db")))

@@ -356,6 +356,11 @@ impl Awareness {
         self.others.get(&client).map(|other| &other.state)
     }
 
+    /// Everybody else who was heard of.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = u64> {
+        self.others.keys().copied()
+    }
+
     /// What the people who are here say of themselves, agents left aside.
     pub(crate) fn people(&self) -> impl Iterator<Item = &Value> {
         let here = self.others.values().filter(|other| other.is_here(self.now));

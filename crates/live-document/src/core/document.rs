@@ -5,12 +5,14 @@ mod cell_identity;
 mod cell_list;
 mod check;
 mod cursors;
+mod delta;
 mod discarded;
 mod duplicate_cells;
 mod edits;
 mod moves;
 mod observing;
 mod outputs;
+mod recording;
 mod restore;
 mod selection;
 mod sources;
@@ -39,9 +41,11 @@ use yrs::{
 
 pub(crate) use cell_identity::FileAge;
 use cell_list::CellList;
+pub(crate) use delta::Restoration;
 pub(crate) use discarded::Discarded;
 use observing::{CellEntry, Observer};
 pub use outputs::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, StreamTail};
+use recording::Origin;
 pub(crate) use restore::Snapshot;
 use selection::Selection;
 pub use selection::{Position, PositionError};
@@ -59,6 +63,7 @@ use super::{
     edit_journal::EditJournal,
     json::map_to_json,
     notebook::{execution_count, file_cell, has_error, notebook_metadata, read_cell, set_metadata, text_of},
+    recorder::Recorder,
     scan::{Excess, Scanned, check_vector, scan},
     splice::{self, Splice},
 };
@@ -93,6 +98,8 @@ pub(crate) struct Document {
     pub(crate) stream: Option<ChangeStream>,
     /// The tool by which it is being edited.
     tool: Option<Arc<str>>,
+    /// Makes versions of it, if they are kept.
+    recorder: Option<Box<Recorder>>,
     pub(crate) acknowledgements: Acknowledgements,
     pub(crate) journal: EditJournal,
     /// Cells that came although they were there, while that is looked after.
@@ -130,7 +137,7 @@ impl Document {
         let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
         let (state, meta) = (doc.get_or_insert_map("state"), doc.get_or_insert_map("meta"));
         let observer = Observer::default();
-        observer.observe(kind, &cells, &source);
+        observer.observe(kind, &cells, &source, &meta);
         let saves = Arc::new(AtomicU64::new(0));
         let resets = Arc::new(AtomicU64::new(0));
         let (saved, reset) = (Arc::clone(&saves), Arc::clone(&resets));
@@ -154,6 +161,7 @@ impl Document {
             changed_at: clock.now(),
             stream: None,
             tool: None,
+            recorder: None,
             changed: watch::Sender::new(clock.wall()),
             acknowledgements: Acknowledgements::default(),
             journal: EditJournal::default(),
@@ -201,6 +209,11 @@ impl Document {
 
     pub(crate) fn kind(&self) -> RoomKind {
         self.kind
+    }
+
+    #[cfg(test)]
+    pub(crate) fn client_id(&self) -> u64 {
+        self.doc.client_id().get()
     }
 
     pub(crate) fn state_vector(&self) -> StateVector {
@@ -378,10 +391,11 @@ impl Document {
         let update = Update::decode_v1(&update)?;
         self.acknowledgements.received(&update);
         let author = author_of(&update);
+        let origin = self.prepare_version(&update);
         let mut txn = self.doc.transact_mut_with("remote");
         let applied = txn.apply_update(update);
         drop(txn);
-        self.note_changes(&author, is_live);
+        self.note_changes(&author, is_live, &origin);
         Ok(applied?)
     }
 
@@ -412,7 +426,7 @@ impl Document {
         let update = txn.encode_update_v1();
         let (insertions, deletions) = (txn.insert_set().clone(), txn.delete_set().clone());
         drop(txn);
-        self.note_changes(author, false);
+        self.note_changes(author, false, &Origin::Local);
         self.grown += update.len();
         // Others put theirs beside and into our blocks. Our own are never too deep.
         let _ = scan(&update).and_then(|scanned| self.depths.admit(scanned.blocks));

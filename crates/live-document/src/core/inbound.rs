@@ -27,6 +27,7 @@ impl State {
                     self.awareness.repeat_all();
                 }
                 self.note_names(&clients);
+                self.note_people_here();
             }
             Some(Message::Jupyter(text)) => {
                 if let Ok(JupyterMessage::Save { response_to, status }) = serde_json::from_str(&text) {

@@ -136,6 +136,12 @@ impl State {
     /// Takes in what happened, and tells what must be done.
     pub(crate) fn on(&mut self, input: Input<'_>, now: Instant) -> Vec<Effect> {
         self.tell_time(now);
+        let effects = self.take_in(input);
+        self.tell_versions();
+        effects
+    }
+
+    fn take_in(&mut self, input: Input<'_>) -> Vec<Effect> {
         match input {
             Input::Frame(frame) => self.on_frame(frame),
             Input::Pong(ping) => {
@@ -173,8 +179,9 @@ impl State {
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         match self.phase {
             Phase::Synced { next_tick, .. } => {
-                let held = self.changes_held_until();
-                self.awareness.due_at().into_iter().chain(held).chain([next_tick]).min()
+                let (held, version) = (self.changes_held_until(), self.version_due_at());
+                let due = self.awareness.due_at().into_iter().chain(held).chain(version);
+                due.chain([next_tick]).min()
             }
             Phase::Leaving(Leaving::Learning { until }) => Some(until.min(self.now() + LEAVE_TICK)),
             Phase::Leaving(Leaving::Saving { until, .. }) => Some(until),
@@ -354,6 +361,7 @@ impl State {
             _ => Vec::new(),
         };
         self.phase = Phase::Closed;
+        self.end_history();
         // No acknowledgement can come any more; who waits for one need not wait longer.
         drop(self.document.acknowledgements.take_waiting());
         let mut effects = match farewell.is_empty() {

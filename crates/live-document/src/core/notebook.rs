@@ -33,7 +33,7 @@ pub(crate) fn read_cell(cell: &MapRef, txn: &impl ReadTxn) -> Cell {
         id: text_of(cell, txn, "id"),
         cell_type: text_of(cell, txn, "cell_type"),
         source: text_of(cell, txn, "source"),
-        metadata: metadata(cell, txn),
+        metadata: cell_metadata(cell, txn),
         execution_count: execution_count(cell, txn),
         outputs: outputs(cell, txn),
         attachments: cell
@@ -85,7 +85,7 @@ pub(crate) fn source_of(cell: &MapRef, txn: &impl ReadTxn) -> Option<TextRef> {
     }
 }
 
-fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
+pub(crate) fn cell_metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
     let mut metadata = cell
         .get(txn, "metadata")
         .map_or(json!({}), |metadata| shared_to_json(&metadata, txn));
@@ -96,7 +96,7 @@ fn metadata(cell: &MapRef, txn: &impl ReadTxn) -> Value {
     metadata
 }
 
-fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
+pub(crate) fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
     match cell.get(txn, "outputs") {
         Some(Out::YArray(outputs)) => outputs.iter(txn).map(|output| shared_to_json(&output, txn)).collect(),
         Some(Out::Any(Any::Array(outputs))) => outputs.iter().map(to_json).collect(),

@@ -50,9 +50,8 @@ impl Names {
         }
     }
 
-    /// The name itself, if it is known.
-    pub(crate) fn known(&self, author: &Author) -> Option<String> {
-        self.0.peek(author).map(ToString::to_string)
+    pub(crate) fn name_of(&self, author: &Author) -> Option<Arc<str>> {
+        self.0.peek(author).cloned()
     }
 
     /// Tells agents of this gateway from people.
@@ -72,6 +71,9 @@ impl State {
         for client in clients {
             if let Some(name) = self.awareness.state_of(*client).and_then(user_name) {
                 self.names.record(Author::Client(*client), &name);
+                if let Some(recorder) = self.document.recorder_mut() {
+                    recorder.people().record(*client, &name);
+                }
             }
         }
     }
@@ -110,7 +112,7 @@ impl State {
 }
 
 /// What a presence calls its user.
-fn user_name(state: &Value) -> Option<String> {
+pub(super) fn user_name(state: &Value) -> Option<String> {
     let user = state.get("user")?;
     let names = ["display_name", "name", "username"].iter();
     let mut named = names.filter_map(|member| user.get(member)?.as_str());

@@ -130,6 +130,9 @@ impl State {
             },
             clocks,
         );
+        if recovery != Recovery::Continue {
+            self.document.pause_recording();
+        }
         self.carry_out(recovery, theirs.document, &theirs.updates)?;
         if restarted {
             self.document.watch_for_duplicates();
@@ -137,6 +140,9 @@ impl State {
         self.server_session = theirs.server_session;
         // Before the server is answered, so that it never has a cell twice: it would give one of them another id.
         self.remove_duplicates();
+        if recovery != Recovery::Continue {
+            self.document.resume_recording();
+        }
         Ok(recovery)
     }
 
@@ -212,6 +218,7 @@ impl State {
         let mut old = std::mem::replace(&mut self.document, theirs);
         std::mem::swap(&mut self.document.changed, &mut old.changed);
         self.document.stream = old.stream.take();
+        self.document.take_recorder_of(&mut old);
         self.document.mark_adopted();
         self.document.tell_time(old.clock().now());
         let waiting = old.acknowledgements.take_waiting();

@@ -1,22 +1,10 @@
 //! The smallest replacements that turn one text into another. Other people's cursors and the edits
 //! they make at the same moment survive outside of them, between two changes of one cell too.
 
-use std::{
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::ops::Range;
 
-use similar::{DiffTag, TextDiff};
-
-/// Longer texts are compared by their ends only.
-pub(crate) const MAX_COMPARED: usize = 256 * 1024;
-/// Time limit of comparing; what is found until then is right too, only not as small. Nobody else gets at the document
-/// meanwhile.
-const PATIENCE: Duration = Duration::from_millis(10);
-/// Texts up to this length are compared in a few milliseconds at worst, and always the same, however busy the machine is.
-const MAX_UNTIMED: usize = 2048;
-/// Between two changes of a line, fewer characters than this are not worth keeping.
-const MIN_KEPT: usize = 4;
+use history::text::{self, Change};
+pub(crate) use history::text::{MAX_COMPARED, byte_of, common_prefix, common_suffix, deadline};
 
 /// Replace `delete` units at `at` by `insert`. Units are UTF-16 code units, as the shared text counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,27 +14,9 @@ pub struct Splice {
     pub insert: String,
 }
 
-/// Bytes of the old text, and those of the new one that stand in their place.
-struct Change {
-    old: Range<usize>,
-    new: Range<usize>,
-}
-
 /// From the end to the beginning, so that the position of each is true when it is made; none if the texts are
 /// equal. Never splits a code point.
 pub(crate) fn between(old: &str, new: &str) -> Vec<Splice> {
-    let everything = Change {
-        old: 0..old.len(),
-        new: 0..new.len(),
-    };
-    let Some(whole) = narrowed(old, new, everything) else {
-        return Vec::new();
-    };
-    let is_simple = whole.old.is_empty() || whole.new.is_empty();
-    let changes = match is_simple || whole.old.len().max(whole.new.len()) > MAX_COMPARED {
-        true => vec![whole],
-        false => apart(old, new, whole),
-    };
     let (mut byte, mut at) = (0, 0);
     let splice = |change: Change| {
         at += utf16_len(&old[byte..change.old.start]);
@@ -60,7 +30,7 @@ pub(crate) fn between(old: &str, new: &str) -> Vec<Splice> {
         at += delete;
         splice
     };
-    let mut splices: Vec<Splice> = changes.into_iter().map(splice).collect();
+    let mut splices: Vec<Splice> = text::changes(old, new).into_iter().map(splice).collect();
     splices.reverse();
     splices
 }
@@ -79,83 +49,25 @@ pub(crate) fn spans(splices: &[Splice]) -> Vec<Range<u32>> {
     splices.iter().rev().map(span).collect()
 }
 
-/// The time when comparing two texts has to end, if they are long enough for that to matter.
-pub(crate) fn deadline(limit: Duration, old: &str, new: &str) -> Option<Instant> {
-    (old.len().max(new.len()) > MAX_UNTIMED).then(|| Instant::now() + limit)
-}
-
-/// The changes within a change: by lines, and by words in the lines that differ.
-fn apart(old: &str, new: &str, whole: Change) -> Vec<Change> {
-    let mut config = TextDiff::configure();
-    if let Some(deadline) = deadline(PATIENCE, old, new) {
-        config.deadline(deadline);
+/// Splices of a text at positions that count code points, from the end to the beginning.
+pub(crate) fn in_units(text: &str, splices: &[history::Splice]) -> Vec<Splice> {
+    let (mut rest, mut position, mut at) = (text, 0, 0);
+    let mut units = Vec::with_capacity(splices.len());
+    for splice in splices {
+        let kept = byte_of(rest, splice.at.saturating_sub(position)).unwrap_or(rest.len());
+        at += utf16_len(&rest[..kept]);
+        let delete = utf16_len(&splice.old);
+        units.push(Splice {
+            at,
+            delete,
+            insert: splice.new.clone(),
+        });
+        at += delete;
+        rest = rest[kept..].get(splice.old.len()..).unwrap_or_default();
+        position = splice.at + splice.old.chars().count();
     }
-    let lines = differences(old, new, &whole, |old, new| config.diff_lines(old, new));
-    let words = lines
-        .iter()
-        .flat_map(|change| differences(old, new, change, |old, new| config.diff_words(old, new)));
-    let mut changes: Vec<Change> = Vec::new();
-    for change in words {
-        match changes.last_mut() {
-            Some(last) if !is_worth_keeping(&old[last.old.end..change.old.start]) => {
-                last.old.end = change.old.end;
-                last.new.end = change.new.end;
-            }
-            _ => changes.push(change),
-        }
-    }
-    changes
-        .into_iter()
-        .filter_map(|change| narrowed(old, new, change))
-        .collect()
-}
-
-/// Text that two versions share by chance would only tear a rewritten line to pieces.
-fn is_worth_keeping(kept: &str) -> bool {
-    let text = kept.trim();
-    text.chars().count() >= MIN_KEPT || !text.is_empty() && kept.contains('\n')
-}
-
-fn differences<'t>(
-    old: &'t str,
-    new: &'t str,
-    within: &Change,
-    compare: impl FnOnce(&'t str, &'t str) -> TextDiff<'t, 't, str>,
-) -> Vec<Change> {
-    let diff = compare(&old[within.old.clone()], &new[within.new.clone()]);
-    let old_starts = starts(within.old.start, diff.iter_old_slices());
-    let new_starts = starts(within.new.start, diff.iter_new_slices());
-    let changed = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
-    changed
-        .map(|op| Change {
-            old: old_starts[op.old_range().start]..old_starts[op.old_range().end],
-            new: new_starts[op.new_range().start]..new_starts[op.new_range().end],
-        })
-        .collect()
-}
-
-/// Where each piece of a text starts, and where the last one ends.
-fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
-    let mut end = first;
-    let ends = pieces.map(|piece| {
-        end += piece.len();
-        end
-    });
-    std::iter::once(first).chain(ends).collect()
-}
-
-/// A change without what is the same at both of its ends; nothing if all of it is.
-fn narrowed(old: &str, new: &str, change: Change) -> Option<Change> {
-    let (before, after) = (&old[change.old.clone()], &new[change.new.clone()]);
-    if before == after {
-        return None;
-    }
-    let prefix = common_prefix(before, after);
-    let suffix = common_suffix(&before[prefix..], &after[prefix..]);
-    Some(Change {
-        old: change.old.start + prefix..change.old.end - suffix,
-        new: change.new.start + prefix..change.new.end - suffix,
-    })
+    units.reverse();
+    units
 }
 
 /// A splice at positions that count code points; `None` if they are outside of the text.
@@ -170,28 +82,8 @@ pub(crate) fn at_code_points(text: &str, position: usize, delete: usize, insert:
     })
 }
 
-/// The byte at which a code point starts; the end of the text is a valid position too.
-pub(crate) fn byte_of(text: &str, position: usize) -> Option<usize> {
-    let mut starts = text.char_indices().map(|(byte, _)| byte).chain([text.len()]);
-    starts.nth(position)
-}
-
 pub(crate) fn utf16_len(text: &str) -> u32 {
     u32::try_from(text.chars().map(char::len_utf16).sum::<usize>()).unwrap_or(u32::MAX)
-}
-
-pub(crate) fn common_prefix(a: &str, b: &str) -> usize {
-    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    (0..=same)
-        .rev()
-        .find(|at| a.is_char_boundary(*at) && b.is_char_boundary(*at))
-        .unwrap_or(0)
-}
-
-pub(crate) fn common_suffix(a: &str, b: &str) -> usize {
-    let same = a.bytes().rev().zip(b.bytes().rev()).take_while(|(a, b)| a == b).count();
-    let fits = |length: &usize| a.is_char_boundary(a.len() - length) && b.is_char_boundary(b.len() - length);
-    (0..=same).rev().find(fits).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::{
     people::Names,
     policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SaveStep, save_step},
     saving::Saving,
+    versions::VersionOutlet,
     wire::Message,
 };
 
@@ -51,6 +52,8 @@ pub(crate) struct State {
     pub(crate) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
+    /// Where its versions are told, if they are kept.
+    pub(crate) history: Option<VersionOutlet>,
 }
 
 /// Jupyter's announcement that it makes the document the same as the file.
@@ -121,11 +124,15 @@ impl State {
             overwriting: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
+            history: None,
         }
     }
 
     pub(crate) fn set_path(&mut self, path: DocPath) {
         if path != self.path {
+            if let Some(history) = &self.history {
+                history.sink.renamed(&history.document, &self.path, &path);
+            }
             self.path.clone_from(&path);
             self.paths.send_replace(path);
         }
@@ -147,6 +154,10 @@ impl State {
             at: self.now(),
             is_interrupted: false,
         });
+        let now = self.now();
+        if let Some(recorder) = self.document.recorder_mut() {
+            recorder.mark_overwritten(now);
+        }
         self.note_discarded();
         self.note_file();
     }

@@ -26,7 +26,7 @@ impl Room {
 
     /// The name of who made a change, also if they have left.
     pub fn name_of(&self, author: &Author) -> Option<String> {
-        self.0.read().names.known(author)
+        self.0.read().names.name_of(author).map(|name| name.to_string())
     }
 
     /// The last run of a cell as far as it was seen.

@@ -17,6 +17,10 @@ use super::{
 impl Document {
     /// Checks a batch of edits against the document as it stands, then applies it in one transaction.
     pub(crate) fn apply_local(&mut self, author: &Arc<str>, edits: &[Edit]) -> Result<Applied, EditError> {
+        self.editing(&[], |document| document.apply_edits(author, edits))
+    }
+
+    fn apply_edits(&mut self, author: &Arc<str>, edits: &[Edit]) -> Result<Applied, EditError> {
         self.journal.set_author(Some(author));
         let author = Author::Local(Arc::clone(author));
         self.check(edits)?;
@@ -162,7 +166,7 @@ impl Document {
         self.splice_source(txn, cell, &splices);
     }
 
-    fn splice_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, splices: &[Splice]) {
+    pub(super) fn splice_source(&mut self, txn: &mut TransactionMut<'_>, cell: &str, splices: &[Splice]) {
         let Some(text) = self.map(txn, cell).and_then(|map| source_of(&map, txn)) else {
             return;
         };

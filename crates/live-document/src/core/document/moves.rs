@@ -91,7 +91,7 @@ impl Document {
     }
 
     /// A cell with all that it has, and what it is doing.
-    fn copy_of(&self, txn: &impl ReadTxn, id: &str) -> Option<(NewCell, String)> {
+    pub(super) fn copy_of(&self, txn: &impl ReadTxn, id: &str) -> Option<(NewCell, String)> {
         let map = self.map(txn, id)?;
         let cell = read_cell(&map, txn);
         let mut copy = NewCell::from(&cell);

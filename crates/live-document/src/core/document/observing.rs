@@ -15,7 +15,9 @@ use yrs::{
 
 use super::{
     super::changes::{ChangeKind, ChangeStream, Draft},
-    Author, Document, OBSERVER, RoomKind, text_of,
+    Author, Document, OBSERVER, RoomKind,
+    recording::Origin,
+    text_of,
 };
 
 /// Of so many parts of cells it is remembered whose they are; that of others is found out again.
@@ -31,6 +33,8 @@ pub(super) enum Observed {
     PartAt(usize, ID, Part, Changes),
     /// A run of a cell begins, or has ended.
     Run(Arc<str>, Changes),
+    /// What a cell says of itself, or has attached.
+    Metadata(Arc<str>),
     /// Outputs, counts and whatever else runs write into a cell.
     Rest(Arc<str>),
     Text,
@@ -41,6 +45,7 @@ pub(super) enum Observed {
 pub(super) enum Part {
     Cell,
     Source,
+    Metadata,
     Other,
 }
 
@@ -52,6 +57,7 @@ pub(super) enum Changes {
     RunBegin,
     /// It has the count of a run.
     RunEnd,
+    Metadata,
     Rest,
 }
 
@@ -77,10 +83,14 @@ struct Observations {
     seen: Vec<Observed>,
     /// The cells that parts belong to, which hardly ever changes. To find it out one has to go through all cells before.
     owners: HashMap<ID, (Part, Arc<str>)>,
+    /// The metadata of the notebook was changed, which is no revision.
+    metadata_changed: bool,
 }
 
 impl Observer {
-    pub(super) fn observe(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef) {
+    pub(super) fn observe(&self, kind: RoomKind, cells: &ArrayRef, source: &TextRef, meta: &MapRef) {
+        let observer = self.clone();
+        meta.observe_deep(OBSERVER, move |_, _| observer.0.lock().metadata_changed = true);
         let observer = self.clone();
         match kind {
             RoomKind::Text => source.observe(OBSERVER, move |_, _| observer.0.lock().seen.push(Observed::Text)),
@@ -95,6 +105,11 @@ impl Observer {
     /// What was seen since the last time.
     pub(super) fn take(&self) -> Vec<Observed> {
         std::mem::take(&mut self.0.lock().seen)
+    }
+
+    /// Whether the metadata of the notebook was changed since the last time.
+    pub(super) fn take_metadata_changed(&self) -> bool {
+        std::mem::take(&mut self.0.lock().metadata_changed)
     }
 
     /// Remembers which cell a part belongs to.
@@ -137,6 +152,7 @@ impl Observer {
                 Some((part, cell)) => match changes(event, *part, txn) {
                     Changes::Source => Observed::Source(Arc::clone(cell)),
                     run @ (Changes::RunBegin | Changes::RunEnd) => Observed::Run(Arc::clone(cell), run),
+                    Changes::Metadata => Observed::Metadata(Arc::clone(cell)),
                     Changes::Rest => Observed::Rest(Arc::clone(cell)),
                 },
                 None => {
@@ -164,10 +180,10 @@ impl Document {
     }
 
     /// Brings the order of cells and the log up to what the observer saw.
-    pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool) {
+    pub(super) fn note_changes(&mut self, author: &Author, is_typing: bool, origin: &Origin) {
         let observed = self.observer.take();
         if observed.is_empty() {
-            return;
+            return self.record_change(author, origin);
         }
         self.log.advance();
         self.mark_changed();
@@ -176,6 +192,7 @@ impl Document {
             if let Some(draft) = &mut draft {
                 self.describe(draft, &change);
             }
+            self.touch(&change);
             match change {
                 Observed::Structure(steps) => {
                     self.reorder(steps, author, is_typing);
@@ -190,11 +207,12 @@ impl Document {
                         self.note_cell(&cell, changes, author, is_typing);
                     }
                 }
-                Observed::Rest(_) => {}
+                Observed::Metadata(_) | Observed::Rest(_) => {}
                 Observed::Text => self.log.whole_changed(author, is_typing),
             }
         }
         self.publish(draft, author);
+        self.record_change(author, origin);
     }
 
     /// Notes that this document takes the place of another, by whoever rebuilt it.
@@ -225,7 +243,7 @@ impl Document {
             }
             Changes::RunBegin => self.log.mark_run(cell),
             Changes::RunEnd => self.log.mark_run_ended(cell),
-            Changes::Rest => {}
+            Changes::Metadata | Changes::Rest => {}
         }
     }
 
@@ -253,7 +271,9 @@ impl Document {
             Observed::Source(id) => draft.add(ChangeKind::Source, [Arc::clone(id)]),
             Observed::PartAt(index, _, _, Changes::Source) => draft.add(ChangeKind::Source, id_at(*index)),
             Observed::PartAt(index, ..) => draft.add(ChangeKind::Outputs, id_at(*index)),
-            Observed::Run(id, _) | Observed::Rest(id) => draft.add(ChangeKind::Outputs, [Arc::clone(id)]),
+            Observed::Run(id, _) | Observed::Metadata(id) | Observed::Rest(id) => {
+                draft.add(ChangeKind::Outputs, [Arc::clone(id)]);
+            }
             Observed::Text => draft.add(ChangeKind::Source, []),
         }
     }
@@ -318,9 +338,10 @@ impl Document {
 
 /// What stands at a path that begins at the cells.
 fn part_at(path: &VecDeque<PathSegment>) -> Part {
-    match (path.len(), path.back()) {
+    match (path.len(), path.get(1)) {
         (1, _) => Part::Cell,
         (2, Some(PathSegment::Key(key))) if &**key == "source" => Part::Source,
+        (_, Some(PathSegment::Key(key))) if matches!(&**key, "metadata" | "attachments") => Part::Metadata,
         _ => Part::Other,
     }
 }
@@ -342,9 +363,11 @@ fn changes(event: &Event, part: Part, txn: &TransactionMut<'_>) -> Changes {
             match new("execution_count") {
                 Some(Out::Any(Any::Null | Any::Undefined)) => Changes::RunBegin,
                 Some(_) => Changes::RunEnd,
+                None if keys.contains_key("metadata") || keys.contains_key("attachments") => Changes::Metadata,
                 None => Changes::Rest,
             }
         }
+        (Part::Metadata, _) => Changes::Metadata,
         (Part::Cell | Part::Other, _) => Changes::Rest,
     }
 }

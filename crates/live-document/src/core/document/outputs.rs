@@ -159,13 +159,16 @@ impl Document {
     /// Removes the outputs of all cells; the ids of those that had any.
     pub(crate) fn clear_outputs(&mut self, author: &Arc<str>) -> (Applied, Vec<String>) {
         let mut cleared = Vec::new();
-        let applied = self.change(&Author::Local(Arc::clone(author)), |document, txn| {
-            for entry in document.order.iter() {
-                let map = entry.hook.as_ref().and_then(|hook| hook.get(txn));
-                if map.is_some_and(|map| clear_with_count(&map, txn)) {
-                    cleared.push(entry.id.to_string());
+        let author = Author::Local(Arc::clone(author));
+        let applied = self.editing(&[], |document| {
+            document.change(&author, |document, txn| {
+                for entry in document.order.iter() {
+                    let map = entry.hook.as_ref().and_then(|hook| hook.get(txn));
+                    if map.is_some_and(|map| clear_with_count(&map, txn)) {
+                        cleared.push(entry.id.to_string());
+                    }
                 }
-            }
+            })
         });
         (applied, cleared)
     }

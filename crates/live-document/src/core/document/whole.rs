@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde_json::Value;
 use yrs::{Any, Array, Map, TransactionMut};
 
 use super::{
     super::{
         Cell, CellKind, NewCell,
         json::from_json,
-        notebook::{notebook_metadata, output_prelim, set_metadata},
+        notebook::{execution_count, notebook_metadata, output_prelim, set_metadata},
     },
     Document,
     outputs::outputs_of,
@@ -47,34 +48,55 @@ impl Document {
     /// Makes a cell another one of its kind, in its place.
     fn set_cell(&mut self, txn: &mut TransactionMut<'_>, old: &Cell, new: &NewCell) {
         self.set_source(txn, &old.id, &new.source);
-        let Some(map) = self.map(txn, &old.id) else { return };
         if old.metadata != new.metadata {
-            let mut wanted = new.metadata.clone();
-            // Whether a cell is trusted is not for files to say.
-            if let Some(trusted) = notebook_metadata(&map, txn).get("trusted") {
-                wanted["trusted"] = trusted.clone();
-            }
-            set_metadata(&map, txn, &wanted);
+            self.set_cell_metadata(txn, &old.id, &new.metadata);
         }
         if old.attachments != new.attachments {
-            match &new.attachments {
-                Some(attachments) => drop(map.insert(txn, "attachments", from_json(attachments))),
-                None => drop(map.remove(txn, "attachments")),
-            }
+            self.set_attachments(txn, &old.id, new.attachments.as_ref());
         }
         if new.kind != CellKind::Code {
             return;
         }
         if old.outputs != new.outputs {
-            let outputs = outputs_of(&map, txn);
-            let length = outputs.len(txn);
-            outputs.remove_range(txn, 0, length);
-            for output in &new.outputs {
-                outputs.push_back(txn, output_prelim(output));
-            }
+            self.set_outputs(txn, &old.id, &new.outputs, new.execution_count);
+        } else if old.execution_count.as_i64() != new.execution_count {
+            self.set_count(txn, &old.id, new.execution_count);
         }
-        if old.execution_count.as_i64() != new.execution_count {
-            map.insert(txn, "execution_count", new.execution_count.map_or(Any::Null, Any::from));
+    }
+
+    pub(super) fn set_cell_metadata(&self, txn: &mut TransactionMut<'_>, cell: &str, metadata: &Value) {
+        let Some(map) = self.map(txn, cell) else { return };
+        let mut wanted = metadata.clone();
+        // Whether a cell is trusted is not for files to say.
+        if let Some(trusted) = notebook_metadata(&map, txn).get("trusted") {
+            wanted["trusted"] = trusted.clone();
+        }
+        set_metadata(&map, txn, &wanted);
+    }
+
+    pub(super) fn set_attachments(&self, txn: &mut TransactionMut<'_>, cell: &str, attachments: Option<&Value>) {
+        let Some(map) = self.map(txn, cell) else { return };
+        match attachments {
+            Some(attachments) => drop(map.insert(txn, "attachments", from_json(attachments))),
+            None => drop(map.remove(txn, "attachments")),
+        }
+    }
+
+    pub(super) fn set_outputs(&self, txn: &mut TransactionMut<'_>, cell: &str, new: &[Value], count: Option<i64>) {
+        let Some(map) = self.map(txn, cell) else { return };
+        let outputs = outputs_of(&map, txn);
+        let length = outputs.len(txn);
+        outputs.remove_range(txn, 0, length);
+        for output in new {
+            outputs.push_back(txn, output_prelim(output));
+        }
+        self.set_count(txn, cell, count);
+    }
+
+    fn set_count(&self, txn: &mut TransactionMut<'_>, cell: &str, count: Option<i64>) {
+        let Some(map) = self.map(txn, cell) else { return };
+        if execution_count(&map, txn).as_i64() != count {
+            map.insert(txn, "execution_count", count.map_or(Any::Null, Any::from));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -22,6 +23,7 @@ use crate::core::{
     disconnect::Disconnect,
     document::Document,
     life::{Effect, Input, Joined, Phase},
+    recorder::testing::Memory,
     recovery::ServerDocument,
     state::{Origin, State},
     wire::Message,
@@ -65,6 +67,8 @@ enum Store {
 
 struct Client {
     state: State,
+    /// The versions that it told of.
+    memory: Arc<Memory>,
     inbox: VecDeque<Vec<u8>>,
     /// The cell that it appended last.
     appended: Option<String>,
@@ -125,8 +129,9 @@ impl Simulation {
         for _ in 0..CLIENTS {
             let document = simulation.received();
             let path = DocPath::parse("a.ipynb").expect("a path");
-            let state = State::new(document, path, "id".to_owned(), simulation.session.to_string());
+            let mut state = State::new(document, path, "id".to_owned(), simulation.session.to_string());
             simulation.clients.push(Client {
+                memory: Memory::of(&mut state),
                 state,
                 inbox: VecDeque::new(),
                 appended: None,
@@ -380,6 +385,21 @@ impl Simulation {
         }
     }
 
+    /// The versions of each client lead to what it has, and its own edits are versions of theirs.
+    fn check_versions(&mut self) {
+        for (number, client) in self.clients.iter_mut().enumerate() {
+            client.memory.check(&mut client.state);
+            let authors = client.memory.authors();
+            let own = authors.iter().filter(|name| **name == author(number)).count();
+            let edits = self.edits.iter().filter(|edit| edit.client == number).count();
+            assert_eq!(own, edits, "each edit is one version: {authors:?}");
+            assert!(
+                authors.iter().all(|name| *name == author(number) || name == "?"),
+                "{authors:?}"
+            );
+        }
+    }
+
     /// Everybody comes back, and has everything.
     fn settle(&mut self) {
         for _ in 0..3 {
@@ -392,7 +412,8 @@ impl Simulation {
         self.collect();
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
+        self.check_versions();
         let cells = cells_of(&self.room);
         for (number, client) in self.clients.iter().enumerate() {
             assert_eq!(

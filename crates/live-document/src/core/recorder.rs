@@ -1,0 +1,283 @@
+//! Makes versions of what happens to a document: an edit of an agent is one, what people type becomes one when they pause. No
+//! I/O, and no clock but the one that it is told.
+//!
+//! It has the content as of the last version, and notes which cells were touched since; only those are compared. Of the
+//! outputs it knows hashes. What runs write makes no version of its own: it rides along with the next one.
+//!
+//! | what is seen | author of the version | when it is made |
+//! | --- | --- | --- |
+//! | an edit of an agent | the agent; what people did before is a version first | at once |
+//! | changes by clients whose names are known | these people | after [`QUIET`], at most every [`LONGEST`] |
+//! | something only taken away | the people who are there, unless the file was written from outside | the same |
+//! | changes by others: the server, unknown clients | nobody known | after [`OUTSIDE_QUIET`] |
+//! | another document after joining again | nobody known | at once |
+
+mod carried;
+mod guard;
+mod people;
+mod touched;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use history::{Author, Blob, Content, Delta, VersionId};
+
+pub(super) use self::touched::{Parts, Touched};
+use self::{carried::Carried, guard::Size, people::People};
+use super::{history_sink::Loss, policy::OVERWRITTEN_WITHIN};
+
+/// What people do becomes a version when they have done nothing for so long.
+pub(crate) const QUIET: Duration = Duration::from_secs(5);
+/// Those who never pause get a version as often.
+pub(crate) const LONGEST: Duration = Duration::from_secs(60);
+/// A file that was written from outside comes in a few changes, one right after another.
+pub(crate) const OUTSIDE_QUIET: Duration = Duration::from_secs(1);
+
+/// Records the versions of one document.
+pub(crate) struct Recorder {
+    /// As of the last version.
+    pub(super) content: Content,
+    size: Size,
+    /// What may differ from it.
+    pub(super) touched: Touched,
+    /// Something else than outputs was touched by the transaction that is being noted.
+    is_step_worth: bool,
+    /// What runs wrote and is known already, but in no version yet.
+    carried: Carried,
+    /// Changes by others that are in no version yet.
+    pending: Option<Pending>,
+    /// The version that those changes would make, while something of others is applied.
+    pub(super) prepared: Option<Prepared>,
+    people: People,
+    /// When the file was last written from outside.
+    overwritten: Option<Instant>,
+    pub(super) mode: Mode,
+    drafts: Vec<Draft>,
+}
+
+/// A version that is to be told.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) author: Author,
+    pub(crate) tool: Option<Arc<str>>,
+    pub(crate) revision: String,
+    pub(crate) undoes: Vec<VersionId>,
+    pub(crate) delta: Delta,
+    pub(crate) size: usize,
+    pub(crate) blobs: Vec<Blob>,
+    pub(crate) loss: Option<Loss>,
+}
+
+/// What changes of the document are taken for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Those of others are theirs, those made here are of runs.
+    Following,
+    /// An agent edits, to take versions back if any are named.
+    Editing { undoes: Vec<VersionId> },
+    /// The document is being made another one; all of it is looked at afterwards.
+    Paused,
+}
+
+/// Changes by others.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Yjs clients that added something.
+    clients: Vec<u64>,
+    since: Option<Instant>,
+    last: Option<Instant>,
+}
+
+/// What changes by others would be as a version.
+pub(super) struct Prepared {
+    pub(super) delta: Delta,
+    pub(super) blobs: Vec<Blob>,
+    pub(super) content: Content,
+    pub(super) revision: String,
+}
+
+/// As many clients of one version are remembered.
+const MAX_CLIENTS: usize = 64;
+
+impl Recorder {
+    pub(crate) fn new(content: Content) -> Self {
+        Self {
+            size: Size::of(&content),
+            content,
+            touched: Touched::default(),
+            is_step_worth: false,
+            carried: Carried::default(),
+            pending: None,
+            prepared: None,
+            people: People::default(),
+            overwritten: None,
+            mode: Mode::Following,
+            drafts: Vec::new(),
+        }
+    }
+
+    /// The content as of the last version.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// What is to be told.
+    pub(crate) fn take_drafts(&mut self) -> Vec<Draft> {
+        std::mem::take(&mut self.drafts)
+    }
+
+    pub(crate) fn has_drafts(&self) -> bool {
+        !self.drafts.is_empty()
+    }
+
+    pub(crate) fn people(&mut self) -> &mut People {
+        &mut self.people
+    }
+
+    pub(crate) fn mark_overwritten(&mut self, now: Instant) {
+        self.overwritten = Some(now);
+    }
+
+    /// When a version of what others did is due.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        let pending = self.pending.as_ref()?;
+        let quiet = match self.author_of(pending) {
+            Author::Outside => OUTSIDE_QUIET,
+            Author::People { .. } | Author::Agent { .. } => QUIET,
+        };
+        Some((pending.last? + quiet).min(pending.since? + LONGEST))
+    }
+
+    /// Notes that cells came, went or moved, or that the text was changed.
+    pub(super) fn touch_whole(&mut self) {
+        self.touched.whole = true;
+        self.is_step_worth = true;
+    }
+
+    pub(super) fn touch_metadata(&mut self) {
+        self.touched.metadata = true;
+        self.is_step_worth = true;
+    }
+
+    pub(super) fn touch_cell(&mut self, cell: &Arc<str>, parts: Parts) {
+        let by_edit = matches!(self.mode, Mode::Editing { .. });
+        self.touched.add(cell, parts, by_edit);
+        self.is_step_worth |= parts.content;
+    }
+
+    /// Notes that others made the changes that were just noted, if any.
+    pub(super) fn note_remote(&mut self, clients: &[u64], now: Instant) {
+        if !self.is_step_worth {
+            return;
+        }
+        if let Some(prepared) = self.prepared.take()
+            && let Some(author) = self.take_pending()
+        {
+            // What is still noted as touched is compared with this, too.
+            self.content = prepared.content;
+            let label = Label {
+                revision: prepared.revision,
+                ..Label::default()
+            };
+            self.push(author, prepared.delta, prepared.blobs, label);
+        }
+        self.note_others(clients, now);
+    }
+
+    /// Ends the notes of one transaction.
+    pub(super) fn end_step(&mut self) {
+        self.is_step_worth = false;
+        self.prepared = None;
+    }
+
+    /// Who made the changes by others that are in no version yet; from now on there are none.
+    pub(super) fn take_pending(&mut self) -> Option<Author> {
+        let pending = self.pending.take()?;
+        Some(self.author_of(&pending))
+    }
+
+    /// Goes on after a pause in which anything may have happened.
+    pub(super) fn resume(&mut self) {
+        self.mode = Mode::Following;
+        self.pending = None;
+        self.touched = Touched::everything();
+    }
+
+    /// Notes that others changed something.
+    fn note_others(&mut self, clients: &[u64], now: Instant) {
+        let pending = self.pending.get_or_insert_default();
+        pending.since.get_or_insert(now);
+        pending.last = Some(now);
+        for client in clients {
+            if pending.clients.len() < MAX_CLIENTS && !pending.clients.contains(client) {
+                pending.clients.push(*client);
+            }
+        }
+    }
+
+    /// Whether a change by these clients belongs to another version than what is pending.
+    pub(super) fn is_by_others_than_pending(&self, clients: &[u64], now: Instant) -> bool {
+        let Some(pending) = &self.pending else { return false };
+        let is_written_outside = || self.overwritten.is_some_and(|at| now <= at + OVERWRITTEN_WITHIN);
+        let before = self.people.is_anybody_named(&pending.clients);
+        match clients {
+            // Only taken away: by whoever is at work.
+            [] => before && is_written_outside(),
+            _ => !pending.clients.is_empty() && self.people.is_anybody_named(clients) != before,
+        }
+    }
+
+    fn author_of(&self, pending: &Pending) -> Author {
+        let names = self.people.names_of(&pending.clients);
+        let is_overwritten = || {
+            let around = |at: Instant| pending.since.is_none_or(|since| at + OVERWRITTEN_WITHIN >= since);
+            self.overwritten.is_some_and(around)
+        };
+        if !names.is_empty() {
+            return Author::People { names };
+        }
+        match pending.clients.is_empty() && !is_overwritten() && self.people.is_anybody_here() {
+            true => Author::People {
+                names: self.people.only_one_here(),
+            },
+            false => Author::Outside,
+        }
+    }
+
+    /// Adds a version to what is to be told, unless there is nothing to tell.
+    pub(super) fn push(&mut self, author: Author, delta: Delta, blobs: Vec<Blob>, label: Label) {
+        if delta.is_only_runs() {
+            return self.carried.keep(delta, blobs);
+        }
+        let (delta, blobs) = self.carried.release(delta, blobs);
+        let before = self.size;
+        self.size = before.after(&delta);
+        self.drafts.push(Draft {
+            loss: (author == Author::Outside).then(|| before.loss_to(self.size)).flatten(),
+            author,
+            tool: label.tool,
+            revision: label.revision,
+            undoes: label.undoes,
+            delta,
+            size: self.size.bytes,
+            blobs,
+        });
+    }
+}
+
+/// How a version is labelled.
+#[derive(Debug, Default)]
+pub(super) struct Label {
+    pub(super) tool: Option<Arc<str>>,
+    pub(super) revision: String,
+    pub(super) undoes: Vec<VersionId>,
+}
+
+#[cfg(test)]
+mod costs;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Which parts of a document may differ from the last version.
+
+use std::{collections::HashMap, sync::Arc};
+
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// Everything.
+    pub(crate) all: bool,
+    /// Which cells there are, and in which order; or the text of a document that is no notebook.
+    pub(crate) whole: bool,
+    /// The metadata of the notebook.
+    pub(crate) metadata: bool,
+    pub(crate) cells: HashMap<Arc<str>, Parts>,
+}
+
+/// Parts of a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Anything but its outputs and count.
+    pub(crate) content: bool,
+    pub(crate) outputs: bool,
+    /// An agent changed the outputs, and not a run.
+    pub(crate) outputs_by_edit: bool,
+}
+
+impl Parts {
+    pub(crate) const CONTENT: Self = Self {
+        content: true,
+        outputs: false,
+        outputs_by_edit: false,
+    };
+    pub(crate) const OUTPUTS: Self = Self {
+        content: false,
+        outputs: true,
+        outputs_by_edit: false,
+    };
+    pub(crate) const ALL: Self = Self {
+        content: true,
+        outputs: true,
+        outputs_by_edit: false,
+    };
+}
+
+impl Touched {
+    pub(crate) fn everything() -> Self {
+        Self {
+            all: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, cell: &Arc<str>, parts: Parts, by_edit: bool) {
+        let known = self.cells.entry(Arc::clone(cell)).or_default();
+        known.content |= parts.content;
+        known.outputs |= parts.outputs;
+        known.outputs_by_edit |= parts.outputs && by_edit;
+    }
+
+    /// Whether an author may have changed something, and not only a run.
+    pub(crate) fn is_worth_a_look(&self) -> bool {
+        let is_edited = |parts: &Parts| parts.content || parts.outputs_by_edit;
+        self.all || self.whole || self.metadata || self.cells.values().any(is_edited)
+    }
+
+    pub(crate) fn parts_of(&self, cell: &str) -> Parts {
+        match self.all {
+            true => Parts::ALL,
+            false => self.cells.get(cell).copied().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The memory of documents: takes every version that open documents have, keeps them in the store in their order, and
+//! tells contents, undo plans and notices from them. Editing never waits for it. Knows nothing of MCP or of principals'
+//! rules.
+//!
+//! | module | what it owns |
+//! | --- | --- |
+//! | `track` | one document: its content after the newest version, and versions that are not written yet |
+//! | `writer` | the one task that writes, its retries, and what is given up |
+//! | `append` | the next version of a log, whoever else wrote to it meanwhile |
+//! | `contents` | contents of stored versions |
+//! | `snapshots` | contents for the store, where older versions go |
+//! | `listing`, `version`, `told` | versions as callers see them |
+//! | `undo` | the delta that takes versions back |
+//! | `notices` | documents that lost what was recorded of them |
+
+mod append;
+mod contents;
+mod error;
+mod listing;
+mod notices;
+mod snapshots;
+#[cfg(test)]
+mod tests;
+mod told;
+mod track;
+mod undo;
+mod version;
+mod writer;
+
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, SystemTime},
+};
+
+use dashmap::DashMap;
+use history::{Author, Blob, Content, Delta, VersionId};
+use jupyter_client::DocPath;
+use live_document::{DocumentId, HistorySink, Recorded};
+use store::Store;
+use tokio::sync::broadcast;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::{
+    error::HistoryError,
+    listing::{Before, Filter, Listing, Subject},
+    told::{ToldVersion, difference_text, timestamp},
+    undo::{Choice, UndoPlan, Whose},
+    version::{Kind, Version},
+};
+use self::{
+    notices::{Notices, What},
+    snapshots::Snapshots,
+    track::{Entry, Track},
+    version::{names, new_id},
+    writer::Queue,
+};
+use crate::telemetry::Metrics;
+
+/// Versions that a slow follower may be behind; it learns that it missed some.
+const MAX_ADDED: usize = 256;
+/// How long leaving waits for a database that does not take what is left.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The history of all documents of a gateway.
+pub struct History {
+    store: Store,
+    metrics: Metrics,
+    /// Documents that are open, or have versions that are not written.
+    tracks: DashMap<Arc<DocumentId>, Arc<Track>>,
+    queue: Queue,
+    notices: Notices,
+    /// Documents that have another version, for those who follow them.
+    added: broadcast::Sender<Arc<DocumentId>>,
+    /// Versions that were given up since the process began.
+    lost: AtomicU64,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl History {
+    /// A history that writes to a store from now on.
+    pub fn start(store: Store, metrics: Metrics) -> Arc<Self> {
+        let history = Arc::new(Self {
+            store,
+            metrics,
+            tracks: DashMap::new(),
+            queue: Queue::default(),
+            notices: Notices::default(),
+            added: broadcast::Sender::new(MAX_ADDED),
+            lost: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        });
+        history.store.set_snapshot_source(Arc::new(Snapshots::of(&history)));
+        let writing = writer::write(Arc::clone(&history));
+        history
+            .tasks
+            .spawn(history.stop.clone().run_until_cancelled_owned(writing));
+        history
+    }
+
+    /// Follows documents that get another version.
+    pub fn added(&self) -> broadcast::Receiver<Arc<DocumentId>> {
+        self.added.subscribe()
+    }
+
+    /// What somebody who uses a document must know of it and was not told yet.
+    pub fn take_notice(&self, document: &DocumentId, principal: &Arc<str>) -> Option<String> {
+        let path = self.tracks.get(document)?.lock().path.clone();
+        self.notices.take(document, &path, principal)
+    }
+
+    /// A document was made one of its versions again.
+    pub fn on_restored(&self, document: &DocumentId) {
+        self.notices.settle(document);
+    }
+
+    /// The id of the newest version of an open document, if it led to this revision.
+    pub fn version_of(&self, document: &DocumentId, revision: &str) -> Option<VersionId> {
+        let track = self.track(document)?;
+        let state = track.lock();
+        let (id, known) = &state.latest;
+        (known.as_deref() == Some(revision)).then(|| id.clone())
+    }
+
+    /// An open document says this now. Versions that could not be followed are made up for.
+    pub fn observe(&self, document: &DocumentId, content: &Content) {
+        let Some(track) = self.track(document).filter(|track| track.lock().is_blind) else {
+            return;
+        };
+        {
+            let mut state = track.lock();
+            state.live = content.clone();
+            state.is_blind = false;
+        }
+        self.queue.add(&track);
+    }
+
+    fn track(&self, document: &DocumentId) -> Option<Arc<Track>> {
+        self.tracks.get(document).map(|track| Arc::clone(&track))
+    }
+
+    /// Writes what is left, as far as the database takes it, and ends.
+    pub async fn close(&self) {
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.wait_until_written(None))
+            .await
+            .is_err()
+        {
+            let versions = self.queue.pending();
+            tracing::error!(versions, "the history could not be written before the gateway left");
+        }
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn add_entry(&self, track: &Arc<Track>, entry: Entry) {
+        let document = &track.document;
+        let mut state = track.lock();
+        if !entry.is_opening() {
+            state.latest = (entry.version.id.clone(), entry.version.revision.clone());
+        }
+        state.live = entry.after.clone();
+        // An opening is what makes up for versions that were given up.
+        if !entry.is_opening() && !self.queue.has_room_for(entry.weight) {
+            state.lost += 1;
+            drop(state);
+            self.on_lost(document, "too many versions wait to be written");
+            return;
+        }
+        self.queue.reserve(entry.weight);
+        state.pending.push_back(Arc::new(entry));
+        drop(state);
+        self.queue.add(track);
+        // Nobody may be following.
+        let _ = self.added.send(Arc::clone(document));
+    }
+
+    fn on_lost(&self, document: &DocumentId, why: &str) {
+        self.lost.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.metrics.version_lost();
+        tracing::error!(
+            server = &*document.server,
+            file_id = &*document.file_id,
+            why,
+            "lost a version of a document"
+        );
+    }
+}
+
+impl HistorySink for History {
+    fn opened(&self, document: &Arc<DocumentId>, path: &DocPath, content: &Content, blobs: Vec<Blob>) {
+        let time = SystemTime::now();
+        let id = new_id(time);
+        let fresh = || Arc::new(Track::new(Arc::clone(document), path, content, id.clone()));
+        let track = Arc::clone(&self.tracks.entry(Arc::clone(document)).or_insert_with(fresh));
+        {
+            let mut state = track.lock();
+            state.open += 1;
+            state.is_blind = false;
+            state.has_moved |= state.path != *path;
+            state.path = path.clone();
+        }
+        let version = Version {
+            id,
+            seq: None,
+            time,
+            kind: Kind::Opened,
+            principal: None,
+            authors: names(&Author::Outside).1,
+            tool: None,
+            revision: None,
+            summary: String::new(),
+            size: i64::try_from(content.size()).unwrap_or(i64::MAX),
+            undoes: Vec::new(),
+            is_undone: false,
+        };
+        let delta = Delta::default();
+        let entry = Entry {
+            weight: Entry::weigh(content, content, &delta, &blobs),
+            version,
+            author: Author::Outside,
+            before: content.clone(),
+            after: content.clone(),
+            delta,
+            blobs,
+        };
+        self.add_entry(&track, entry);
+    }
+
+    fn record(&self, recorded: Recorded) {
+        let Some(track) = self.track(&recorded.document) else {
+            return self.on_lost(&recorded.document, "it was not opened");
+        };
+        let (before, good) = {
+            let mut state = track.lock();
+            state.has_moved |= state.path != recorded.path;
+            state.path = recorded.path.clone();
+            if state.is_blind {
+                state.lost += 1;
+                drop(state);
+                return self.on_lost(&recorded.document, "its content is not known");
+            }
+            (state.live.clone(), state.latest.0.clone())
+        };
+        let after = match recorded.delta.apply(&before) {
+            Ok(after) => after,
+            Err(error) => {
+                let mut state = track.lock();
+                state.is_blind = true;
+                state.lost += 1;
+                drop(state);
+                return self.on_lost(&recorded.document, &error.to_string());
+            }
+        };
+        if let Some(loss) = recorded.loss {
+            tracing::warn!(
+                server = &*recorded.document.server,
+                path = %recorded.path,
+                cells_before = loss.cells_before,
+                cells_after = loss.cells_after,
+                version = %good,
+                "a document suddenly lost most of its content"
+            );
+            self.notices.add(&recorded.document, What::Loss(loss), good);
+        }
+        self.add_entry(&track, entry(recorded, before, after));
+    }
+
+    fn renamed(&self, document: &Arc<DocumentId>, _from: &DocPath, to: &DocPath) {
+        let Some(track) = self.track(document) else {
+            return;
+        };
+        {
+            let mut state = track.lock();
+            state.path = to.clone();
+            state.has_moved = true;
+        }
+        self.queue.add(&track);
+    }
+
+    fn closed(&self, document: &Arc<DocumentId>) {
+        let Some(track) = self.track(document) else {
+            return;
+        };
+        let open = {
+            let mut state = track.lock();
+            state.open = state.open.saturating_sub(1);
+            state.open
+        };
+        if open == 0 {
+            // The writer forgets it once everything is written.
+            self.queue.add(&track);
+        }
+    }
+}
+
+fn entry(recorded: Recorded, before: Content, after: Content) -> Entry {
+    let (principal, authors) = names(&recorded.author);
+    let version = Version {
+        id: new_id(recorded.time),
+        seq: None,
+        time: recorded.time,
+        kind: Kind::of(&recorded.author),
+        principal,
+        authors,
+        tool: recorded.tool.as_deref().map(str::to_owned),
+        revision: Some(recorded.revision),
+        summary: recorded.delta.summary(),
+        size: i64::try_from(recorded.size).unwrap_or(i64::MAX),
+        undoes: recorded.undoes,
+        is_undone: false,
+    };
+    Entry {
+        weight: Entry::weigh(&before, &after, &recorded.delta, &recorded.blobs),
+        version,
+        author: recorded.author,
+        before,
+        after,
+        delta: recorded.delta,
+        blobs: recorded.blobs,
+    }
+}
