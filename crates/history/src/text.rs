@@ -229,7 +229,7 @@ fn precise(old: &str, new: &str) -> Vec<Change> {
         let is_short = change.old.len().max(change.new.len()) <= MAX_COMPARED_BY_CHARACTER;
         match is_short && !change.old.is_empty() && !change.new.is_empty() {
             true => found.extend(differences(old, new, &change, |old, new| {
-                limited().diff_chars(old, new)
+                limited(old, new).diff_chars(old, new)
             })),
             false => found.push(change),
         }
@@ -237,7 +237,7 @@ fn precise(old: &str, new: &str) -> Vec<Change> {
     found
 }
 
-fn limited() -> TextDiffConfig {
+fn limited(old: &str, new: &str) -> TextDiffConfig {
     let mut config = TextDiff::configure();
     if let Some(deadline) = deadline(COMPARE_TIMEOUT, old, new) {
         config.deadline(deadline);
@@ -247,7 +247,7 @@ fn limited() -> TextDiffConfig {
 
 /// The changes within a change: by lines, and by words in the lines that differ.
 fn words(old: &str, new: &str, whole: &Change) -> Vec<Change> {
-    let config = limited();
+    let config = limited(old, new);
     let lines = differences(old, new, whole, |old, new| config.diff_lines(old, new));
     let words = lines
         .iter()

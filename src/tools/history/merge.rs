@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    list::ChangedCell,
+    list_forks::ChangedCell,
     review::{Decision, decide, version},
 };
 use crate::{
