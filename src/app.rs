@@ -291,7 +291,7 @@ struct Parts {
 async fn open_store(config: &Config) -> Result<Store, AppError> {
     unsupported(config)?;
     let limits = settings::store(config);
-    Ok(Store::open(config.store.url.expose(), limits).await?)
+    Ok(Box::pin(Store::open(config.store.url.expose(), limits)).await?)
 }
 
 async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Receiver<()>, stop: CancellationToken) {
