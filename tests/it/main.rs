@@ -39,6 +39,7 @@ mod files_tools;
 mod history;
 mod history_access;
 mod history_faults;
+mod history_figures;
 mod history_resources;
 mod identity;
 mod images;
