@@ -27,9 +27,11 @@ pub use reload::{Reload, ReloadError};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
+    activity::{self, ActivityLog},
     audit::StoreAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
+    forks::Forks,
     history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
     limits::Unlimited,
@@ -105,15 +107,18 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
+        let activity = Arc::new(ActivityLog::new(settings::agents(config), store.clone()));
         let services = Services {
             servers: Arc::clone(&servers),
             pool: Arc::clone(&pool),
             engine: Arc::clone(&engine),
+            forks: Forks::new(&pool, store.clone(), background.clone()),
             history: history.clone(),
             images: settings::images(config),
             answers: settings::answers(config),
             scaling: Arc::default(),
             connections: Arc::default(),
+            activity: Arc::clone(&activity),
             audit: Arc::new(StoreAudit::new(store.clone())),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
@@ -138,6 +143,8 @@ impl App {
             history: history.clone(),
         };
         let app = Self::assemble(config, parts, factory, Some(answerer))?;
+        let following = activity::follow(activity, &pool, app.drain.stop_token().clone());
+        app.background.spawn(following);
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));

@@ -16,7 +16,9 @@ mod tests;
 pub mod token;
 mod validate;
 
-pub use access::{AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, ServerConfig, TenantConfig, TokenConfig};
+pub use access::{
+    AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig, TenantConfig, TokenConfig,
+};
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
 pub use load::{Env, environment};

@@ -17,7 +17,7 @@
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; knows axum (with `app`) and hyper |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
-//! | 5 | [`audit`] | a record of every call |
+//! | 5 | [`audit`], [`activity`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; copies of documents, and how they are taken over |
 //! | 6 | [`events`], [`mod@history`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; the versions of documents; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
 //! | 7 | [`telemetry`] | logs, traces, metrics |
 //! | 8 | [`config`] | settings, their defaults, and what is refused |
@@ -48,6 +48,7 @@
 //! - An execution ends in exactly one of its states, and nothing that was sent to a kernel is sent twice.
 //! - Tokens, cell sources and outputs are in no log, span or metric.
 
+pub mod activity;
 pub mod app;
 pub mod audit;
 pub mod auth;
@@ -55,6 +56,7 @@ pub mod cli;
 pub mod config;
 pub mod error;
 pub mod events;
+pub mod forks;
 pub mod history;
 pub mod http;
 pub mod limits;

@@ -2,6 +2,7 @@
 //! files of a virtual `file:///notebooks/`; and files as they are, under `file:///documents/`. Reading changes nothing and runs nothing. Everything is seen
 //! through a [`View`], which shows a principal only what it may read. Knows nothing of MCP's wire types.
 
+mod activity;
 mod address;
 mod cells;
 mod complete;
@@ -33,7 +34,7 @@ use live_document::{
     pool::{Lease, OpenRoom, Pool},
 };
 
-use crate::{auth::Principal, history::History, skills::Skill, types::Permission};
+use crate::{activity::ActivityLog, auth::Principal, history::History, skills::Skill, types::Permission};
 
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
@@ -46,6 +47,7 @@ pub struct View {
     names: Option<HashMap<String, String>>,
     pool: Arc<Pool>,
     engine: Arc<Engine>,
+    activity: Arc<ActivityLog>,
     history: Option<Arc<History>>,
     skills: &'static [Skill],
 }
@@ -63,6 +65,7 @@ impl View {
         own: &[Arc<JupyterServer>],
         pool: Arc<Pool>,
         engine: Arc<Engine>,
+        activity: Arc<ActivityLog>,
     ) -> Self {
         Self {
             principal,
@@ -71,6 +74,7 @@ impl View {
             names: None,
             pool,
             engine,
+            activity,
             history: None,
             skills: &[],
         }
@@ -135,9 +139,11 @@ impl View {
     }
 
     fn sees(&self, server: &str, path: &DocPath) -> bool {
-        let is_known =
-            self.servers.iter().any(|known| known.name() == server) || self.own.iter().any(|own| own == server);
-        self.may_read() && is_known && self.principal.may_touch(path)
+        self.may_read() && self.has_server(server) && self.principal.may_touch(path)
+    }
+
+    fn has_server(&self, server: &str) -> bool {
+        self.servers.iter().any(|known| known.name() == server) || self.own.iter().any(|own| own == server)
     }
 
     fn sees_room(&self, open: &OpenRoom) -> bool {

@@ -3,6 +3,7 @@
 
 mod advice;
 mod arguments;
+mod awareness;
 mod call;
 mod cells;
 mod changes;
@@ -16,6 +17,7 @@ mod document;
 mod error;
 mod execution;
 mod files;
+mod fork_argument;
 mod gateway;
 mod history;
 mod images;
@@ -36,7 +38,7 @@ mod url;
 pub use advice::advice_for;
 pub use arguments::Arguments;
 pub use call::{Call, Scope, Services};
-pub use client::{Client, ClientReply, Input, Resumption};
+pub use client::{Choice, ChoiceForm, ChoiceReply, Client, ClientReply, Input, Resumption};
 pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
@@ -58,6 +60,7 @@ pub fn catalogue() -> Vec<ToolDefinition> {
         files::tools(),
         session::tools(),
         history::tools(),
+        awareness::tools(),
         collab::tools(),
         classic::tools(),
         datalayer::tools(),

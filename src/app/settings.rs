@@ -9,6 +9,7 @@ use store::{HistoryLimits, LogLimits, Store, StoreError, StoreLimits, file_url};
 
 use super::{lab, private_files::private_dir};
 use crate::{
+    activity::KnownAgent,
     config::{Config, StoreConfig},
     events::EventLimits,
     history::History,
@@ -103,6 +104,17 @@ pub(super) fn endpoint(config: &Config) -> EndpointConfig {
             ttl: config.events.ttl,
         },
     }
+}
+
+/// The agents of the config, which people can call by their names before they have done anything.
+pub(super) fn agents(config: &Config) -> Vec<KnownAgent> {
+    let tokens = config.auth.tokens.iter();
+    let agent = tokens.map(|token| KnownAgent {
+        id: format!("token:{}", token.name).into(),
+        name: token.name.clone(),
+        tenant: token.tenant.as_str().into(),
+    });
+    agent.collect()
 }
 
 pub(super) fn pool(config: &Config, history: Option<&Arc<History>>) -> Pool {

@@ -24,6 +24,8 @@ pub struct Tenant {
     pub toolsets: Vec<Toolset>,
     pub max_open_rooms: usize,
     pub max_concurrent_executions: usize,
+    /// Whether edits of agents go to a fork that somebody else merges.
+    pub review_required: bool,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,7 @@ impl Principal {
             && self.permissions.intersection(before.permissions) == before.permissions
             && self.paths == before.paths
             && tenant.paths == former.paths
+            && (former.review_required || !tenant.review_required)
             && tenant.toolsets == former.toolsets
             && former.servers.iter().all(|server| tenant.servers.contains(server))
             && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))

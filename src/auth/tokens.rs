@@ -9,7 +9,7 @@ use super::{
     method::{Credentials, Method, Outcome},
 };
 use crate::{
-    config::{Config, TenantConfig, TokenConfig, token::sha256},
+    config::{Config, Review, TenantConfig, TokenConfig, token::sha256},
     types::{PermissionSet, Toolset},
 };
 
@@ -86,6 +86,7 @@ fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset
         toolsets,
         max_open_rooms: tenant.max_open_rooms,
         max_concurrent_executions: tenant.max_concurrent_executions,
+        review_required: tenant.review == Review::Required,
     })
 }
 

@@ -31,6 +31,13 @@ section! {
     }
 }
 
+/// Whether edits of agents go to a fork that a person merges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Review {
+    Off,
+    Required,
+}
+
 section! {
     TenantConfig {
         name: String = String::new(), required(parse::non_empty);
@@ -45,6 +52,7 @@ section! {
         burst: u32 = 100, number(COUNT);
         max_concurrent_executions: usize = 16, number(COUNT);
         max_open_rooms: usize = 200, number(COUNT);
+        review: Review = Review::Off, value(parse::review);
     }
 }
 

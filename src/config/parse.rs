@@ -8,6 +8,7 @@ use globset::GlobBuilder;
 use jupyter_client::Secret;
 use toml::Value;
 
+use super::access::Review;
 use super::error::Why;
 use super::model::LogFormat;
 use super::node::Node;
@@ -108,6 +109,14 @@ pub(super) fn log_format(node: &Node) -> Parsed<LogFormat> {
         "pretty" => Ok(LogFormat::Pretty),
         "json" => Ok(LogFormat::Json),
         other => Err(not_one_of(other, "a log format", ["auto", "pretty", "json"])),
+    }
+}
+
+pub(super) fn review(node: &Node) -> Parsed<Review> {
+    match text(node, "a string")? {
+        "off" => Ok(Review::Off),
+        "required" => Ok(Review::Required),
+        other => Err(not_one_of(other, "a kind of review", ["off", "required"])),
     }
 }
 

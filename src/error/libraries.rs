@@ -44,7 +44,7 @@ impl ClientError for RoomError {
             Self::WriteProtected { .. } => ErrorKind::Forbidden,
             Self::Edit(EditError::Stale { .. } | EditError::Refused(_) | EditError::UnknownRevision { .. })
             | Self::Lost { .. } => ErrorKind::Conflict,
-            Self::Edit(_) => ErrorKind::InvalidArgument,
+            Self::NoFile { .. } | Self::Edit(_) => ErrorKind::InvalidArgument,
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Refused { .. } | Self::NotSaved { .. } => {
                 ErrorKind::Upstream
             }
@@ -58,6 +58,8 @@ impl ClientError for PoolError {
         match self {
             Self::Room(error) => error.kind(),
             Self::Full { .. } => ErrorKind::Limit,
+            Self::NoSuchFork { .. } => ErrorKind::NotFound,
+            Self::ForksUnavailable { .. } | Self::NoForks => ErrorKind::Upstream,
         }
     }
 }

@@ -242,6 +242,7 @@ mod tests {
             toolsets: Vec::new(),
             max_open_rooms: 1,
             max_concurrent_executions: 1,
+            review_required: false,
         };
         let (permissions, paths) = (PermissionSet::default(), rules());
         let principal = Principal::new("token:ana", "Ana", Arc::new(tenant), permissions, paths);

@@ -12,6 +12,7 @@ const TOOLSETS: HeaderName = HeaderName::from_static("x-mcp-toolsets");
 const READONLY: HeaderName = HeaderName::from_static("x-mcp-readonly");
 const SERVER: HeaderName = HeaderName::from_static("x-mcp-server");
 const STRUCTURED: HeaderName = HeaderName::from_static("x-mcp-structured");
+const REVIEW: HeaderName = HeaderName::from_static("x-mcp-review");
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectionError {
@@ -31,6 +32,7 @@ pub(super) fn select(uri: &Uri, headers: &HeaderMap) -> Result<Selection, Select
         match &*name {
             "toolsets" => narrow_toolsets(&mut selection, &value)?,
             "readonly" => selection.readonly |= flag("readonly", &value)?,
+            "review" => selection.review |= flag("review", &value)?,
             "structured" => narrow_structured(&mut selection, &value)?,
             "server" => narrow_servers(&mut selection, &value)?,
             // Other parameters may be an ingress' own.
@@ -42,6 +44,9 @@ pub(super) fn select(uri: &Uri, headers: &HeaderMap) -> Result<Selection, Select
     }
     for value in texts(headers, &READONLY) {
         selection.readonly |= flag("readonly", value?)?;
+    }
+    for value in texts(headers, &REVIEW) {
+        selection.review |= flag("review", value?)?;
     }
     for value in texts(headers, &STRUCTURED) {
         narrow_structured(&mut selection, value?)?;
@@ -140,10 +145,11 @@ mod tests {
             readonly: true,
             servers: vec!["lab-b".to_owned()],
             structured: Some(false),
+            review: true,
         };
         assert_eq!(
             selected(
-                "/mcp?toolsets=notebook,kernel&readonly=true&server=lab-b&structured=false",
+                "/mcp?toolsets=notebook,kernel&readonly=true&server=lab-b&structured=false&review=true",
                 &[]
             ),
             Ok(expected.clone())
@@ -153,6 +159,7 @@ mod tests {
             ("x-mcp-readonly", "true"),
             ("x-mcp-server", "lab-b"),
             ("x-mcp-structured", "false"),
+            ("x-mcp-review", "true"),
         ];
         assert_eq!(selected("/mcp", &headers), Ok(expected));
         assert_eq!(selected("/mcp?x=y", &[]), Ok(Selection::default()));
@@ -184,6 +191,8 @@ mod tests {
         assert!(selected("/mcp?readonly=false", &readonly).expect("valid").readonly);
         let both = selected("/mcp?structured=true", &[("x-mcp-structured", "false")]);
         assert_eq!(both.expect("valid").structured, Some(false));
+        let review = selected("/mcp?review=true", &[("x-mcp-review", "false")]);
+        assert!(review.expect("valid").review);
         let servers = selected("/mcp?server=a,b", &[("x-mcp-server", "b"), ("x-mcp-server", "b,c")]);
         assert_eq!(servers.expect("valid").servers, ["b"]);
     }
@@ -195,7 +204,7 @@ mod tests {
         }
         assert!(selected("/mcp?server=a", &[("x-mcp-server", "b")]).is_err());
         assert!(selected("/mcp", &[("x-mcp-server", "a"), ("x-mcp-server", "b")]).is_err());
-        for name in [TOOLSETS, READONLY, SERVER, STRUCTURED] {
+        for name in [TOOLSETS, READONLY, SERVER, STRUCTURED, REVIEW] {
             let undecodable = http::HeaderValue::from_bytes(b"\xc3\xa4").expect("a header value");
             let headers = HeaderMap::from_iter([(name.clone(), undecodable)]);
             let refused = select(&Uri::from_static("/mcp"), &headers);

@@ -38,7 +38,9 @@ pub struct Catalogue {
 /// Everything that the list of tools depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct ListKey {
-    visible: Vec<bool>,
+    toolsets: Arc<[Toolset]>,
+    /// What the caller may do, by permission.
+    may: [bool; Permission::ALL.len()],
     is_readonly: bool,
     has_schemas: bool,
     is_modern: bool,
@@ -142,9 +144,9 @@ impl Catalogue {
 
     /// The JSON of the list of tools.
     pub(super) fn listed(&self, caller: &Caller, is_modern: bool) -> Arc<str> {
-        let visible = self.entries.iter().map(|entry| self.lists(entry, caller));
         let key = ListKey {
-            visible: visible.collect(),
+            toolsets: Arc::clone(caller.toolsets()),
+            may: Permission::ALL.map(|permission| caller.may(permission)),
             is_readonly: caller.is_readonly(),
             has_schemas: caller.wants_structured(),
             is_modern,
@@ -240,7 +242,7 @@ impl Catalogue {
     }
 
     pub(super) fn tool(&self, name: &str, caller: Option<&Caller>) -> Option<Tool> {
-        let toolsets = caller.map_or(&Toolset::ALL[..], Caller::toolsets);
+        let toolsets = caller.map_or(&Toolset::ALL[..], |caller| &caller.toolsets()[..]);
         self.meant(name, toolsets).map(|entry| entry.tool.clone())
     }
 
@@ -351,6 +353,7 @@ fn annotations(effect: Effect) -> ToolAnnotations {
     match effect {
         Effect::Read => ToolAnnotations::new().read_only(true).open_world(false),
         Effect::Open | Effect::Add => changes(false).open_world(false),
+        Effect::Present => changes(false).idempotent(true).open_world(false),
         Effect::Change => changes(true).open_world(false),
         Effect::Set => changes(true).idempotent(true).open_world(false),
         Effect::ChangeAndExecute | Effect::Execute => changes(true),

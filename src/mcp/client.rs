@@ -14,9 +14,9 @@ use executor::Question;
 use rmcp::{
     RoleServer,
     model::{
-        ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
-        InputRequiredResult, InputResponses, PrimitiveSchemaDefinition, ProgressNotificationParam, ProtocolVersion,
-        RequestId, StringSchema,
+        BooleanSchema, ElicitRequest, ElicitRequestParams, ElicitationAction, ElicitationSchema, InputRequest,
+        InputRequests, InputRequiredResult, InputResponses, PrimitiveSchemaDefinition, ProgressNotificationParam,
+        ProtocolVersion, RequestId, StringSchema,
     },
     service::RequestContext,
 };
@@ -26,13 +26,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     events::Audience,
-    tools::{Client, ClientReply, Input, Resumption},
+    tools::{Choice, ChoiceForm, ChoiceReply, Client, ClientReply, Input, Resumption},
 };
 
 /// The name under which an answer comes back.
 const FIELD: &str = "input";
 /// Begins the names of questions.
 const KEY: &str = "input-";
+/// Names a choice, beside which there is no other question.
+const CHOICE: &str = "choice";
 /// How long the notice that takes a call back may trail behind the end of the call, in the era that has such notices.
 const NOTICE_TRAILS: Duration = Duration::from_secs(5);
 
@@ -131,6 +133,26 @@ impl Client for McpClient {
         }
     }
 
+    async fn choose(&self, form: &ChoiceForm) -> ChoiceReply {
+        if is_modern(&self.context) || !can_elicit(&self.context) {
+            return ChoiceReply::Unable;
+        }
+        let asked = tokio::select! {
+            asked = self.context.peer.create_elicitation(choice_form(form)) => asked,
+            () = self.context.ct.cancelled() => return ChoiceReply::Declined,
+        };
+        match asked {
+            Ok(answer) if answer.action == ElicitationAction::Accept => {
+                ChoiceReply::Chosen(answer.content.as_ref().map(chosen_in).unwrap_or_default())
+            }
+            Ok(_) => ChoiceReply::Declined,
+            Err(error) => {
+                tracing::debug!(%error, "a choice could not be asked for");
+                ChoiceReply::Unable
+            }
+        }
+    }
+
     async fn cancelled(&self) {
         let Some((taken_back, _)) = &self.taken_back else {
             return self.context.ct.cancelled().await;
@@ -204,6 +226,51 @@ pub(super) fn input(responses: &InputResponses) -> Input {
         },
         // What cannot be understood must end nothing; the question is put again.
         Some(_) => Input::Nothing,
+    }
+}
+
+/// A choice as the result of a call, which the client repeats with what was chosen.
+pub(super) fn choice_required(state: String, form: &ChoiceForm) -> InputRequiredResult {
+    let request = InputRequest::Elicitation(ElicitRequest::new(choice_form(form)));
+    let requests = InputRequests::from([(CHOICE.to_owned(), request)]);
+    InputRequiredResult::new(Some(requests), Some(state))
+}
+
+/// What was chosen, as far as a client says so: without an answer it is to be asked again.
+pub(super) fn choice(responses: Option<&InputResponses>) -> Option<ChoiceReply> {
+    let reply = responses?.get(CHOICE)?;
+    match reply.get("action").map(|action| action.as_str().unwrap_or_default()) {
+        Some("decline" | "cancel") => Some(ChoiceReply::Declined),
+        None | Some("accept") => reply
+            .get("content")
+            .map(|content| ChoiceReply::Chosen(chosen_in(content))),
+        Some(_) => None,
+    }
+}
+
+/// The names of what was ticked in a form.
+fn chosen_in(content: &Value) -> Vec<String> {
+    let is_ticked = |value: &Value| *value == true || *value == "true";
+    let ticked = content
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| is_ticked(value));
+    ticked.map(|(key, _)| key.clone()).collect()
+}
+
+fn choice_form(form: &ChoiceForm) -> ElicitRequestParams {
+    let field = |choice: &Choice| {
+        let field = BooleanSchema::new()
+            .title(choice.title.clone())
+            .description(choice.description.clone())
+            .with_default(false);
+        (choice.key.clone(), PrimitiveSchemaDefinition::Boolean(field))
+    };
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: form.message.clone(),
+        requested_schema: ElicitationSchema::new(form.choices.iter().map(field).collect()),
     }
 }
 

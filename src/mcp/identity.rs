@@ -21,6 +21,8 @@ pub struct Selection {
     pub servers: Vec<String>,
     /// Whether answers have structured content. None: unless the client is one that hides text beside it.
     pub structured: Option<bool>,
+    /// Whether edits go to a fork that somebody else merges, also where the tenant does not demand it.
+    pub review: bool,
 }
 
 /// The caller of one request; the edge puts it into the request's extensions.
@@ -31,6 +33,7 @@ pub struct Caller {
     toolsets: Arc<[Toolset]>,
     readonly: bool,
     structured: Option<bool>,
+    review: bool,
     /// Whether the client shows a model only structured content where there is some.
     is_content_only: bool,
     origin: Origin,
@@ -70,6 +73,7 @@ impl Caller {
             toolsets: toolsets.into(),
             readonly: selection.readonly,
             structured: selection.structured,
+            review: selection.review,
             is_content_only: false,
             origin: Origin::default(),
             session: None,
@@ -89,7 +93,7 @@ impl Caller {
     }
 
     /// The toolsets that are selected, in the client's order.
-    pub(super) fn toolsets(&self) -> &[Toolset] {
+    pub(super) fn toolsets(&self) -> &Arc<[Toolset]> {
         &self.toolsets
     }
 
@@ -139,6 +143,7 @@ impl Caller {
             &own,
             Arc::clone(&services.pool),
             Arc::clone(&services.engine),
+            Arc::clone(&services.activity),
         )
         .with_history(services.history.clone())
         // They speak of the tools of this toolset.
@@ -161,6 +166,7 @@ impl Caller {
         Call::new(principal, self.scope.clone(), services.clone(), client)
             .offering(Arc::clone(&self.toolsets))
             .answering_structured(self.wants_structured())
+            .reviewed(self.review)
             .coming_from(self.origin.clone())
             .in_session(self.session.clone())
     }

@@ -7,6 +7,7 @@ use crate::types::{DOCUMENTS, NOTEBOOK_SCHEME, encoded};
 
 pub(super) const LIST: &str = "notebook://list";
 pub(super) const CURRENT: &str = "notebook://current";
+pub(super) const ACTIVITY: &str = "notebook://activity";
 const FILES: &str = "file:///notebooks/";
 const SKILLS: &str = "skill://";
 
@@ -14,6 +15,8 @@ const SKILLS: &str = "skill://";
 pub(super) enum Address {
     List,
     Current,
+    /// What people and agents did.
+    Activity,
     Template(String),
     /// A file of a server.
     Document {
@@ -70,7 +73,7 @@ pub(super) fn named(uri: &str) -> Option<(String, Part)> {
     let parts: Vec<String> = parts.map(decoded).collect::<Option<_>>()?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (name, part) = match parts.as_slice() {
-        ["" | "list" | "current" | "templates", ..] => return None,
+        ["" | "list" | "current" | "activity" | "templates", ..] => return None,
         [name] => (name, Part::Ipynb),
         [name, "cells", cell] if !cell.is_empty() => (name, Part::CellDocument((*cell).to_owned())),
         [name, "cells", cell, "outputs", number] if !cell.is_empty() => {
@@ -111,8 +114,9 @@ impl Address {
             }),
             ["list"] => Ok(Self::List),
             ["current"] => Ok(Self::Current),
+            ["activity"] => Ok(Self::Activity),
             ["templates", name] => Ok(Self::Template((*name).to_owned())),
-            ["list" | "current" | "templates", ..] | [_] | [] => Err(unknown()),
+            ["list" | "current" | "activity" | "templates", ..] | [_] | [] => Err(unknown()),
             [session, notebook, format @ ..] => Ok(Self::Notebook {
                 session: (*session).to_owned(),
                 notebook: Some((*notebook).to_owned()),
@@ -193,6 +197,7 @@ mod tests {
         let parsed = |uri: &str| Address::parse(uri).unwrap();
         assert_eq!(parsed("notebook://list"), Address::List);
         assert_eq!(parsed("notebook://current"), Address::Current);
+        assert_eq!(parsed("notebook://activity"), Address::Activity);
         assert_eq!(
             parsed("notebook://templates/mcts"),
             Address::Template("mcts".to_owned())
@@ -243,6 +248,7 @@ mod tests {
             "notebook://",
             "notebook:///x",
             "notebook://list/x",
+            "notebook://activity/x",
             "notebook://templates",
             "notebook://s",
             "notebook://s/n/pdf",

@@ -17,7 +17,7 @@ pub enum ResourceError {
     )]
     Foreign { uri: String },
     #[error(
-        "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://templates/{{name}}, \
+        "Unknown resource: {uri}; there are notebook://list, notebook://current, notebook://activity, notebook://templates/{{name}}, \
          notebook://{{session_id}}/{{notebook_id}}, alone or with /srcmd, /json, /cells, /cells/{{cell_id}}, \
          /cells/{{cell_id}}/outputs/{{number}}, /executions/{{execution_id}}, /history, /history/{{version_id}} or \
          /diff/{{from}}..{{to}}, and file:///notebooks/{{session_id}}/ with notebook.src.md, notebook.ipynb or \

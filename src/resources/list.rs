@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ResourceError, View,
-    address::{CURRENT, LIST, template_uri},
+    address::{ACTIVITY, CURRENT, LIST, template_uri},
     metadata::NotebookMetadata,
     read::members,
 };
@@ -203,7 +203,10 @@ impl View {
         }
         let runs = self.runs_by_notebook().await;
         let notebooks = self.notebooks();
-        let mut entries = vec![("0".to_owned(), list_entry(notebooks.len()))];
+        let mut entries = vec![
+            ("0".to_owned(), list_entry(notebooks.len())),
+            ("0/activity".to_owned(), activity_entry()),
+        ];
         if let Some(current) = self.current_room() {
             let described = NotebookMetadata::of(&current, runs.as_ref());
             let mut entry = notebook_entry(&described);
@@ -229,6 +232,16 @@ fn list_entry(count: usize) -> Entry {
         uri: LIST.to_owned(),
         name: "Active Notebooks".to_owned(),
         description: format!("{count} active notebooks"),
+        mime_type: "application/json",
+        metadata: None,
+    }
+}
+
+fn activity_entry() -> Entry {
+    Entry {
+        uri: ACTIVITY.to_owned(),
+        name: "Activity".to_owned(),
+        description: "What people and agents did lately, mentions of you included, the newest first".to_owned(),
         mime_type: "application/json",
         metadata: None,
     }

@@ -45,6 +45,7 @@ impl View {
         self.require_read()?;
         let forms = match address {
             Address::List => vec![in_text(self.read_list().await)],
+            Address::Activity => vec![in_text(self.read_activity().await)],
             Address::Template(name) => vec![in_text(read_template(&name)?)],
             Address::Document { server, path } => vec![self.read_document(&server, &path).await?],
             Address::Skill(name) => vec![in_text(read_skill(self.skill(&name)?))],

@@ -15,6 +15,7 @@ use tokio::{
 
 use super::{
     Opened, ResourceError, View,
+    activity::ActivityWatch,
     address::{Address, Part},
     cells::Cells,
 };
@@ -37,6 +38,7 @@ enum Subject {
     List(Box<ListContentWatch>),
     Current(Box<CurrentWatch>),
     Notebook(Box<NotebookWatch>),
+    Activity(Box<ActivityWatch>),
     History(Box<HistoryWatch>),
 }
 
@@ -48,6 +50,7 @@ impl View {
         let subject = match address {
             Address::List => Subject::List(Box::new(ListContentWatch::new(self.watch_list()))),
             Address::Current => Subject::Current(Box::new(CurrentWatch::new(self.clone()))),
+            Address::Activity => Subject::Activity(Box::new(ActivityWatch::new(self.clone()))),
             Address::Document { .. } => return Err(ResourceError::WATCHED_DOCUMENT),
             Address::Template(name) => {
                 crate::srcbook::template(&name).ok_or(ResourceError::TEMPLATE)?;
@@ -97,6 +100,7 @@ impl Watch {
             Subject::Still => pending::<bool>().await,
             Subject::Over => return None,
             Subject::List(list) => return list.changed(&mut self.next).await,
+            Subject::Activity(activity) => return activity.changed(&mut self.next).await,
             Subject::Current(current) => {
                 current.changed(&mut self.next).await;
                 false
@@ -175,7 +179,7 @@ async fn edited(view: &View, changes: &mut broadcast::Receiver<DocumentChange>) 
             Ok(DocumentChange { document, .. }) => {
                 let path = view.pool.path_of(&document);
                 let is_seen = path.is_some_and(|path| view.sees(&document.server, &path));
-                if document.kind == RoomKind::Notebook && is_seen {
+                if document.kind == RoomKind::Notebook && !document.is_fork() && is_seen {
                     return;
                 }
             }
@@ -195,7 +199,7 @@ fn drain<T: Clone>(receiver: &mut broadcast::Receiver<T>) {
 fn concerns(view: &View, event: &Result<PoolEvent, broadcast::error::RecvError>) -> bool {
     match event {
         Ok(PoolEvent::Room { document, path }) => {
-            document.kind == RoomKind::Notebook && view.sees(&document.server, path)
+            document.kind == RoomKind::Notebook && !document.is_fork() && view.sees(&document.server, path)
         }
         Ok(PoolEvent::Current { principal }) => *principal == view.principal.id && view.may_read(),
         // Who saw it where it was may not see it any more.

@@ -47,6 +47,11 @@ impl Arguments {
         &self.members
     }
 
+    /// Takes out an argument that is not the tool's own.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.members.remove(name)
+    }
+
     /// The arguments as a tool takes them.
     pub(super) fn read<A: DeserializeOwned>(self) -> Result<A, ToolError> {
         if let Some(fault) = self.fault {
@@ -98,13 +103,29 @@ fn fit(shape: &Shape, value: &mut Value) -> Result<(), Fault> {
             if let Some(words) = &shape.words {
                 return fit_word(words, text);
             }
-            if let Some(parsed) = from_text(shape, text) {
-                *value = parsed;
+            match from_text(shape, text) {
+                Some(parsed) => *value = parsed,
+                None => {
+                    if let Some(names) = shape.item_names() {
+                        let shown: String = text.chars().take(100).collect();
+                        let why = format!("invalid type: string {shown:?}, expected an array of objects with {names}");
+                        return Err(Fault::new(why));
+                    }
+                }
             }
         }
         Value::Array(_) if shape.items.is_none() && shape.members.is_some() => {
             // serde would take it for the members in their order, which nobody means.
-            return Err(Fault::new("expected an object with named members, not an array"));
+            let why = "expected an object with named members, not an array";
+            return Err(Fault::new(match shape.only_names() {
+                Some(names) => format!("{why}: {names}"),
+                None => why.to_owned(),
+            }));
+        }
+        Value::Number(number) => {
+            if let Some(names) = shape.only_names() {
+                return Err(Fault::new(format!("expected an object with {names}, not {number}")));
+            }
         }
         _ => {}
     }

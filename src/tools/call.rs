@@ -1,5 +1,7 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
+mod forking;
+
 use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
@@ -16,12 +18,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use crate::{
+    activity::{Activity as UserActivity, ActivityLog, KnownAgent},
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
+    forks::Forks,
     history::{History, HistoryError},
     tools::{
-        AnswerLimits, Client, Connections, ImageLimits, Input, Resumption, Scaling, ToolError, images::Illustrator,
-        output::Faces, text::Page,
+        AnswerLimits, ChoiceReply, Client, Connections, Effect, ImageLimits, Input, Resumption, Scaling, ToolError,
+        images::Illustrator, output::Faces, text::Page,
     },
     types::Toolset,
 };
@@ -99,12 +103,14 @@ pub struct Services {
     pub servers: Arc<Servers>,
     pub pool: Arc<Pool>,
     pub engine: Arc<Engine>,
+    pub forks: Arc<Forks>,
     /// None if versions of documents are not kept.
     pub history: Option<Arc<History>>,
     pub images: ImageLimits,
     pub answers: AnswerLimits,
     pub scaling: Arc<Scaling>,
     pub connections: Arc<Connections>,
+    pub activity: Arc<ActivityLog>,
     pub audit: Arc<dyn AuditSink>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
@@ -132,6 +138,16 @@ pub struct Call {
     used: Arc<Mutex<Vec<DocumentId>>>,
     /// Other notices that the answer is to tell.
     notices: Arc<Mutex<Vec<String>>>,
+    /// The effect of the tool that is called, once it is known.
+    effect: Option<Effect>,
+    /// The fork that the call names, to work in that.
+    fork: Option<Arc<str>>,
+    /// Whether the caller's edits have to be accepted by somebody else.
+    is_reviewed: bool,
+    /// What the person has chosen whom an earlier call asked.
+    choice: Option<(ChoiceReply, String)>,
+    /// Forks in which the call did something.
+    forked: Arc<Mutex<Vec<Room>>>,
 }
 
 impl Call {
@@ -150,6 +166,11 @@ impl Call {
             discarding: Arc::default(),
             used: Arc::default(),
             notices: Arc::default(),
+            effect: None,
+            fork: None,
+            is_reviewed: false,
+            choice: None,
+            forked: Arc::default(),
         }
     }
 
@@ -207,8 +228,8 @@ impl Call {
     }
 
     /// Names the tool that is called, which those who follow changes of documents are told.
-    pub(super) fn of_tool(mut self, name: &'static str) -> Self {
-        self.tool = Some(name);
+    pub(super) fn of_tool(mut self, name: &'static str, effect: Effect) -> Self {
+        (self.tool, self.effect) = (Some(name), Some(effect));
         self
     }
 
@@ -260,6 +281,30 @@ impl Call {
     /// The notebooks that principals have given names.
     pub(super) fn connections(&self) -> &Connections {
         &self.services.connections
+    }
+
+    /// What agents and people did.
+    pub(super) fn activity(&self) -> &Arc<ActivityLog> {
+        &self.services.activity
+    }
+
+    /// Whether the caller may know of something that somebody did.
+    pub(super) fn sees_activity(&self, activity: &UserActivity) -> bool {
+        let has_server = |name: &str| self.servers().iter().any(|server| server.name() == name);
+        activity.is_visible_to(&self.principal, has_server)
+    }
+
+    /// The agents that the caller may know of although they are not here: those of its tenant.
+    pub(super) fn known_agents(&self) -> Vec<KnownAgent> {
+        let mut agents = self.services.activity.agents();
+        agents.retain(|agent| *agent.tenant == *self.principal.tenant.name);
+        agents
+    }
+
+    /// Notes who calls, so that others can call them by their name.
+    pub(super) fn note_caller(&self) {
+        let Principal { id, name, tenant, .. } = &*self.principal;
+        self.services.activity.note_agent(id, name, &tenant.name);
     }
 
     /// Returns when the gateway is about to leave.
@@ -388,7 +433,9 @@ impl Call {
         };
         let edited = room
             .edit(&self.principal.id, &self.principal.name, edits, options)
-            .await?;
+            .await;
+        let mut edited = edited.map_err(|error| with_short_ids(room, error))?;
+        shorten_ids(room, edited.merged.iter_mut().map(|merged| &mut merged.cell));
         let notices = edited.merged.iter().map(ToString::to_string);
         self.notices.lock().extend(notices);
         Ok(edited)
@@ -413,20 +460,37 @@ impl Call {
         }
     }
 
-    /// A document's room on this principal's account.
+    /// The room of a document, or of the fork that the call works in, on this principal's account.
     pub(super) async fn room(
         &self,
         server: &Arc<JupyterServer>,
         path: &DocPath,
         kind: RoomKind,
     ) -> Result<Lease, ToolError> {
+        match self.fork_room(server, path, kind).await? {
+            Some(fork) => Ok(fork),
+            None => self.original_room(server, path, kind).await,
+        }
+    }
+
+    /// The account on which documents are opened.
+    pub(super) fn account(&self) -> Account {
         let tenant = &self.principal.tenant;
-        let account = Account {
+        Account {
             principal: Some(Arc::clone(&self.principal.id)),
             tenant: tenant.name.as_str().into(),
             max_open_rooms: tenant.max_open_rooms,
-        };
-        let room = self.services.pool.lease(server, path, kind, &account).await?;
+        }
+    }
+
+    /// The same, also if the call works in a fork.
+    pub(super) async fn original_room(
+        &self,
+        server: &Arc<JupyterServer>,
+        path: &DocPath,
+        kind: RoomKind,
+    ) -> Result<Lease, ToolError> {
+        let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         // What code of the caller wrote is read as it wrote it.
@@ -446,6 +510,10 @@ impl Call {
             self.discarding.lock().push(Room::clone(&room));
         }
         Ok(room)
+    }
+
+    pub(super) fn add_notice(&self, notice: String) {
+        self.notices.lock().push(notice);
     }
 
     /// Adds to the answer what the caller must know of an execution and was not told yet.
@@ -544,4 +612,18 @@ fn notice(path: &DocPath, lost: &[String]) -> String {
          the edit. Read it again, and repeat the edit if it is still wanted.",
         lost[..lost.len().min(MAX_LOST)].join(", ")
     )
+}
+
+/// A refusal of an edit that names cells by their short ids, as all texts do.
+fn with_short_ids(room: &Room, mut error: RoomError) -> RoomError {
+    if let RoomError::Edit(EditError::Refused(refused)) = &mut error {
+        shorten_ids(room, refused.refusals.iter_mut().map(|refusal| &mut refusal.cell));
+    }
+    error
+}
+
+fn shorten_ids<'a>(room: &Room, cells: impl Iterator<Item = &'a mut Option<String>>) {
+    for cell in cells.flatten() {
+        *cell = room.short_ids_of(&[cell.as_str()]).get(cell).to_owned();
+    }
 }

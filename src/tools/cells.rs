@@ -24,7 +24,7 @@ pub(super) use modify::{Wanted, refuse_repeated};
 pub(super) use render::{
     Limit, ShownCell, ShownOutputs, attach_all, drop_beyond, outputs_schema, show_all, show_outputs, text_length,
 };
-pub(super) use select::{Range, check_positions, positions};
+pub(super) use select::{Range, cell_named, check_positions, positions};
 pub(super) use stat::Kernel;
 
 use jupyter_client::{DocPath, JupyterServer};

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use jupyter_client::{counted, truncate};
+use jupyter_client::counted;
 use live_document::{Edited, Room, ShortIds, Source, SourceChange};
 
-use super::{cells, diff::unified};
+use super::{cells, diff::unified, text::cell::cut};
 
 /// Number of lines around those that differ.
 const DIFF_CONTEXT: usize = 1;
@@ -149,7 +149,7 @@ fn push_rows(text: &mut String, rows: &BTreeMap<usize, char>, around: &[Source],
         let id = source.cell.as_deref().unwrap_or_default();
         // A string takes everything.
         let _ = write!(text, "\n{mark}[{}] {} {} ", source.position, short.get(id), source.kind);
-        text.push_str(&truncate(first, MAX_FIRST_LINE).text);
+        text.push_str(&cut(first, MAX_FIRST_LINE));
         let lines = source.text.lines().count();
         if lines > 1 {
             let _ = write!(text, " ({lines} lines)");
@@ -167,7 +167,7 @@ fn push_lines(text: &mut String, lines: &str, left: &mut usize) {
     let count = lines.lines().count();
     for line in lines.lines().take(max) {
         text.push('\n');
-        text.push_str(&truncate(line, MAX_LINE).text);
+        text.push_str(&cut(line, MAX_LINE));
     }
     if count > max {
         let _ = write!(text, "\n[{} left out]", counted(count - max, "line"));

@@ -15,6 +15,35 @@ pub enum ClientReply {
     Unable,
 }
 
+/// Things that the client's person can choose among.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceForm {
+    /// Changes with what is shown, so that nobody accepts what they did not see.
+    pub version: String,
+    pub message: String,
+    pub choices: Vec<Choice>,
+}
+
+/// Something that can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Names it in the answer.
+    pub key: String,
+    pub title: String,
+    pub description: String,
+}
+
+/// Outcome of a choice that the client's person was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChoiceReply {
+    /// The keys of what was chosen.
+    Chosen(Vec<String>),
+    /// The person does not want to choose.
+    Declined,
+    /// This client cannot ask in the middle of a call.
+    Unable,
+}
+
 #[async_trait]
 pub trait Client: Send + Sync {
     /// Whether the client can take up an execution as a task, and so need not wait for it.
@@ -27,6 +56,11 @@ pub trait Client: Send + Sync {
 
     /// Shows a question to the client's person. Must not be logged, and neither must the answer.
     async fn ask(&self, question: &Question) -> ClientReply;
+
+    /// Lets the client's person choose.
+    async fn choose(&self, _: &ChoiceForm) -> ChoiceReply {
+        ChoiceReply::Unable
+    }
 
     /// Resolves when the call is no longer wanted.
     async fn cancelled(&self);

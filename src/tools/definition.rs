@@ -10,6 +10,8 @@ use super::{
     Arguments, Call, Output, ToolError,
     advice::advise,
     arguments::Parameters,
+    awareness::CallNote,
+    fork_argument::{take_fork, with_fork},
     output::IntoOutput,
     schema::{input_schema, listed, output_schema},
 };
@@ -26,6 +28,8 @@ pub enum Effect {
     Read,
     /// Opens or follows what is there, and adds to it only what the caller may add.
     Open,
+    /// Shows the caller to others, and changes no document.
+    Present,
     /// Only adds.
     Add,
     /// May change or remove what exists.
@@ -53,6 +57,8 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
+    /// Whether it may ask the client's person.
+    asks: bool,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
     parameters: Arc<Parameters>,
@@ -75,11 +81,11 @@ impl ToolDefinition {
         Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         let permission = match effect {
-            Effect::Read | Effect::Open => Permission::Read,
+            Effect::Read | Effect::Open | Effect::Present => Permission::Read,
             Effect::Add | Effect::Change | Effect::Set | Effect::ChangeAndExecute => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
-        let input_schema = input_schema::<A>();
+        let input_schema = with_fork(name, input_schema::<A>());
         let function = Arc::new(function);
         let run: ToolFunction = Arc::new(move |call, arguments| {
             let function = Arc::clone(&function);
@@ -97,6 +103,7 @@ impl ToolDefinition {
             permission,
             also_needs: None,
             effect,
+            asks: false,
             parameters: Arc::new(Parameters::of(&input_schema)),
             input_schema: listed(input_schema),
             output_schema: output_schema::<R::Schema>(),
@@ -107,6 +114,12 @@ impl ToolDefinition {
     /// Has the tool need another permission beside that of its effect.
     pub(super) fn also_needs(mut self, permission: Permission) -> Self {
         self.also_needs = Some(permission);
+        self
+    }
+
+    /// Has the tool need its client, whose person it may ask.
+    pub(super) fn asking(mut self) -> Self {
+        self.asks = true;
         self
     }
 
@@ -134,7 +147,8 @@ impl ToolDefinition {
     /// Whether a call with these arguments needs nothing of its client: what runs nothing asks and tells nobody.
     pub fn needs_no_client(&self, arguments: Option<&Map<String, Value>>) -> bool {
         match self.effect {
-            Effect::Read | Effect::Add | Effect::Change | Effect::Set => true,
+            _ if self.asks => false,
+            Effect::Read | Effect::Present | Effect::Add | Effect::Change | Effect::Set => true,
             Effect::ChangeAndExecute => {
                 let default = self.input_schema.get("properties").map(|all| &all["exec"]["default"]);
                 let given = arguments.and_then(|arguments| arguments.get("exec"));
@@ -151,9 +165,15 @@ impl ToolDefinition {
 
     /// Checks the permission, then the arguments, then runs.
     pub async fn call(&self, call: Call, arguments: Arguments) -> Result<Output, ToolError> {
-        let call = call.of_tool(self.name);
+        let call = call.of_tool(self.name, self.effect);
+        call.note_caller();
         let audited = call.audited(self.name, arguments.members());
+        let note = CallNote::of(self.name, arguments.members());
         let result = self.run_if_permitted(&call, arguments).await;
+        call.save_forks().await;
+        if let Some(note) = note.filter(|_| result.is_ok()) {
+            note.record(&call);
+        }
         if let Some(audited) = audited {
             let (decision, outcome) = judged(&result);
             audited.end(decision, outcome);
@@ -175,10 +195,11 @@ impl ToolDefinition {
         }
     }
 
-    async fn run_if_permitted(&self, call: &Call, arguments: Arguments) -> Result<Output, ToolError> {
+    async fn run_if_permitted(&self, call: &Call, mut arguments: Arguments) -> Result<Output, ToolError> {
         self.permissions()
             .try_for_each(|needed| call.principal().require(needed))?;
-        (self.run)(call.clone(), arguments).await
+        let fork_id = take_fork(self.name, &mut arguments)?;
+        (self.run)(call.clone().in_fork(fork_id), arguments).await
     }
 }
 

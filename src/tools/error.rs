@@ -8,6 +8,7 @@ use super::kernel::InspectError;
 use crate::{
     auth::AccessError,
     error::{ClientError, ErrorKind},
+    forks::ForkError,
     history::HistoryError,
 };
 
@@ -50,6 +51,12 @@ pub enum ToolError {
     Full { why: PoolError, open: String },
     #[error("the notebook of execution {id:?} was moved out of your path rules; its outputs cannot be shown")]
     MovedAway { id: String },
+    #[error(transparent)]
+    Fork(ForkError),
+    #[error(
+        "{what}: your edits are under review and go to a fork that a person merges, which this cannot; nothing was changed. Propose it to the person, or edit the document instead"
+    )]
+    Reviewed { what: String },
     #[error("the gateway is shutting down; try again when it is back")]
     Stopping,
     /// Another failure, in the words for one caller.
@@ -72,7 +79,19 @@ impl ToolError {
         match self {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),
+            Self::Reviewed { .. } => Some("review"),
             _ => None,
+        }
+    }
+}
+
+impl From<ForkError> for ToolError {
+    fn from(error: ForkError) -> Self {
+        match error {
+            ForkError::Pool(error) => Self::Pool(error),
+            ForkError::Room(error) => Self::Room(error),
+            ForkError::Jupyter(error) => Self::Jupyter(error),
+            error => Self::Fork(error),
         }
     }
 }
@@ -89,7 +108,8 @@ impl ClientError for ToolError {
             Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
                 ErrorKind::InvalidArgument
             }
-            Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } => ErrorKind::Forbidden,
+            Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } | Self::Reviewed { .. } => ErrorKind::Forbidden,
+            Self::Fork(error) => error.kind(),
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),
             Self::Renamed { .. } => ErrorKind::NotFound,

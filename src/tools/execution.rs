@@ -15,7 +15,7 @@ use crate::types::Toolset;
 pub use find::{answer_execution, cancel_execution, find_execution};
 
 pub(super) use find::{FoundExecution, resumed_execution};
-pub(super) use result::{CellResult, InputRequest, RunOptions, RunResult};
+pub(super) use result::{CellResult, InputRequest, RunOptions, RunResult, timestamp};
 pub(super) use wait::Disconnect;
 
 /// Toolsets that run code and have no word of their own for following it, which they tell models to do.

@@ -1,11 +1,11 @@
 //! Replacement of text that is named by what it says, and why it cannot be done: where the text is, or what is there that may
 //! have been meant.
 
-use jupyter_client::{counted, truncate};
+use jupyter_client::counted;
 use live_document::{Edit, SourceChange};
 use similar::get_close_matches;
 
-use super::ToolError;
+use super::{ToolError, text::cell::cut};
 
 /// Number of places that are named, and characters of their lines.
 const MAX_PLACES: usize = 8;
@@ -112,7 +112,7 @@ pub(super) fn explained(named: &str, text: &str, replacement: &Replacement<'_>) 
 
 fn shown(text: &str, line: usize) -> String {
     let content = text.split('\n').nth(line - 1).unwrap_or_default();
-    let content = truncate(content.trim_end_matches('\r'), MAX_LINE).text;
+    let content = cut(content.trim_end_matches('\r'), MAX_LINE);
     format!("\nline {line}: {content}")
 }
 
@@ -137,7 +137,7 @@ fn white_space(text: &str, old: &str) -> Vec<usize> {
 
 /// The lines that are most like the first one of a text.
 fn similar(text: &str, old: &str) -> Vec<usize> {
-    let cut = |line: &str| truncate(line.trim(), MAX_LINE).text;
+    let cut = |line: &str| cut(line.trim(), MAX_LINE);
     let Some(wanted) = old.lines().map(cut).find(|line| !line.is_empty()) else {
         return Vec::new();
     };

@@ -9,7 +9,10 @@ use serde_json::{
 
 use executor::Question;
 
-use super::text::{Describe, Page};
+use super::{
+    ChoiceForm,
+    text::{Describe, Page},
+};
 
 /// Stands in the schema of a result for an object whose members are told elsewhere: every byte is in a model's context.
 pub(super) type JsonObject = serde_json::Map<String, Value>;
@@ -46,6 +49,8 @@ pub struct Output {
     pub is_failure: bool,
     /// The execution that this tells of, if it has not ended.
     pub open: Option<OpenExecution>,
+    /// What the client's person is asked before the call can do anything.
+    pub asks: Option<ChoiceForm>,
 }
 
 impl Output {
@@ -119,6 +124,7 @@ pub(super) struct ToolReply<T> {
     pub(super) images: Vec<Block>,
     pub(super) is_failure: bool,
     pub(super) open: Option<OpenExecution>,
+    pub(super) asks: Option<ChoiceForm>,
 }
 
 impl<T> ToolReply<T> {
@@ -130,6 +136,7 @@ impl<T> ToolReply<T> {
             images: Vec::new(),
             is_failure: false,
             open: None,
+            asks: None,
         }
     }
 
@@ -170,6 +177,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> IntoOutput for ToolReply<T> {
             blocks,
             is_failure: self.is_failure,
             open: self.open,
+            asks: self.asks,
         }
     }
 }

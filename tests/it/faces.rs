@@ -160,3 +160,180 @@ async fn what_exceeds_the_budget_is_named_with_the_call_that_gets_it() {
     }
     assert_eq!(seen, 40, "every cell was shown once");
 }
+
+/// An agent like Claude Code, and a notebook of code cells.
+async fn model(gateway: &Gateway, path: &str, sources: &[&str]) -> (Agent, String) {
+    let file = lab().folder().write(path, &notebook(sources));
+    let agent = Agent::introduced_as("claude-code", &gateway.url("/mcp"), Era::Modern).await;
+    (agent, file)
+}
+
+#[tokio::test]
+async fn empty_cells_are_told_as_empty_and_not_as_cells_that_did_not_run() {
+    let gateway = Gateway::start().await;
+    let sources = ["1", "", "x = 1", "print('a')", "", "2", "3"];
+    let (agent, path) = model(&gateway, "empty.ipynb", &sources).await;
+    let all = call(&agent, "execute_nb_cells", json!({ "path": path })).await;
+    assert!(
+        text(&all).starts_with("5 of 5 cells ran, 4 with output, 2 empty\n"),
+        "{all}"
+    );
+    assert!(!text(&all).contains("not run"), "{all}");
+    let one = call(
+        &agent,
+        "execute_nb_cells",
+        json!({ "path": path, "ranges": [{ "start": 1 }] }),
+    )
+    .await;
+    assert!(text(&one).ends_with("[ ]: empty"), "{one}");
+    let copy = call(&agent, "run_notebook", json!({ "path": path })).await;
+    assert!(text(&copy).contains("5 of 5 code cells ran"), "{copy}");
+    let nothing = call(&agent, "run_code", json!({ "path": path, "code": " " })).await;
+    assert_eq!(text(&nothing), "nothing to run: the code is empty");
+}
+
+#[tokio::test]
+async fn what_is_cut_of_the_output_of_code_can_be_asked_for() {
+    let gateway = Gateway::start().await;
+    let (agent, path) = model(&gateway, "long.ipynb", &["1"]).await;
+    let code = "for i in range(900): print('line', i)";
+    let cut = call(&agent, "run_code", json!({ "path": path, "code": code })).await;
+    let (_, more) = text(&cut).rsplit_once('\n').expect("lines");
+    let quoted: Vec<&str> = more.split('"').collect();
+    assert!(
+        more.starts_with("[more: get_execution(") && !text(&cut).contains("line 450\n"),
+        "{cut}"
+    );
+    let size: usize = more
+        .rsplit_once('=')
+        .expect("a size")
+        .1
+        .trim_end_matches(")]")
+        .parse()
+        .expect("a number");
+    let rest = json!({ "execution_id": quoted[1], "max_cell_output_size": size });
+    let whole = call(&agent, "get_execution", rest).await;
+    assert!(
+        text(&whole).contains("line 450\n") && text(&whole).ends_with("line 899"),
+        "{whole}"
+    );
+}
+
+#[tokio::test]
+async fn what_was_told_of_a_run_is_not_told_again() {
+    let gateway = Gateway::start().await;
+    let sources = [
+        "print('first')",
+        "import time\nfor i in range(100): print('step', i); time.sleep(0.1)",
+        "print('last')",
+    ];
+    let (agent, path) = model(&gateway, "watched.ipynb", &sources).await;
+    let begun = call(&agent, "execute_nb_cells", json!({ "path": path, "timeout": 2 })).await;
+    let (told, how) = text(&begun).rsplit_once('\n').expect("lines");
+    assert!(
+        told.contains("first\n") && how.starts_with("running; get_execution("),
+        "{begun}"
+    );
+    let quoted: Vec<&str> = how.split('"').collect();
+    let (id, since) = (quoted[1], quoted[3]);
+    let next = call(
+        &agent,
+        "get_execution",
+        json!({ "execution_id": id, "since": since, "wait": 1 }),
+    )
+    .await;
+    assert!(
+        !text(&next).contains("first") && !text(&next).contains("no output"),
+        "{next}"
+    );
+    assert!(
+        text(&next).contains(" running\nstep ") && !text(&next).contains("step 0\n"),
+        "{next}"
+    );
+    let cancelled = call(&agent, "cancel_execution", json!({ "execution_id": id })).await;
+    assert_eq!(text(&cancelled), "The execution was cancelled");
+    let ended = call(&agent, "get_execution", json!({ "execution_id": id, "since": since })).await;
+    assert!(text(&ended).ends_with("\ncancelled"), "{ended}");
+    let listed = call(&agent, "list_executions", json!({ "path": path })).await;
+    let line = text(&listed);
+    assert!(
+        line.starts_with(&format!("{id} cancelled: 3 cells of {path}, 2")) && line.len() < 140,
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn files_are_listed_in_lines_and_binary_ones_are_named_by_their_resource() {
+    let gateway = Gateway::start().await;
+    let folder = lab().folder();
+    folder.write("notes.md", "# Notes\n");
+    let agent = Agent::introduced_as("claude-code", &gateway.url("/mcp"), Era::Modern).await;
+    let picture =
+        json!({ "path": folder.path("p.png"), "content_base64": BASE64_STANDARD.encode([137, 80, 78, 71, 0, 255]) });
+    call(&agent, "create_document", picture).await;
+    let listed = call(&agent, "list_documents", json!({ "path": folder.name })).await;
+    let lines: Vec<&str> = text(&listed).lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert!(
+        lines[0].starts_with(&format!("{}  8 bytes  20", folder.path("notes.md"))),
+        "{listed}"
+    );
+    let found = call(
+        &agent,
+        "list_documents",
+        json!({ "path_filter": format!("{}/*.png", folder.name) }),
+    )
+    .await;
+    assert!(
+        text(&found).contains(&format!("\n{}  6 bytes", folder.path("p.png"))),
+        "{found}"
+    );
+    let info = json!({ "path": folder.path("p.png"), "include_content": true });
+    let info = call(&agent, "get_document_info", info).await;
+    let last = info["content"]
+        .as_array()
+        .and_then(|parts| parts.last())
+        .expect("parts");
+    let resource = format!("[binary: resource file:///documents/lab/{}]", folder.path("p.png"));
+    assert_eq!(last["text"], resource.as_str(), "{info}");
+}
+
+#[tokio::test]
+async fn long_lines_are_cut_in_the_line_and_cells_are_named_in_short() {
+    let gateway = Gateway::start().await;
+    let (agent, path) = model(&gateway, "lines.ipynb", &["1"]).await;
+    let source = format!("from module import {}\n2", "name, ".repeat(30));
+    let cells = json!([{ "type": "code", "content": source }]);
+    let inserted = json!({ "path": path, "position": -1, "exec": false, "cells": cells });
+    let inserted = call(&agent, "insert_nb_cells", inserted).await;
+    let line = text(&inserted).lines().last().expect("lines");
+    assert!(
+        line.starts_with("+[1] ") && line.ends_with("... (2 lines)"),
+        "{inserted}"
+    );
+    let unknown = call(
+        &agent,
+        "read_nb_cells",
+        json!({ "path": path, "ranges": [{ "cell_id": "nowhere" }] }),
+    )
+    .await;
+    assert!(text(&unknown).len() < 120, "{unknown}");
+    for (ranges, expected) in [
+        (
+            json!([0, 1]),
+            "argument `ranges[0]`: expected an object with `cell_id`, `end`, `start`, not 0",
+        ),
+        (
+            json!("0-3"),
+            "expected an array of objects with `cell_id`, `end`, `start`",
+        ),
+    ] {
+        let refused = call(&agent, "read_nb_cells", json!({ "path": path, "ranges": ranges })).await;
+        assert!(text(&refused).contains(expected), "{refused}");
+    }
+    let none = call(&agent, "clear_nb_outputs", json!({ "path": path, "ranges": [] })).await;
+    assert!(
+        none["isError"] == true && text(&none).contains("name at least one"),
+        "{none}"
+    );
+}

@@ -11,8 +11,9 @@ use crate::support::{
 };
 
 const VARIABLES: &str = r#"
-import json as j, re
+import json as j, re, fractions
 from collections import namedtuple
+half = fractions.Fraction(1, 2)
 class Loud:
     def __init__(self): self.lr = 0.5
     def __repr__(self): raise ValueError("do not look")
@@ -73,6 +74,8 @@ async fn variables_are_told_without_running_their_code() {
     assert!(names.into_iter().all(|name| !hidden.contains(&name)), "{all}");
     assert!(text.contains("\nnested: dict [1] = {'a': [1, {'b': 2}]}\n"), "{text}");
     assert!(text.contains("modules: j (json), re"), "{text}");
+    assert!(text.contains("\nimported: namedtuple (collections)"), "{text}");
+    assert!(text.contains("\nPoint: type = class Point(tuple)"), "{text}");
 }
 
 #[tokio::test]
@@ -88,6 +91,13 @@ async fn one_variable_is_told_in_detail_and_an_unknown_one_is_an_error() {
     );
     assert_eq!(attributes[1]["preview"], "fit(self, x)");
     assert_eq!(variable(&one("area").await.ok(), "area")["doc"], "Width by height.");
+    let imported = one("namedtuple").await;
+    assert!(
+        imported.text().contains("namedtuple: function = namedtuple(typename"),
+        "{imported:?}"
+    );
+    let half = variable(&one("half").await.ok(), "half")["attributes"].clone();
+    assert!(half.is_null(), "no methods of a library: {half}");
     let text = one("text").await.ok();
     assert!(
         variable(&text, "text")["preview"].as_str().unwrap().len() > 1000,
@@ -126,6 +136,14 @@ async fn a_kernel_is_looked_into_while_a_cell_runs_and_nobody_notices() {
         let all = scene.call("inspect_variables", json!({})).await.ok();
         assert_eq!(variable(&all, "step")["type"], "int");
     }
+    let listed = scene.agent.call("list_kernels", json!({})).await.ok();
+    let kernels = listed["kernels"].as_array().expect("kernels").iter();
+    let own = kernels.filter(|kernel| kernel["path"] == scene.path.as_str());
+    assert_eq!(
+        own.map(|kernel| &kernel["state"]).collect::<Vec<_>>(),
+        ["busy"],
+        "{listed}"
+    );
     let execution = scene
         .agent
         .call("get_execution", json!({ "execution_id": running }))

@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["http"],
     &["mcp"],
     &["tools", "resources", "prompts"],
-    &["audit"],
+    &["audit", "activity", "forks"],
     &["events", "history", "auth", "limits", "srcbook", "skills"],
     &["telemetry"],
     &["config"],

@@ -50,6 +50,20 @@ async fn an_answer_tells_with_whose_typing_it_was_merged() {
 }
 
 #[tokio::test]
+async fn texts_about_others_name_cells_in_short() {
+    let content = notebook(&["a = 1\nb = 2"]).replace("\"c0\"", "\"0123456789abcdef\"");
+    let scene = Beside::through(lab().url(), "long-ids.ipynb", &content).await;
+    scene.read().await;
+    scene.types("0123456789abcdef", 11, 0, "\nz = 3").await;
+    let merged = scene.modify("0123456789", "a = 1\nb = 20").await.ok();
+    let notices = merged["notices"].to_string();
+    assert!(notices.contains("by Ida in cell 012345 that"), "{merged}");
+    scene.types("0123456789abcdef", 4, 1, "7").await;
+    let refused = scene.modify("0123456789", "a = 5\nb = 20").await.error();
+    assert!(refused.contains("in cell 012345 since"), "{refused}");
+}
+
+#[tokio::test]
 async fn the_same_place_is_refused_with_what_stands_there_and_the_batch_with_it() {
     let scene = Beside::notebook(&["x = 1", "y = 1"]).await;
     scene.read().await;

@@ -297,8 +297,8 @@ async fn a_long_list_comes_in_pages() {
     let uris: std::collections::BTreeSet<&str> = all.iter().filter_map(|resource| resource["uri"].as_str()).collect();
     assert_eq!(
         (all.len(), uris.len()),
-        (209, 209),
-        "list, current, two for each notebook, six templates, a skill"
+        (210, 210),
+        "list, activity, current, two for each notebook, six templates, a skill"
     );
     for cursor in ["nonsense", "", "%"] {
         let refused = agent.request("resources/list", json!({ "cursor": cursor })).await;

@@ -187,10 +187,43 @@ async fn parameters_come_after_their_defaults() {
     let at_top =
         json!({ "path": scene.folder.write("top.ipynb", &ran(&[("print(x)", "1\n")])), "parameters": { "x": 1 } });
     let at_top = scene.agent.call("run_notebook", at_top).await.ok();
+    let notices = at_top["notices"].to_string();
+    assert!(notices.contains("before the first cell"), "{at_top}");
+    assert!(
+        again["notices"].is_null() && done["notices"].is_null(),
+        "{again} {done}"
+    );
     assert_eq!(
         (&at_top["status"], &at_top["differences"]),
         (&json!("completed"), &json!([])),
         "{at_top}"
+    );
+}
+
+#[tokio::test]
+async fn a_cell_that_is_meant_to_raise_an_error_stops_nothing() {
+    let content = ran(&[
+        ("x = 1", ""),
+        ("1 / 0", ""),
+        ("print(x)", "1\n"),
+        ("nowhere", ""),
+        ("print('never')", ""),
+    ]);
+    let mut content: Value = serde_json::from_str(&content).unwrap();
+    content["cells"][1]["metadata"] = json!({ "tags": ["raises-exception"] });
+    let scene = Scene::of("run.ipynb", &content.to_string()).set().await;
+    let answer = run(&scene, json!({ "keep": true })).await;
+    assert!(answer.text().contains("failed: [3] cell-3"), "{answer:?}");
+    let done = answer.structured;
+    assert_eq!(
+        (&done["cells_run"], &done["failed_cell"]["index"]),
+        (&json!(4), &json!(3)),
+        "{done}"
+    );
+    let kept = whole_cells_on_disk(&scene.folder.disk.join("run-run.ipynb")).expect("a notebook");
+    assert_eq!(
+        (&kept[1]["outputs"][0]["ename"], shown(&kept[2])),
+        (&json!("ZeroDivisionError"), "1\n".to_owned())
     );
 }
 

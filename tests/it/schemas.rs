@@ -47,8 +47,10 @@ async fn every_answer_is_as_its_schema_says() {
         notebooks(&caller, &folder).await;
         executions(&caller).await;
         documents(&caller, &folder).await;
+        forks(&caller).await;
         other_words(&caller, &folder).await;
         active_notebook(&caller, &folder).await;
+        presence(&caller).await;
         let all: BTreeSet<String> = caller.agent.tools().await.into_iter().collect();
         let called = caller.called.take();
         let left_out: Vec<_> = all.difference(&called).collect();
@@ -112,6 +114,55 @@ async fn notebooks(caller: &Caller, folder: &Folder) {
     caller.call("shutdown_kernel", json!({})).await.ok();
     caller.call("save_document", json!({})).await.ok();
     caller.bare("query_nb_sessions", json!({})).await.ok();
+}
+
+async fn presence(caller: &Caller) {
+    let path = &caller.path;
+    let human = Human::join(path).await;
+    human.publish("Ida", true);
+    caller.call("read_nb_cells", json!({})).await.ok();
+    let position = json!({ "line": 0, "column": 0 });
+    let point =
+        json!({ "document_path": path, "cell_index": 0, "position": position, "selection": { "start": position } });
+    caller.bare("update_cursor_position", point).await.ok();
+    caller
+        .bare("get_user_cursors", json!({ "document_path": path }))
+        .await
+        .ok();
+    caller.bare("get_online_users", json!({})).await.ok();
+    let busy = json!({ "status": "busy", "message": "testing" });
+    caller.bare("set_user_presence", busy).await.ok();
+    let own = json!({ "user_id": "token:ana", "document_path": path });
+    caller.bare("get_user_presence", own).await.ok();
+    let told = json!({ "activity_type": "test", "description": "testing", "document_path": path });
+    caller.bare("broadcast_user_activity", told).await.ok();
+    caller.bare("get_user_activity", json!({})).await.ok();
+    let sessions = caller
+        .bare("get_active_sessions", json!({ "document_path": path }))
+        .await
+        .ok();
+    let session = json!({ "session_id": sessions["sessions"][0]["session_id"] });
+    caller.bare("join_session", session.clone()).await.ok();
+    caller.bare("leave_session", session).await.ok();
+    human.leave().await;
+}
+
+async fn forks(caller: &Caller) {
+    let forked = async || caller.call("fork_document", json!({ "title": "Try" })).await.ok()["fork_id"].clone();
+    let (first, second) = (forked().await, forked().await);
+    let insert = json!({ "fork_id": first, "position": 0, "cells": [{ "content": "f = 1" }], "exec": false });
+    caller.call("insert_nb_cells", insert).await.ok();
+    caller.call("list_document_forks", json!({})).await.ok();
+    caller
+        .call("merge_document_fork", json!({ "fork_id": first }))
+        .await
+        .ok();
+    caller
+        .call("discard_document_fork", json!({ "fork_id": second }))
+        .await
+        .ok();
+    let inserted = json!({ "ranges": [{ "start": 0 }] });
+    caller.call("delete_nb_cells", inserted).await.ok();
 }
 
 /// Completed, failed, running, queued, asking and cancelled.

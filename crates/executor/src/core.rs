@@ -25,6 +25,7 @@ mod output_difference;
 mod output_throttle;
 mod outputs;
 mod presence;
+mod recording;
 pub(crate) mod retained;
 mod terminal;
 mod widgets;
@@ -86,6 +87,8 @@ pub(crate) struct Core {
     presence_shown: Instant,
     /// Executions whose cells are shown as queued if they still wait then, the earliest first.
     unshown: VecDeque<(Instant, Arc<Execution>)>,
+    /// The execution whose progress is recorded then.
+    unrecorded: Option<(Instant, Arc<Execution>)>,
     /// Nothing more is begun.
     is_stopping: bool,
     now: Moment,
@@ -109,6 +112,7 @@ impl Core {
             idle_since: now.at,
             presence_shown: now.at,
             unshown: VecDeque::new(),
+            unrecorded: None,
             is_stopping: false,
             now,
             requests: 0,
@@ -168,6 +172,7 @@ impl Core {
             self.asks_server_at(),
             (!self.is_idle()).then(|| self.presence_shown + PRESENCE_INTERVAL),
             self.unshown.front().map(|(at, _)| *at),
+            self.unrecorded.as_ref().map(|(at, _)| *at),
             question.and_then(|question| question.shows_at()),
             question.and_then(|question| question.answer_by(self.settings.input_timeout)),
         ];
@@ -226,6 +231,7 @@ impl Core {
         if !self.is_idle() && self.presence_shown + PRESENCE_INTERVAL <= now {
             self.show_presence();
         }
+        self.record_due();
         // Last, since a question is shown among the outputs.
         self.write_due();
     }
@@ -320,10 +326,12 @@ impl Core {
         kernel.liveness.on_contact(now);
         execution.mark_sent(position, &msg_id, &kernel.id, &kernel.session);
         self.active = Some(active);
+        let is_recorded = self.is_sending_recorded(execution, position);
         self.effects.push(Effect::Execute {
             execution: Arc::clone(execution),
             msg_id,
             code: code.source,
+            is_recorded,
         });
     }
 

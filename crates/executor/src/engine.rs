@@ -27,7 +27,13 @@ use self::{
 };
 use crate::{
     Actor, Execution, ExecutionError, Owner, RunsByNotebook, Snapshot,
-    core::{actor::Reason, execution::CellRun, input::Input, notebook::Notebooks, retained::RetainedBytes},
+    core::{
+        actor::Reason,
+        execution::CellRun,
+        input::Input,
+        notebook::{Notebook, Notebooks},
+        retained::RetainedBytes,
+    },
     driver::{Command, Driver},
     policy::{MAX_COMMANDS, SETTLES_WITHIN},
 };
@@ -313,7 +319,9 @@ impl Engine {
 
     /// The cells of a notebook that run or wait, of all callers, and whether each has begun.
     pub fn cells_under_way(&self, server: &str, path: &DocPath) -> Vec<(String, bool)> {
-        let is_there = |execution: &Execution| *execution.server == *server && execution.path().as_ref() == Some(path);
+        let is_there = |execution: &Execution| {
+            *execution.server == *server && execution.path().as_ref() == Some(path) && !execution.is_in_fork()
+        };
         let mut cells = Vec::new();
         for live in self.shared.live.iter().filter(|live| is_there(&live.execution)) {
             let state = live.execution.lock();
@@ -342,8 +350,8 @@ impl Engine {
 
     /// Says that somebody interrupts a notebook's kernel, so that what ends by it is cancelled and has not failed.
     pub async fn interrupted(&self, server: &JupyterServer, path: &DocPath, actor: Actor) {
-        if let Some(notebook) = self.shared.notebooks.at(server.name(), path) {
-            let interrupted = Command::Tell(Input::Interrupted(actor));
+        for notebook in self.shared.notebooks.all_at(server.name(), path) {
+            let interrupted = Command::Tell(Input::Interrupted(actor.clone()));
             self.tell_queue(&QueueKey::Notebook(notebook), interrupted).await;
         }
     }
@@ -351,11 +359,14 @@ impl Engine {
     /// Leaves the kernel of a notebook, which is to be replaced or restarted. What runs there is cancelled. Everybody who
     /// ran something there is told what was done, which begins with the verb.
     pub async fn leave_kernel(&self, server: &JupyterServer, path: &DocPath, actor: Actor, did: &str) {
-        let Some(notebook) = self.shared.notebooks.at(server.name(), path) else {
-            return;
-        };
-        let (done, left) = oneshot::channel();
         let why = Reason::by(actor, did);
+        for notebook in self.shared.notebooks.all_at(server.name(), path) {
+            self.leave_kernel_of(notebook, why.clone()).await;
+        }
+    }
+
+    async fn leave_kernel_of(&self, notebook: Arc<Notebook>, why: Reason) {
+        let (done, left) = oneshot::channel();
         // Who ran something there is told also if nobody works there now.
         self.shared.history.on_left(&notebook, &why);
         self.shared.process_ends.record(&notebook);

@@ -9,6 +9,13 @@ pub(crate) const MAX_COMMANDS: usize = 64;
 /// How long showing cells as queued waits for a disk that is slow to record it.
 pub(crate) const RECORDED_WITHIN: Duration = Duration::from_millis(250);
 
+/// How long sending code waits for a disk that is slow to record it.
+pub(crate) const SENDING_RECORDED_WITHIN: Duration = Duration::from_millis(500);
+/// How often an execution is recorded while its cells follow each other quickly, but for...
+pub(crate) const RECORD_INTERVAL: Duration = Duration::from_millis(250);
+/// ...so many records that are written because cells are about to be sent. One of no more cells is recorded with each.
+pub(crate) const RECORDS_OF_ALL_CELLS: usize = 64;
+
 // Kernels.
 
 /// How long a kernel may say nothing of what it is at before the server is asked about it.

@@ -12,8 +12,11 @@ use similar::{DiffTag, TextDiff, TextDiffConfig};
 
 /// Longer texts are compared by their ends only.
 pub const MAX_COMPARED: usize = 256 * 1024;
-/// What is found until then is right too, only not as small; nobody else gets at the document meanwhile.
-const PATIENCE: Duration = Duration::from_millis(10);
+/// Time limit of comparing; what is found until then is right too, only not as small. Nobody else gets at the document
+/// meanwhile.
+const COMPARE_TIMEOUT: Duration = Duration::from_millis(10);
+/// Texts up to this length are compared in a few milliseconds at worst, and always the same, however busy the machine is.
+const MAX_UNTIMED: usize = 2048;
 /// Longer words are not compared character by character.
 const MAX_COMPARED_BY_CHARACTER: usize = 256;
 /// Between two changes of a line, fewer characters than this are not worth keeping.
@@ -50,6 +53,11 @@ pub fn changes(old: &str, new: &str) -> Vec<Change> {
         true => vec![whole],
         false => merged(old, new, words(old, new, &whole)),
     }
+}
+
+/// The time when comparing two texts has to end, if they are long enough for that to matter.
+pub fn deadline(limit: Duration, old: &str, new: &str) -> Option<Instant> {
+    (old.len().max(new.len()) > MAX_UNTIMED).then(|| Instant::now() + limit)
 }
 
 /// A text after splices as [`between`] makes them; nothing if they do not fit.
@@ -221,7 +229,7 @@ fn precise(old: &str, new: &str) -> Vec<Change> {
         let is_short = change.old.len().max(change.new.len()) <= MAX_COMPARED_BY_CHARACTER;
         match is_short && !change.old.is_empty() && !change.new.is_empty() {
             true => found.extend(differences(old, new, &change, |old, new| {
-                limited().diff_chars(old, new)
+                limited(old, new).diff_chars(old, new)
             })),
             false => found.push(change),
         }
@@ -229,15 +237,17 @@ fn precise(old: &str, new: &str) -> Vec<Change> {
     found
 }
 
-fn limited() -> TextDiffConfig {
+fn limited(old: &str, new: &str) -> TextDiffConfig {
     let mut config = TextDiff::configure();
-    config.deadline(Instant::now() + PATIENCE);
+    if let Some(deadline) = deadline(COMPARE_TIMEOUT, old, new) {
+        config.deadline(deadline);
+    }
     config
 }
 
 /// The changes within a change: by lines, and by words in the lines that differ.
 fn words(old: &str, new: &str, whole: &Change) -> Vec<Change> {
-    let config = limited();
+    let config = limited(old, new);
     let lines = differences(old, new, whole, |old, new| config.diff_lines(old, new));
     let words = lines
         .iter()

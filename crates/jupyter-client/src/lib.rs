@@ -6,7 +6,7 @@
 //! | modules | what they own |
 //! | --- | --- |
 //! | `client`, `options`, `error`, `limits` | a server, how it is reached, and what its answers may cost |
-//! | `contents`, `collaboration`, `room_kind` | documents: files by path, and the way into their rooms |
+//! | `contents`, `collaboration`, `forks`, `room_kind` | documents: files by path, the way into their rooms, and copies of those |
 //! | `sessions`, `kernels`, `kernel_starts`, `kernelspecs` | which kernel a notebook has; starting and ending kernels |
 //! | [`kernel`] | the connection to a running kernel and its messages |
 //! | [`socket`], `feed` | WebSockets; what a server tells of itself |
@@ -19,6 +19,7 @@ mod contents;
 mod doc_path;
 mod error;
 mod feed;
+mod forks;
 pub mod kernel;
 mod kernel_starts;
 mod kernels;
@@ -42,6 +43,7 @@ pub use contents::{Content, Document, DocumentKind, NewDocument};
 pub use doc_path::{DocPath, PathError};
 pub use error::JupyterError;
 pub use feed::{Feed, ServerEvent};
+pub use forks::{ForkInfo, NewFork};
 pub use kernel_starts::Starter;
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;

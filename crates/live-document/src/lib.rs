@@ -19,13 +19,15 @@ pub mod pool;
 mod room;
 
 pub use crate::core::{
-    Activity, Author, Cause, Cell, CellKind, CellWrite, ChangeKind, Cursor, DocumentChange, DocumentId, Edit,
-    EditError, EditOptions, HistorySink, Loss, Merged, NewCell, OutputsChange, OutputsWritten, Person, QueuedCell,
-    Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, StreamTail,
+    Activity, Author, Availability, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor, CursorRange,
+    Difference, DocumentChange, DocumentContent, DocumentId, Edit, EditError, EditOptions, HistorySink, Loss, Merged,
+    NewCell, OnlineUser, OutputsChange, OutputsWritten, Participant, Person, Position, PositionError, QueuedCell,
+    Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice, Status,
+    StreamTail, TakeOver, User, combined, differences,
 };
-pub use driver::Host;
+pub use driver::{Fork, ForkRoom, Host, KeptRoom, PresenceChange, PresenceKind};
 pub use jupyter_client::RoomKind;
 pub use room::{
     Acknowledgement, CellNameError, CellOrder, CellWritten, CellsRead, ContentRead, DeltaOptions, DeltaOutcome, Edited,
-    Planned, Room, RoomInfo, ShortIds, SourceShown,
+    Planned, Room, RoomInfo, ShortIds, SourceShown, TakenOver,
 };

@@ -6,13 +6,15 @@
 
 mod error;
 mod following;
+mod forks;
 mod index;
+mod presence;
 mod recent;
 mod renames;
 mod slot;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -22,7 +24,11 @@ use parking_lot::RwLock;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::{error::PoolError, slot::Lease};
+pub use self::{
+    error::PoolError,
+    forks::{ForkKeeper, PreparedFork},
+    slot::Lease,
+};
 use self::{
     following::follow,
     index::{Index, Place},
@@ -31,7 +37,8 @@ use self::{
     slot::{Hold, Slot},
 };
 pub use crate::core::DocumentId;
-use crate::{DocumentChange, HistorySink, Host, Room, RoomError, RoomInfo, RoomKind};
+pub use crate::driver::global_awareness::Online;
+use crate::{DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
 
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -99,6 +106,9 @@ pub struct Pool {
     renames: Renames,
     events: broadcast::Sender<PoolEvent>,
     changes: broadcast::Sender<DocumentChange>,
+    presences: broadcast::Sender<PresenceChange>,
+    /// Who knows where forks are, if anybody does.
+    fork_keeper: OnceLock<Weak<dyn ForkKeeper>>,
     /// Takes the versions of all documents, if they are kept.
     history: Option<Arc<dyn HistorySink>>,
     tasks: TaskTracker,
@@ -135,6 +145,8 @@ impl Pool {
             renames: Renames::default(),
             events: broadcast::Sender::new(MAX_EVENTS),
             changes: broadcast::Sender::new(MAX_CHANGES),
+            presences: broadcast::Sender::new(MAX_EVENTS),
+            fork_keeper: OnceLock::new(),
             history: None,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -183,15 +195,12 @@ impl Pool {
     ) -> Result<Opened, PoolError> {
         // Held before the room is opened, so that its place cannot be taken for an idle one.
         let hold = self.hold(place, account).await?;
-        let opening = || {
-            let host = self.host(server, &place.server);
-            Box::pin(Room::open(host, &place.path, place.kind, self.limits.presence_timeout))
-        };
+        let opening = || Box::pin(self.open_room(server, place, account));
         let room = match hold.slot.room.get_or_try_init(opening).await {
             Ok(room) => room.clone(),
             Err(error) => {
                 self.give_up(place, hold);
-                return Err(error.into());
+                return Err(error);
             }
         };
         if hold.slot.id.get().is_none() {
@@ -216,6 +225,19 @@ impl Pool {
             room.start_history(id, history);
         }
         Ok(Opened::Here(Lease { room, hold }))
+    }
+
+    async fn open_room(
+        self: &Arc<Self>,
+        server: &Arc<JupyterServer>,
+        place: &Place,
+        account: &Account,
+    ) -> Result<Room, PoolError> {
+        let host = self.host(server, &place.server);
+        match &place.fork {
+            Some(fork_id) => self.open_fork(host, place, fork_id, account).await,
+            None => Ok(Room::open(host, &place.path, place.kind, self.limits.presence_timeout).await?),
+        }
     }
 
     /// Forgets a place where nothing could be opened, unless somebody else still tries.
@@ -259,7 +281,10 @@ impl Pool {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
         let known = self.hosts.entry(Arc::clone(name));
-        Arc::clone(&known.or_insert_with(|| Arc::new(Host::followed(Arc::clone(server), self.changes.clone()))))
+        Arc::clone(&known.or_insert_with(|| {
+            let (changes, presences) = (self.changes.clone(), self.presences.clone());
+            Arc::new(Host::followed(Arc::clone(server), changes, presences))
+        }))
     }
 
     /// Follows what happens to documents from now on.
@@ -318,6 +343,12 @@ impl Pool {
         index.place_of(document).map(|place| place.path.clone())
     }
 
+    /// The room of an open document; asking for it is no use of it.
+    pub fn room_of(&self, document: &DocumentId) -> Option<Room> {
+        let index = self.index.read();
+        index.get(index.place_of(document)?)?.open_room().cloned()
+    }
+
     /// A lease of an open document, wherever it is now.
     pub fn lease_document(&self, document: &DocumentId) -> Option<Lease> {
         let index = self.index.read();
@@ -356,10 +387,12 @@ impl Pool {
         self.index.read().get(place)?.lease(self.started.0)
     }
 
+    /// The open documents of files; forks are told by those who keep them.
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
         let index = self.index.read();
         index
             .iter()
+            .filter(|(place, _)| place.fork.is_none())
             .filter_map(|(place, slot)| self.describe(place, slot))
             .collect()
     }
@@ -402,7 +435,8 @@ impl Pool {
             };
             index.take(&place);
             match slot.room.get() {
-                Some(room) if place.path == *from => room.set_path(&path),
+                // A fork is not saved, so that Jupyter need not know where it is.
+                Some(room) if place.path == *from || room.is_fork() => room.set_path(&path),
                 Some(room) => room.rejoin_at(&path),
                 None => {}
             }
@@ -440,7 +474,8 @@ impl Pool {
     /// A file was written from outside, so that Jupyter overwrites its open document.
     fn overwritten(&self, server: &str, path: &DocPath) {
         let slots = self.index.read().at(server, path);
-        for room in slots.iter().filter_map(|(_, slot)| slot.room.get()) {
+        let of_files = slots.iter().filter(|(place, _)| place.fork.is_none());
+        for room in of_files.filter_map(|(_, slot)| slot.room.get()) {
             room.mark_overwritten();
         }
     }

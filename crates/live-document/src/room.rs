@@ -1,7 +1,9 @@
 //! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
 
 mod cell_ids;
+mod forking;
 mod history;
+mod presence;
 mod shown;
 
 use std::{
@@ -15,15 +17,16 @@ use tokio::{sync::watch, time::timeout};
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
+    forking::TakenOver,
     history::{ContentRead, DeltaOptions, DeltaOutcome, Planned},
     shown::SourceShown,
 };
 use crate::{
-    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Host, Merged, OutputsWritten, QueuedCell, RoomError,
+    Activity, Cell, CellWrite, Edit, EditError, EditOptions, Fork, Host, Merged, OutputsWritten, QueuedCell, RoomError,
     RoomKind, RoomStatus, Source, SourceChange,
     core::{
         acknowledgement::{Lost, Ticket},
-        awareness::{Cursors, Visit},
+        awareness::Cursors,
         change_log::{Author, RunMark},
         document::{Applied, Document},
         life::Input,
@@ -34,8 +37,8 @@ use crate::{
     driver::{global_awareness, shared::Shared, task},
 };
 
-/// Number of cells up to which comparing each id with all others is cheaper than sorting all.
-const MAX_COMPARED: usize = 8;
+/// Number of cells that are named to who asked for one that is not there.
+const MAX_NAMED: usize = 5;
 
 /// How an edit went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,12 +96,21 @@ impl CellOrder for Document {
         Self::position_of(self, cell)
     }
 
-    fn ids(&self) -> Vec<&str> {
-        Self::ids(self)
+    fn starting_with<'a>(&'a self, prefix: &'a str) -> Vec<(usize, &'a str)> {
+        Self::starting_with(self, prefix)
     }
 
     fn some_ids(&self) -> String {
-        Self::some_ids(self)
+        let ids = self.ids();
+        let some = &ids[..ids.len().min(MAX_NAMED)];
+        let short = ShortIds::of_some(self, some);
+        let mut named: Vec<&str> = some.iter().map(|id| short.get(id)).collect();
+        match named.is_empty() {
+            true => named.push("none"),
+            false if ids.len() > some.len() => named.push("..."),
+            false => {}
+        }
+        named.join(", ")
     }
 }
 
@@ -110,7 +122,18 @@ impl Room {
     /// Opens a document and returns when it is complete in memory. Agents are shown there for `presence` after the last
     /// time they did something.
     pub async fn open(host: Arc<Host>, path: &DocPath, kind: RoomKind, presence: Duration) -> Result<Self, RoomError> {
-        task::open(host, path, kind, presence).await
+        task::open(host, path, kind, None, presence).await
+    }
+
+    /// Opens a fork of a document, likewise.
+    pub(crate) async fn open_fork(
+        host: Arc<Host>,
+        path: &DocPath,
+        kind: RoomKind,
+        fork: Fork,
+        presence: Duration,
+    ) -> Result<Self, RoomError> {
+        task::open(host, path, kind, Some(fork), presence).await
     }
 
     pub fn info(&self) -> RoomInfo {
@@ -196,16 +219,12 @@ impl Room {
 
     /// The short forms of the ids of some cells.
     pub fn short_ids_of(&self, cells: &[&str]) -> ShortIds {
-        match cells.len() > MAX_COMPARED {
-            // Some of them may be gone from the document.
-            true => ShortIds::of(self.0.read().document.ids().into_iter().chain(cells.iter().copied())),
-            false => ShortIds::of_some(self.0.read().document.ids(), cells),
-        }
+        ShortIds::of_some(&self.0.read().document, cells)
     }
 
     /// The short forms of all cell ids.
     pub fn short_ids(&self) -> ShortIds {
-        ShortIds::of(self.0.read().document.ids())
+        ShortIds::of_document(&self.0.read().document)
     }
 
     /// Cells by position, chosen among those of the same moment; positions beyond the end are left out.
@@ -306,7 +325,7 @@ impl Room {
     ) -> Result<Edited, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let (ticket, mut edited) = {
+        let (ticket, edited) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
@@ -329,6 +348,11 @@ impl Room {
             };
             (ticket, edited)
         };
+        self.acknowledged(ticket, edited).await
+    }
+
+    /// Waits until the server has an edit, for as long as a caller may be kept.
+    async fn acknowledged(&self, ticket: Acknowledgement, mut edited: Edited) -> Result<Edited, RoomError> {
         edited.acknowledged = self.wait_for(ticket).await?;
         Ok(edited)
     }
@@ -426,12 +450,11 @@ impl Room {
 
     /// Shows an agent to the people in the room, and in the list of who is online.
     fn show(&self, state: &mut State, author: &Arc<str>, name: &str, activity: Activity, cursors: Option<Cursors>) {
-        let visit = Visit {
-            id: author,
-            name,
-            activity,
-            stays: self.0.presence,
-        };
+        let visit = self.visit(author, name, activity);
+        if self.0.server.availabilities.hides(author) {
+            state.awareness.leave(author);
+            return;
+        }
         state.awareness.show(&visit, cursors);
         global_awareness::enter(&self.0.server, &visit, &state.path);
     }

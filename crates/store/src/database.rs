@@ -67,11 +67,11 @@ impl Database {
     pub(crate) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Sqlite(pool) => {
-                let rows = bounded(statement.sqlite()?.fetch_all(pool)).await?;
+                let rows = bounded(statement.sqlite().fetch_all(pool)).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(pool) => {
-                let rows = bounded(statement.postgres()?.fetch_all(pool)).await?;
+                let rows = bounded(statement.postgres().fetch_all(pool)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -80,10 +80,8 @@ impl Database {
     /// The first row of the answer, if there is one.
     pub(crate) async fn row(&self, statement: Statement<'_>) -> Result<Option<Row>, StoreError> {
         match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite()?.fetch_optional(pool))
-                .await?
-                .map(Row::Sqlite)),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres()?.fetch_optional(pool))
+            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().fetch_optional(pool)).await?.map(Row::Sqlite)),
+            Self::Postgres(pool) => Ok(bounded(statement.postgres().fetch_optional(pool))
                 .await?
                 .map(Row::Postgres)),
         }
@@ -92,8 +90,8 @@ impl Database {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite()?.execute(pool)).await?.rows_affected()),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres()?.execute(pool)).await?.rows_affected()),
+            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().execute(pool)).await?.rows_affected()),
+            Self::Postgres(pool) => Ok(bounded(statement.postgres().execute(pool)).await?.rows_affected()),
         }
     }
 
@@ -119,11 +117,11 @@ impl Transaction {
     pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Sqlite(transaction) => {
-                let rows = bounded(statement.sqlite()?.fetch_all(&mut **transaction)).await?;
+                let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             Self::Postgres(transaction) => {
-                let rows = bounded(statement.postgres()?.fetch_all(&mut **transaction)).await?;
+                let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
         }
@@ -137,10 +135,10 @@ impl Transaction {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement<'_>) -> Result<u64, StoreError> {
         match self {
-            Self::Sqlite(transaction) => Ok(bounded(statement.sqlite()?.execute(&mut **transaction))
+            Self::Sqlite(transaction) => Ok(bounded(statement.sqlite().execute(&mut **transaction))
                 .await?
                 .rows_affected()),
-            Self::Postgres(transaction) => Ok(bounded(statement.postgres()?.execute(&mut **transaction))
+            Self::Postgres(transaction) => Ok(bounded(statement.postgres().execute(&mut **transaction))
                 .await?
                 .rows_affected()),
         }

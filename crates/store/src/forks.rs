@@ -84,6 +84,12 @@ impl Store {
         Ok(readable(rows, "forks", ForkRecord::read))
     }
 
+    /// Deletes the forks of all documents that were not changed since a time, and says how many that were.
+    pub async fn delete_forks_before(&self, time: SystemTime) -> Result<u64, StoreError> {
+        let statement = Statement::new("DELETE FROM forks WHERE updated_at < $1").bind(micros(time));
+        self.database.execute(statement).await
+    }
+
     /// Deletes a fork. Says whether it was there.
     pub async fn delete_fork(&self, fork_id: &str) -> Result<bool, StoreError> {
         let statement = Statement::new("DELETE FROM forks WHERE fork_id = $1").bind(fork_id);

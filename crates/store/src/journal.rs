@@ -137,6 +137,14 @@ impl Journal {
         self.wait_until_written(noted).await;
     }
 
+    /// Waits until everything that was noted before is on disk, or could not be written.
+    pub(crate) async fn wait_until_flushed_or_failed(&self) {
+        let noted = self.state.lock().version;
+        let is_over = |state: &State| state.failure.is_some() || state.has_written(noted);
+        let mut progress = self.progress.subscribe();
+        while !is_over(&self.state.lock()) && progress.changed().await.is_ok() {}
+    }
+
     /// Waits until stored records have followed the renames that were noted before, if they can be written.
     pub(crate) async fn wait_for_renames(&self) {
         let newest = {
@@ -195,6 +203,7 @@ impl Journal {
                 Err(error) => {
                     tracing::error!(%error, records = batch.records.len(), "the store cannot write; trying again");
                     self.state.lock().failure = Some(error.to_string());
+                    self.progress.send_replace(());
                     sleep(pause).await;
                     pause = LONGEST_PAUSE.min(pause * 2);
                 }

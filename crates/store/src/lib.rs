@@ -1,14 +1,18 @@
-//! What outlives the process: the executions. The only place that knows sqlx; knows nothing of Jupyter or MCP.
-//! Writing is never waited for: records are noted, and written in the background.
+//! What outlives the process: executions, versions of documents, forks, activities, the record of calls. The only
+//! place that knows sqlx; knows nothing of Jupyter or MCP. What is noted is written in the background and never waited for.
 //!
 //! | module | what it owns |
 //! | --- | --- |
 //! | `record`, `status` | executions as values |
-//! | `executions`, `activity` | the questions that can be asked of them |
-//! | `journal` | what was noted and is not yet written |
-//! | `lease`, `process` | which gateways use the database, and whether one is gone |
-//! | `backend` | what is needed of a database; the seam for another one |
-//! | `sqlite`, `sql`, `row` | the database there is; statements and rows that another would share |
+//! | `executions`, `notebook_runs` | their table, and the questions that can be asked of it |
+//! | `journal` | executions that were noted and are not yet written |
+//! | `documents`, `versions` | which document a file is; its versions, snapshots and blobs |
+//! | `forks` | copies of documents in which changes are proposed |
+//! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
+//! | `compaction`, `size` | the limits, and keeping within them |
+//! | `lease`, `process`, `health` | which gateways use the database, whether one is gone, whether it can be written to |
+//! | `database` | the two databases, and statements that both run; the seam for another one |
+//! | `location`, `schema`, `row` | where the database is, its migrations, columns to values and back |
 
 mod activity_log;
 mod audit;
@@ -160,6 +164,11 @@ impl Store {
             activities: activity.lost(),
             audits: audit.lost(),
         }
+    }
+
+    /// Waits until everything noted so far is on disk, unless the disk refuses.
+    pub async fn flush_if_possible(&self) {
+        self.journal.wait_until_flushed_or_failed().await;
     }
 
     /// Whether the store can be read and written.

@@ -57,6 +57,8 @@ pub(crate) struct Notes<T> {
 struct State<T> {
     /// In their order, each with its number.
     waiting: VecDeque<(u64, Arc<T>)>,
+    /// How many of the first are being written.
+    writing: usize,
     bytes: usize,
     /// The number of the newest.
     newest: u64,
@@ -68,6 +70,7 @@ impl<T> Default for Notes<T> {
     fn default() -> Self {
         let state = State {
             waiting: VecDeque::new(),
+            writing: 0,
             bytes: 0,
             newest: 0,
             failure: None,
@@ -87,7 +90,9 @@ impl<T: Note> Notes<T> {
         let mut state = self.state.lock();
         let mut given_up = 0;
         while state.has_no_room_for(bytes) {
-            state.pop();
+            // Not one that is being written, which would be neither lost nor kept.
+            let first = state.writing;
+            state.remove(first);
             given_up += 1;
         }
         state.newest += 1;
@@ -149,7 +154,7 @@ impl<T: Note> Notes<T> {
                 }
                 Err(error) => {
                     tracing::error!(table = T::TABLE, %error, records = batch.len(), "the store cannot write; trying again");
-                    self.state.lock().failure = Some(error.to_string());
+                    self.state.lock().on_failure(&error);
                     self.progress.send_replace(());
                     sleep(pause).await;
                     pause = LONGEST_PAUSE.min(pause * 2);
@@ -160,7 +165,7 @@ impl<T: Note> Notes<T> {
 
     async fn next_batch(&self) -> Vec<(u64, Arc<T>)> {
         loop {
-            let batch: Vec<_> = self.state.lock().waiting.iter().take(BATCH).cloned().collect();
+            let batch = self.state.lock().begin_batch();
             if !batch.is_empty() {
                 return batch;
             }
@@ -187,10 +192,10 @@ impl<T: Note> Notes<T> {
     }
 
     fn on_written(&self, batch: &[(u64, Arc<T>)]) {
-        let last = batch.last().map_or(0, |(number, _)| *number);
         let mut state = self.state.lock();
-        while state.waiting.front().is_some_and(|(number, _)| *number <= last) {
-            state.pop();
+        state.writing = 0;
+        for _ in batch {
+            state.remove(0);
         }
         if state.failure.take().is_some() {
             tracing::info!(table = T::TABLE, "the store can write again");
@@ -201,7 +206,7 @@ impl<T: Note> Notes<T> {
 
     fn on_lost(&self, records: u64) {
         // Said once in a while: there may be thousands.
-        if self.lost.fetch_add(records, Ordering::Relaxed) % 1000 == 0 {
+        if self.lost.fetch_add(records, Ordering::Relaxed).is_multiple_of(1000) {
             tracing::error!(table = T::TABLE, "records are lost: too many writes are waiting");
         }
         self.progress.send_replace(());
@@ -219,11 +224,22 @@ async fn insert<T: Note>(database: &Database, batch: &[(u64, Arc<T>)]) -> Result
 impl<T: Note> State<T> {
     fn has_no_room_for(&self, bytes: usize) -> bool {
         let is_full = self.waiting.len() >= MAX_WAITING || self.bytes + bytes > MAX_WAITING_BYTES;
-        is_full && !self.waiting.is_empty()
+        is_full && self.waiting.len() > self.writing
     }
 
-    fn pop(&mut self) {
-        if let Some((_, record)) = self.waiting.pop_front() {
+    fn begin_batch(&mut self) -> Vec<(u64, Arc<T>)> {
+        let batch: Vec<_> = self.waiting.iter().take(BATCH).cloned().collect();
+        self.writing = batch.len();
+        batch
+    }
+
+    fn on_failure(&mut self, error: &StoreError) {
+        self.writing = 0;
+        self.failure = Some(error.to_string());
+    }
+
+    fn remove(&mut self, index: usize) {
+        if let Some((_, record)) = self.waiting.remove(index) {
             self.bytes = self.bytes.saturating_sub(record.bytes());
         }
     }

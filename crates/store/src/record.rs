@@ -57,6 +57,9 @@ pub struct Terms {
     pub max_output_bytes: Option<usize>,
     /// It goes on after a cell that failed.
     pub ignores_errors: bool,
+    /// The cells before this one may have been sent to the kernel, whatever is recorded of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sent_before: usize,
     /// Of a kernel of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
@@ -95,6 +98,11 @@ pub struct CellRecord {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// A question of running code, as another process needs it to pass on an answer. The answer is never stored.

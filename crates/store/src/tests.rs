@@ -25,8 +25,9 @@ use tempfile::TempDir;
 use test_postgres::TestDatabase;
 
 use crate::{
-    CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, Store, StoreError, StoreLimits,
-    Terms, database::Database, executions::Batch, file_url, lease::Lease, location::Location, process::Process,
+    Appended, CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LostRecords, Store,
+    StoreError, StoreLimits, Terms, database::Database, executions::Batch, file_url, lease::Lease, location::Location,
+    process::Process,
 };
 
 /// Makes two tests of each function, one for each kind of database.

@@ -18,7 +18,7 @@ use crate::{
     mcp::{
         Answer, Caller,
         catalogue::{Refusal, shortened},
-        client::{input_required, resumption},
+        client::{choice, choice_required, input_required, resumption},
         observe::Observed,
         request_state::CallBinding,
         tasks::TaskCall,
@@ -28,6 +28,9 @@ use crate::{
 
 /// How long after a question was given up a client may still ask what became of its call.
 const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
+
+/// Begins the state of a call that asks for a choice, and has done nothing. No execution's id begins so.
+const CHOICE: &str = "choice:";
 
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
@@ -71,12 +74,27 @@ impl GatewayHandler {
             let invalid = |why: String| ErrorData::invalid_params(self.catalogue.advise(&why, caller), None);
             let opened = self.states.open(&state, binding, Instant::now());
             let id = opened.map_err(|error| invalid(error.to_string()))?;
-            let found = find_execution(&context, &id).await;
-            found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
-            context = context.resuming(resumption(id, params.input_responses.as_ref()));
+            context = match id.strip_prefix(CHOICE) {
+                Some(version) => match choice(params.input_responses.as_ref()) {
+                    Some(choice) => context.choosing(choice, version),
+                    None => context,
+                },
+                None => {
+                    let found = find_execution(&context, &id).await;
+                    found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
+                    context.resuming(resumption(id, params.input_responses.as_ref()))
+                }
+            };
         }
         let made_by = becomes_task.then(|| TaskCall::new(definition.name, arguments.members()));
         let result = definition.call(context.clone(), arguments).await;
+        if let (Ok(Output { asks: Some(form), .. }), Some(binding), true) = (&result, &binding, call.repeats_with_input)
+        {
+            let state = format!("{CHOICE}{}", form.version);
+            let state = self.states.seal(&state, binding, RETRY_GRACE, Instant::now());
+            let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
+            return Ok(Answered::Question(Box::new(choice_required(state, form))));
+        }
         if let Ok(Output { open: Some(open), .. }) = &result {
             if let Some(made_by) = made_by {
                 let task = self.tasks.begin(&context, &open.id, made_by).await?;

@@ -8,6 +8,9 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("notebook_path", "path"),
     ("file_path", "path"),
     ("path", "notebook_path"),
+    ("path", "document_path"),
+    ("notebook_path", "document_path"),
+    ("file_path", "document_path"),
     ("server", "server_url"),
     ("cell_type", "type"),
     ("type", "cell_type"),
@@ -27,6 +30,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("old_text", "old_string"),
     ("new_text", "new_string"),
     ("timeout_seconds", "timeout"),
+    ("new_path", "copyPath"),
 ];
 
 /// The name of the member that an unknown one is another spelling of, if there is exactly one.

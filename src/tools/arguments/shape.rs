@@ -99,6 +99,28 @@ impl Shape {
         self
     }
 
+    /// Names of the members, where nothing but an object with members is taken.
+    pub(super) fn only_names(&self) -> Option<String> {
+        let takes_others = self.is_any || self.takes_booleans || self.numbers.is_some() || self.words.is_some();
+        let members = self
+            .members
+            .as_ref()
+            .filter(|_| !takes_others && self.items.is_none())?;
+        let mut names: Vec<&str> = members.names().collect();
+        names.sort_unstable();
+        (!names.is_empty()).then(|| format!("`{}`", names.join("`, `")))
+    }
+
+    /// The same for the items, where nothing but an array of such objects is taken.
+    pub(super) fn item_names(&self) -> Option<String> {
+        let takes_others = self.is_any || self.takes_booleans || self.numbers.is_some() || self.words.is_some();
+        let items = self
+            .items
+            .as_ref()
+            .filter(|_| !takes_others && self.members.is_none())?;
+        items.only_names()
+    }
+
     pub(super) fn takes_text(&self) -> bool {
         self.is_any || self.words.is_some()
     }

@@ -216,6 +216,10 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
             "argument `ranges`: invalid type: string \"[{\\\"start\\\": 0\", expected an array",
         ),
         (
+            json!({ "ranges": [0, 1] }),
+            "argument `ranges[0]`: expected an object with `",
+        ),
+        (
             json!({ "cell_index": "x" }),
             "argument `cell_index`: expected an index, or an id as in",
         ),

@@ -39,11 +39,10 @@ pub(super) async fn clear_nb_outputs(call: Call, arguments: Arguments) -> Result
         if_revision: None,
         force: false,
     };
-    let ranges = arguments.ranges.filter(|ranges| !ranges.is_empty());
     let mut running = Vec::new();
     let (_, room, change) = edit_cells(&call, at, false, |room| {
         let cells;
-        (cells, running) = clearable(room, ranges.as_deref())?;
+        (cells, running) = clearable(room, arguments.ranges.as_deref())?;
         Ok((cells.clone(), vec![Edit::ClearOutputs { cells }]))
     })
     .await?;

@@ -14,7 +14,7 @@ use crate::tools::{
     notebook::require_notebook_name,
     output::JsonObject,
     people::{PersonHere, people, people_line},
-    text::{Describe, Page},
+    text::{Describe, Page, cell::cut},
 };
 
 /// Bytes of the text that headings have; the deepest are left out first.
@@ -94,7 +94,7 @@ pub(super) async fn get_nb_stat(call: Call, arguments: Arguments) -> Result<Stat
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     require_notebook_name("path", &path)?;
-    let open = call.pool().lease_open(server.name(), &path, RoomKind::Notebook);
+    let open = call.open_room(server, &path, RoomKind::Notebook).await?;
     let (document, session) = match &open {
         Some(_) => tokio::join!(server.document(&path), server.kernel_of(&path)),
         None => tokio::join!(server.document_with_content(&path), server.kernel_of(&path)),
@@ -228,10 +228,9 @@ impl Describe for Stat {
             None => "no kernel runs".to_owned(),
         };
         let revision = self.revision.as_ref().map(|revision| format!("revision {revision}"));
-        let facts = [Some(cells), Some(kernel), revision, people_line(&self.people)];
-        let facts: Vec<String> = facts.into_iter().flatten().collect();
-        let facts = format!("{}: {}", self.path, facts.join(", "));
-        page.line(facts);
+        let facts: Vec<String> = [Some(cells), Some(kernel), revision].into_iter().flatten().collect();
+        page.line(format_args!("{}: {}", self.path, facts.join(", ")));
+        page.block(&people_line(&self.people).unwrap_or_default());
         for (what, cells) in [("running", &self.running), ("queued", &self.queued)] {
             if !cells.is_empty() {
                 page.line(format_args!("{what}: {}", ranges(cells.iter().map(|cell| cell.index))));
@@ -281,7 +280,7 @@ impl Stat {
                 .map(|id| self.short_ids.get(id))
                 .unwrap_or_default();
             let what = format!("{}: {}", error.ename, error.evalue);
-            let what = jupyter_client::truncate(what.lines().next().unwrap_or_default(), MAX_FAILURE).text;
+            let what = cut(what.lines().next().unwrap_or_default(), MAX_FAILURE);
             page.line(format_args!("error: [{}] {id} {what}", error.index));
         }
         let more = self.errors.iter().skip(MAX_FAILURES).map(|error| error.index);

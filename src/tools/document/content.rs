@@ -70,17 +70,17 @@ pub(in crate::tools) struct DocumentContent {
 pub(super) async fn get_document_content(call: Call, arguments: Arguments) -> Result<DocumentContent, ToolError> {
     let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
     let (server, path) = (arguments.server.as_deref(), arguments.path.as_str());
-    let Some(wanted) = LineRange::new(arguments.start_line, arguments.end_line)? else {
-        let (_, content) = read(&call, server, path, max).await?;
-        return Ok(DocumentContent {
+    let wanted = LineRange::new(arguments.start_line, arguments.end_line)?;
+    match (text_room(&call, server, path).await, wanted) {
+        (Ok((_, _, room)), wanted) => lines_of_room(&call, &room, wanted.unwrap_or(LineRange::ALL), max),
+        (Err(error), Some(wanted)) if is_too_large(&error) => {
+            lines_of_file(call.server(server)?, &call.file(path)?, wanted, max).await
+        }
+        (Err(error), None) if is_too_large(&error) => Ok(DocumentContent {
             has_lines: true,
-            ..content
-        });
-    };
-    match text_room(&call, server, path).await {
-        Ok((_, _, room)) => lines_of_room(&call, &room, wanted, max),
-        Err(error) if is_too_large(&error) => lines_of_file(call.server(server)?, &call.file(path)?, wanted, max).await,
-        Err(error) => Err(error),
+            ..beginning(call.server(server)?, &call.file(path)?, max).await?
+        }),
+        (Err(error), _) => Err(error),
     }
 }
 
@@ -158,7 +158,7 @@ impl Beginning {
         let bytes = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
         let text = cut_text(server.beginning(path, bytes).await?);
         Ok(Self {
-            text: text.map(|text| truncate(text, max).text),
+            text: text.map(|text| whole_lines(&text, max).0.to_owned()),
         })
     }
 }
@@ -201,6 +201,8 @@ struct LineRange {
 }
 
 impl LineRange {
+    const ALL: Self = Self { start: 1, end: None };
+
     /// None if all are meant.
     fn new(start: Option<usize>, end: Option<usize>) -> Result<Option<Self>, ToolError> {
         let first = start.unwrap_or(1);

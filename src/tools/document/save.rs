@@ -29,7 +29,7 @@ pub(super) async fn save_document(call: Call, arguments: Arguments) -> Result<To
     let kind = RoomKind::of(&path);
     let was_open = call.pool().find(server.name(), &path, kind).is_some();
     // People may have it open with what they have not saved, which only the document itself tells.
-    let room = call.room(&server, &path, kind).await?;
+    let room = call.original_room(&server, &path, kind).await?;
     let saved = was_open || room.is_dirty();
     let revision = room.revision();
     if saved {

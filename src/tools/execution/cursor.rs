@@ -51,6 +51,11 @@ impl Cursor {
         cursor
     }
 
+    /// The cell that put out something last, by its position in the execution.
+    pub(super) fn cell(&self) -> usize {
+        self.cell
+    }
+
     /// Removes what was told already. False if that is not there any more as it was, and nothing was removed.
     pub(super) fn skip_shown(&self, cells: &mut [CellSnapshot]) -> bool {
         let Some((before, rest)) = cells.split_at_mut_checked(self.cell) else {
@@ -153,10 +158,12 @@ impl fmt::Display for Cursor {
             to_end,
             to_line,
         } = self;
-        write!(
-            f,
-            "{cell}.{outputs}.{characters}.{in_lines}.{cells_before:x}.{to_end:x}.{to_line:x}"
-        )
+        write!(f, "{cell}.{outputs}.{characters}.{cells_before:x}.{to_end:x}")?;
+        // Mostly what was told ends with a line.
+        match in_lines == characters {
+            true => Ok(()),
+            false => write!(f, ".{in_lines}.{to_line:x}"),
+        }
     }
 }
 
@@ -165,8 +172,12 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let parts: Vec<&str> = text.trim().split('.').collect();
-        let [cell, outputs, characters, in_lines, cells_before, to_end, to_line] = parts[..] else {
-            return Err(());
+        let (cell, outputs, characters, cells_before, to_end, in_lines, to_line) = match parts[..] {
+            [cell, outputs, characters, before, end] => (cell, outputs, characters, before, end, characters, end),
+            [cell, outputs, characters, before, end, in_lines, line] => {
+                (cell, outputs, characters, before, end, in_lines, line)
+            }
+            _ => return Err(()),
         };
         let count = |part: &str| part.parse::<usize>().map_err(drop);
         let digest = |part: &str| u32::from_str_radix(part, 16).map_err(drop);
@@ -263,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_is_no_cursor_is_refused() {
-        for text in ["", "0", "1.2.3.4.x.0.0", "-1.0.0.0.0.0.0", "0.0.0.0.0.0.0.0"] {
+        for text in ["", "0", "1.2.3.4.x", "-1.0.0.0.0", "0.0.0.0.0.0", "0.0.0.0.0.0.0.0"] {
             assert_eq!(text.parse::<Cursor>(), Err(()), "{text}");
         }
     }

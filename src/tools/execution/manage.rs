@@ -139,7 +139,10 @@ pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Res
     let readable = found
         .into_iter()
         .filter(|snapshot| is_readable(&call, snapshot.path.as_deref()));
-    let executions: Vec<ExecutionSummary> = readable.map(ExecutionSummary::from).collect();
+    let tells_server = call.servers().len() > 1;
+    let executions: Vec<ExecutionSummary> = readable
+        .map(|snapshot| ExecutionSummary::new(snapshot, tells_server))
+        .collect();
     let lines: Vec<String> = executions.iter().map(ToString::to_string).collect();
     let text = match lines.is_empty() {
         true => "No executions.".to_owned(),

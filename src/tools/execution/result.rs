@@ -164,9 +164,10 @@ impl ExecutionDetails {
         place(call, &mut snapshot);
         let end = Cursor::of(&snapshot.cells);
         let is_same = since.is_none_or(|since| since.skip_shown(&mut snapshot.cells));
+        let seen = since.filter(|_| is_same).map(|since| since.cell());
         let (text, images) = match snapshot.kind {
             ExecutionKind::Copy => (report(call, &snapshot), Vec::new()),
-            _ => told(call, &mut snapshot, &end.to_string(), max_output).await?,
+            _ => told(call, &mut snapshot, &end.to_string(), seen, max_output).await?,
         };
         let differences = (snapshot.kind == ExecutionKind::Copy).then(|| differences(&snapshot.cells));
         let cells = results(std::mem::take(&mut snapshot.cells), max_output, usize::MAX);
@@ -209,7 +210,7 @@ impl RunResult {
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
-        let (text, images) = told(call, &mut snapshot, &since, options.max_output).await?;
+        let (text, images) = told(call, &mut snapshot, &since, None, options.max_output).await?;
         let results = results(snapshot.cells, options.max_output, options.max_total);
         Ok(Self {
             text,
@@ -308,11 +309,11 @@ pub(super) fn is_failure(status: ExecutionStatus) -> bool {
 /// Sets where the cells are now, as far as that can be seen: people may have inserted others before them.
 pub(super) fn place(call: &Call, snapshot: &mut Snapshot) {
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
-    let Some(open) = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook)) else {
+    let Some(room) = path.and_then(|path| call.present_room(&snapshot.server, &path, RoomKind::Notebook)) else {
         return;
     };
     for cell in &mut snapshot.cells {
-        cell.index = open.room.position_of(&cell.cell_id).unwrap_or(cell.index);
+        cell.index = room.position_of(&cell.cell_id).unwrap_or(cell.index);
     }
 }
 
@@ -321,6 +322,7 @@ async fn told(
     call: &Call,
     snapshot: &mut Snapshot,
     since: &str,
+    seen: Option<usize>,
     max_output: usize,
 ) -> Result<(String, Vec<Block>), ToolError> {
     let images = match is_long(snapshot.cells.len()) {
@@ -332,7 +334,7 @@ async fn told(
     };
     let names = cell_names(call, snapshot);
     let mut page = call.page();
-    write_run(&mut page, snapshot, since, &names, max_output);
+    write_run(&mut page, snapshot, since, seen, &names, max_output);
     Ok((advise(call, &page.into_text()), images))
 }
 
@@ -340,9 +342,9 @@ async fn told(
 pub(super) fn cell_names(call: &Call, snapshot: &Snapshot) -> CellNames {
     let ids: Vec<&str> = snapshot.cells.iter().map(|cell| cell.cell_id.as_str()).collect();
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse(path).ok());
-    let open = path.and_then(|path| call.pool().find(&snapshot.server, &path, RoomKind::Notebook));
+    let open = path.and_then(|path| call.present_room(&snapshot.server, &path, RoomKind::Notebook));
     match open {
-        Some(open) => CellNames::of(&open.room, &ids),
+        Some(room) => CellNames::of(&room, &ids),
         None => CellNames::of_closed(&ids),
     }
 }
@@ -363,6 +365,6 @@ pub(super) fn results(mut cells: Vec<CellSnapshot>, max_output: usize, max_total
     cells.into_iter().zip(shown).map(result).collect()
 }
 
-pub(super) fn timestamp(time: SystemTime) -> String {
+pub(in crate::tools) fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }

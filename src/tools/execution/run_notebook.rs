@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 pub(super) use self::report::{Difference, differences, report};
 use self::{
-    parameters::{INJECTED, inject},
+    parameters::{INJECTED, RAISES, has_place, has_tag, inject},
     report::{NotebookRun, members},
 };
 use super::{
@@ -98,6 +98,12 @@ async fn start(call: &Call, arguments: Arguments) -> Result<Arc<Execution>, Tool
         Some(parameters) => Some(inject(&mut notebook, &parameters, &spec.language)?),
         None => None,
     };
+    if injected.is_some() && !has_place(&originals) {
+        call.add_notice(format!(
+            "No cell of '{path}' has the tag `parameters`: they were set before the first cell, and cells that assign the \
+             same names override them."
+        ));
+    }
     let copy = NotebookCopy {
         cells: copied_cells(&notebook, &originals, injected),
         notebook: without_outputs(notebook),
@@ -176,6 +182,7 @@ fn copied_cells(copy: &Value, originals: &Value, injected: Option<(usize, bool)>
             index,
             position,
             source: joined_text(&cell["source"]),
+            may_raise: has_tag(cell, RAISES),
             expected: outputs.filter(|_| has_run).cloned(),
         }
     })

@@ -43,6 +43,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 pub(super) async fn delete_document(call: Call, arguments: Arguments) -> Result<Deleted, ToolError> {
+    call.require_unreviewed("nothing is deleted")?;
     let server = call.server(arguments.server.as_deref())?;
     let path = call.file(&arguments.path)?;
     require_contents(&call, server, &path, &[&path]).await?;

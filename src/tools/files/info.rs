@@ -6,10 +6,13 @@ use live_document::RoomKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::{
-    Block, Call, ToolError,
-    document::{BYTES, Beginning},
-    output::{ToolReply, json_text},
+use crate::{
+    tools::{
+        Block, Call, ToolError,
+        document::{BYTES, Beginning},
+        output::{ToolReply, json_text},
+    },
+    types::document_uri,
 };
 
 const DEFAULT_MAX_CONTENT: usize = 32_768;
@@ -83,7 +86,7 @@ pub(super) async fn get_document_info(
         ));
     }
     let max = arguments.max_content.unwrap_or(DEFAULT_MAX_CONTENT);
-    let open = call.pool().lease_open(server.name(), &path, RoomKind::of(&path));
+    let open = call.open_room(server, &path, RoomKind::of(&path)).await?;
     let mut document = server.document(&path).await?;
     require_kind(&call, &path, &document)?;
     let content = match open.map(|room| room.content()) {
@@ -102,10 +105,16 @@ pub(super) async fn get_document_info(
         }
     };
     let info = info(&server.links().await, &document);
+    let is_binary = document.kind == DocumentKind::File && info.format.as_deref() == Some("base64");
+    let text = match is_binary && !call.faces().structured {
+        // Base64 costs much and tells a reader nothing.
+        true => format!("[binary: resource {}]", document_uri(server.name(), &document.path)),
+        false => content.clone(),
+    };
     let blocks = vec![
         Block::Text(json_text(&info)),
         Block::Text(json_text(&content_info)),
-        Block::Text(content.clone()),
+        Block::Text(text),
     ];
     Ok(ToolReply::in_blocks(
         blocks,

@@ -1,5 +1,7 @@
 //! `list_documents`: one directory or, with a filter, the files of a whole tree; what the principal may not read left out.
 
+use std::fmt;
+
 use jupyter_client::{DocPath, Document, DocumentKind, JupyterServer, Links};
 use live_document::RoomKind;
 use schemars::JsonSchema;
@@ -82,8 +84,12 @@ async fn list_directory(
     let documents: Vec<Entry> = entries.into_iter().map(|document| entry(&links, document)).collect();
     let description = (all > documents.len())
         .then(|| format!("Found {all} documents (showing first {max_results} results); max_results={all} shows all"));
-    // The text is a bare array, as the tool has always answered; structured content must be an object.
-    let texts = [Some(json_text(&documents)), description.clone()];
+    let text = match call.faces().structured {
+        // A bare array, as the tool has always answered; structured content must be an object.
+        true => json_text(&documents),
+        false => lines(&documents),
+    };
+    let texts = [Some(text), description.clone()];
     Ok(ToolReply::in_blocks(
         texts.into_iter().flatten().map(Block::Text).collect(),
         Listing {
@@ -122,8 +128,50 @@ async fn list_tree(
         documents: documents.collect(),
         skipped: found.skipped,
     };
-    let blocks = vec![Block::Text(json_text(&value))];
-    Ok(ToolReply::in_blocks(blocks, value))
+    let text = match call.faces().structured {
+        true => json_text(&value),
+        false => {
+            let skipped = value.skipped.iter().map(|why| format!("not listed: {why}"));
+            let parts = value
+                .description
+                .iter()
+                .cloned()
+                .chain([lines(&value.documents)])
+                .chain(skipped);
+            parts.collect::<Vec<_>>().join("\n")
+        }
+    };
+    Ok(ToolReply::in_blocks(vec![Block::Text(text)], value))
+}
+
+/// A line for each document, for readers of text only.
+fn lines(documents: &[Entry]) -> String {
+    match documents.is_empty() {
+        true => "Nothing there".to_owned(),
+        false => documents.iter().map(Entry::to_string).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        match (self.kind, self.size) {
+            (DocumentKind::Directory, _) => f.write_str("/")?,
+            (_, Some(size)) => write!(f, "  {size} bytes")?,
+            (_, None) => {}
+        }
+        if let Some(modified) = &self.last_modified {
+            write!(f, "  {}", modified.get(..16).unwrap_or(modified))?;
+        }
+        let marks = [
+            (!self.writable, "read-only"),
+            (self.collaborative == Some(true), "open"),
+        ];
+        marks
+            .iter()
+            .filter(|(is, _)| *is)
+            .try_for_each(|(_, mark)| write!(f, "  {mark}"))
+    }
 }
 
 /// Whether a document is open for live editing in this gateway.

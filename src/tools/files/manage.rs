@@ -56,6 +56,7 @@ pub(super) struct Renamed {
 }
 
 pub(super) async fn rename_document(call: Call, arguments: RenameArguments) -> Result<Renamed, ToolError> {
+    call.require_unreviewed("nothing is renamed")?;
     let server = call.server(arguments.server.as_deref())?;
     let old = call.file(&arguments.path)?;
     let new = call.file(&arguments.new_path)?;
@@ -96,10 +97,7 @@ pub(super) async fn copy_document(call: Call, arguments: CopyArguments) -> Resul
     let original = call.file(&arguments.path)?;
     let copy = call.file(&arguments.copy_path)?;
     require_contents(&call, server, &original, &[&original, &copy]).await?;
-    match call
-        .pool()
-        .lease_open(server.name(), &original, RoomKind::of(&original))
-    {
+    match call.open_room(server, &original, RoomKind::of(&original)).await? {
         // What people and agents typed last is in the room and not yet in the file.
         Some(room) => server.create(&copy, room.content()).await.map(drop)?,
         None => server.copy(&original, &copy).await?,
@@ -202,6 +200,7 @@ pub(super) async fn overwrite_document(
             | RoomError::Refused { .. }
             | RoomError::Excess { .. },
         ))) if arguments.if_revision.is_none() => {
+            call.require_unreviewed("a file that is not open as a document is not replaced")?;
             let document = match kind {
                 DocumentKind::Notebook => NewDocument::Notebook(parse_notebook(&content)?.0),
                 DocumentKind::File | DocumentKind::Directory => NewDocument::Text(content),
@@ -233,6 +232,7 @@ async fn overwrite_bytes(
     path: &DocPath,
     given: &str,
 ) -> Result<ToolReply<Overwritten>, ToolError> {
+    call.require_unreviewed("a binary file is not overwritten")?;
     let (base64, size) = bytes(given)?;
     let is_file = server.document(path).await?.kind == DocumentKind::File;
     let is_open = call.pool().lease_open(server.name(), path, RoomKind::Text).is_some();

@@ -131,7 +131,7 @@ fn max_results(wanted: Option<usize>) -> Result<usize, ToolError> {
 }
 
 /// The documents that a path means: one file, all below a directory, or those that match a glob.
-async fn find(call: &Call, server: &JupyterServer, path: &str, scope: Scope) -> Result<Found, ToolError> {
+async fn find(call: &Call, server: &Arc<JupyterServer>, path: &str, scope: Scope) -> Result<Found, ToolError> {
     let mut walk = match (DocPath::parse(path), path.contains(['*', '?', '[', '{'])) {
         (Ok(root), _) if root.is_root() => Walk::below(call.directory(None)?),
         (Ok(named), is_glob) => {
@@ -249,7 +249,7 @@ struct Search {
 
 impl Search {
     /// Searches file after file, a few of which are read at the same time, until there are enough matches.
-    async fn run(self: Arc<Self>, call: &Call, server: &JupyterServer, plan: Plan, deadline: Instant) -> Matches {
+    async fn run(self: Arc<Self>, call: &Call, server: &Arc<JupyterServer>, plan: Plan, deadline: Instant) -> Matches {
         let Plan {
             files,
             mut skipped,
@@ -296,11 +296,17 @@ impl Search {
     async fn search_file(
         self: Arc<Self>,
         call: &Call,
-        server: &JupyterServer,
+        server: &Arc<JupyterServer>,
         path: DocPath,
         kind: DocumentKind,
     ) -> Result<Vec<Match>, Option<String>> {
-        let open = call.pool().lease_open(server.name(), &path, RoomKind::of(&path));
+        let open = match call.names_fork() {
+            true => call
+                .open_room(server, &path, RoomKind::of(&path))
+                .await
+                .map_err(|error| Some(format!("{path}: {error}")))?,
+            false => call.pool().lease_open(server.name(), &path, RoomKind::of(&path)),
+        };
         let texts = match open {
             Some(room) if kind == DocumentKind::Notebook => {
                 let all = room.cells(|order| Ok::<_, ToolError>((0..order.count()).collect()));

@@ -4,7 +4,7 @@
 //! as well, but it takes the output of threads that cells have started away from their cells, and there is one only since
 //! ipykernel 7. Other kernels for Python are asked on the shell channel, while they are idle.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jupyter_client::{
@@ -66,8 +66,13 @@ struct Variable {
     /// Columns of a table, attributes of an object
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attributes: Vec<Attribute>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    more_attributes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     doc: Option<String>,
+    /// The library of a function or class that the notebook did not define
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    imported: Option<String>,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -282,6 +287,8 @@ impl Describe for Variables {
         let count = counted(self.variables.len() + self.left_out.len(), "variable");
         page.line(format_args!("{} ({kernel}): {count}", self.path));
         let (modules, others): (Vec<_>, Vec<_>) = self.variables.iter().partition(|one| one.kind == "module");
+        let is_folded = |one: &&Variable| one.imported.is_some() && self.variables.len() > 1;
+        let (imported, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_folded);
         let is_whole = |variable: &&Variable| variable.attributes.is_empty();
         if let [one] = self.variables.as_slice()
             && !is_whole(&one)
@@ -289,8 +296,9 @@ impl Describe for Variables {
             page.line(one);
             page.block(one.doc.as_deref().unwrap_or_default());
             let told = page.items(&one.attributes);
-            if told < one.attributes.len() {
-                page.line(format_args!("[{} more]", one.attributes.len() - told));
+            let more = one.attributes.len() - told + one.more_attributes;
+            if more > 0 {
+                page.line(format_args!("[{more} more]"));
             }
             return;
         }
@@ -303,6 +311,9 @@ impl Describe for Variables {
             });
             page.line(format_args!("modules: {}", named.collect::<Vec<_>>().join(", ")));
         }
+        if !imported.is_empty() {
+            page.line(format_args!("imported: {}", by_library(&imported)));
+        }
         let unseen = untold.into_iter().chain(self.left_out.iter().map(String::as_str));
         let unseen = unseen.collect::<Vec<_>>().join(", ");
         if !unseen.is_empty() {
@@ -311,6 +322,19 @@ impl Describe for Variables {
             ));
         }
     }
+}
+
+/// Names of functions and classes, after each library's its name.
+fn by_library(imported: &[&Variable]) -> String {
+    let mut libraries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in imported {
+        let library = one.imported.as_deref().unwrap_or_default();
+        libraries.entry(library).or_default().push(&one.name);
+    }
+    let told = libraries
+        .iter()
+        .map(|(library, names)| format!("{} ({library})", names.join(", ")));
+    told.collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Variable {
@@ -322,11 +346,16 @@ impl fmt::Display for Variable {
                 .map(|size| size.map_or_else(|| "?".to_owned(), |size| size.to_string()));
             write!(f, " [{}]", sizes.collect::<Vec<_>>().join(" x "))?;
         }
-        match &self.preview {
+        match self.preview.as_deref() {
+            Some("") | None => Ok(()),
             Some(preview) => write!(f, " = {preview}"),
-            None => Ok(()),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl fmt::Display for Attribute {
@@ -359,7 +388,9 @@ mod tests {
             size: None,
             preview: Some(preview.to_owned()),
             attributes: Vec::new(),
+            more_attributes: 0,
             doc: None,
+            imported: (kind == "function").then(|| preview.to_owned()),
         };
         let all = Variables {
             path: "a.ipynb".to_owned(),
@@ -368,6 +399,8 @@ mod tests {
                 variable("np", "module", "numpy"),
                 variable("x", "list", "[1, 2]"),
                 variable("re", "module", "re"),
+                variable("show", "function", "bokeh"),
+                variable("empty", "dict", ""),
             ],
             left_out: vec!["y".to_owned()],
         };
@@ -375,8 +408,8 @@ mod tests {
         all.describe(&mut page);
         assert_eq!(
             page.into_text(),
-            "a.ipynb (python3): 4 variables\nx: list [2 x ?] = [1, 2]\nmodules: np (numpy), re\n\
-             [not described: y; inspect_variables(name=...) shows one]"
+            "a.ipynb (python3): 6 variables\nx: list [2 x ?] = [1, 2]\nempty: dict\nmodules: np (numpy), re\n\
+             imported: show (bokeh)\n[not described: y; inspect_variables(name=...) shows one]"
         );
     }
 }

@@ -170,10 +170,16 @@ impl UsedKernel {
 
     fn line(&self, call: &Call, server: &JupyterServer) -> KernelLine {
         let path = self.paths.iter().find(|path| call.sees(path.as_str(), false));
+        // Jupyter says idle of a kernel whose variables somebody looks at while a cell runs.
+        let is_ours = |path: &DocPath| call.engine().busy_with(server.name(), path) > 0;
+        let state = match self.kernel.execution_state.as_str() {
+            "idle" if self.paths.iter().any(is_ours) => "busy",
+            state => state,
+        };
         KernelLine {
             kernel_id: self.kernel.id.clone(),
             name: self.kernel.name.clone(),
-            state: self.kernel.execution_state.clone(),
+            state: state.to_owned(),
             path: path.map(ToString::to_string),
             last_activity: self.kernel.last_activity.clone(),
             started_by: server.starter_of(&self.kernel.id).map(|starter| starter.name),
@@ -204,7 +210,9 @@ impl fmt::Display for KernelLine {
         let path = self.path.as_deref().unwrap_or("no notebook");
         write!(f, "{kernel_id} {name} {state}: {path}")?;
         if let Some(at) = &self.last_activity {
-            write!(f, ", last active {at}")?;
+            // Jupyter tells microseconds.
+            let seconds = at.split_once('.').map_or(at.as_str(), |(seconds, _)| seconds);
+            write!(f, ", last active {}Z", seconds.trim_end_matches('Z'))?;
         }
         if let Some(by) = &self.started_by {
             write!(f, ", started by agent {by}")?;

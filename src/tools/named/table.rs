@@ -2,13 +2,12 @@
 
 use std::{fmt, ops::Range};
 
-use jupyter_client::truncate;
 use live_document::{Cell, CellOrder, CellsRead, Room};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::tools::ToolError;
+use crate::tools::{ToolError, text::cell::cut};
 
 /// Characters of a line; a whole data set may be in one.
 const MAX_LINE: usize = 200;
@@ -144,7 +143,7 @@ fn row((index, cell): (usize, Cell)) -> Row {
         id: cell.id,
         count: (cell.cell_type == "code").then_some(cell.execution_count),
         kind: cell.cell_type,
-        content: truncate(first, MAX_LINE).text,
+        content: cut(first, MAX_LINE),
         hidden_lines: cell.source.split('\n').count() - 1,
     }
 }

@@ -51,12 +51,12 @@ pub(in crate::tools) fn outputs_text(outputs: &[Value], max: usize) -> OutputTex
 }
 
 /// Lines of at most `max` bytes about the last `count` outputs of a cell: `text 3 lines: loss 0.21`, `table 120 x 4`, `image/png 640x480`,
-/// `KeyError: 'x'`. Before them is how many more there are.
+/// `KeyError: 'x'`. First comes how many there are before them.
 pub(in crate::tools) fn output_lines(outputs: &[Value], count: usize, max: usize) -> Vec<String> {
     let runs: Vec<&[Value]> = stream_runs(outputs).collect();
     let left_out = runs.len().saturating_sub(count);
     let last = told(runs[left_out..].iter().map(|run| Rendered::of_run(run)).collect());
-    let more = (left_out > 0).then(|| format!("{left_out} more"));
+    let more = (left_out > 0).then(|| format!("{left_out} before"));
     let lines = last.iter().map(|rendered| one_line(&rendered.in_short(), max));
     more.into_iter().chain(lines).collect()
 }

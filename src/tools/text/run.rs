@@ -24,17 +24,33 @@ const MAX_FAILURE: usize = 1200;
 /// Bytes of the reason for an end.
 const MAX_REASON: usize = 300;
 
+/// Reason of a cancellation that says no more than the status.
+const CANCELLED: &str = "it was cancelled";
+
 /// Whether a batch is so long that its cells are told of in a line each.
 pub(in crate::tools) fn is_long(cells: usize) -> bool {
     cells > MAX_IN_FULL
 }
 
-/// Writes what an execution gave: its cells, how it stands, and how to go on with it.
-pub(in crate::tools) fn write_run(page: &mut Page, run: &Snapshot, since: &str, names: &CellNames, max_output: usize) {
+/// Writes what an execution gave: its cells, how it stands, and how to go on with it. After an earlier answer, `seen` is the
+/// position of the cell in which that ended: those before it that have ended were told then.
+pub(in crate::tools) fn write_run(
+    page: &mut Page,
+    run: &Snapshot,
+    since: &str,
+    seen: Option<usize>,
+    names: &CellNames,
+    max_output: usize,
+) {
+    let is_new = |(position, cell): &(usize, &CellSnapshot)| seen <= Some(*position) || !cell.status.is_finished();
+    let told = run.cells.iter().enumerate().filter(is_new).map(|(_, cell)| cell);
     match run.cells.as_slice() {
-        [only] if run.path.is_none() || only.cell_id.is_empty() => write_code(page, only, max_output),
-        cells if is_long(cells.len()) => write_batch(page, cells, names, max_output.min(MAX_FAILURE)),
-        cells => cells.iter().for_each(|cell| write_cell(page, cell, names, max_output)),
+        [only] if run.path.is_none() || only.cell_id.is_empty() => write_code(page, run, only, max_output),
+        cells if is_long(cells.len()) => {
+            page.line(batch_line(cells, seen.is_some()));
+            write_batch(page, told, names, max_output.min(MAX_FAILURE));
+        }
+        _ => told.for_each(|cell| write_cell(page, cell, names, seen.is_some(), max_output)),
     }
     if let Some(line) = standing(run, since) {
         page.line(line);
@@ -42,17 +58,26 @@ pub(in crate::tools) fn write_run(page: &mut Page, run: &Snapshot, since: &str, 
 }
 
 /// Code that belongs to no cell: only what it put out.
-fn write_code(page: &mut Page, cell: &CellSnapshot, max: usize) {
+fn write_code(page: &mut Page, run: &Snapshot, cell: &CellSnapshot, max: usize) {
     match outputs_text(&cell.outputs, max.min(page.room())) {
+        text if text.text.is_empty() && is_empty(cell) => page.line("nothing to run: the code is empty"),
         text if text.text.is_empty() && cell.status == ExecutionStatus::Completed => page.line("(no output)"),
+        text if text.is_cut => {
+            let all = outputs_text(&cell.outputs, usize::MAX).text.len();
+            let id = &run.execution_id;
+            let more = format!("[more: get_execution(execution_id={id:?}, max_cell_output_size={all})]");
+            page.block(&text.text).line(more)
+        }
         text => page.block(&text.text),
     };
 }
 
-fn write_cell(page: &mut Page, cell: &CellSnapshot, names: &CellNames, max: usize) {
+fn write_cell(page: &mut Page, cell: &CellSnapshot, names: &CellNames, is_rest: bool, max: usize) {
     let heading = heading(cell, names);
     let text = names.outputs(&cell.cell_id, &cell.outputs, max.min(page.room()));
     let state = match cell.status {
+        ExecutionStatus::Completed if is_empty(cell) => ": empty",
+        ExecutionStatus::Completed if text.is_empty() && is_rest => ": no more output",
         ExecutionStatus::Completed if text.is_empty() => ": no output",
         ExecutionStatus::Completed => "",
         status => &format!(" {}", status.as_str()),
@@ -60,13 +85,21 @@ fn write_cell(page: &mut Page, cell: &CellSnapshot, names: &CellNames, max: usiz
     page.line(format_args!("{heading}{state}")).block(&text);
 }
 
-fn write_batch(page: &mut Page, cells: &[CellSnapshot], names: &CellNames, max: usize) {
+/// The line of facts about a long batch.
+fn batch_line(cells: &[CellSnapshot], is_rest: bool) -> String {
     let ran = cells.iter().filter(|cell| cell.execution_count.is_some()).count();
     let with_output = cells.iter().filter(|cell| !cell.outputs.is_empty()).count();
-    page.line(format_args!(
-        "{ran} of {} ran, {with_output} with output",
-        counted(cells.len(), "cell")
-    ));
+    let empty = cells.iter().filter(|cell| is_empty(cell)).count();
+    let all = counted(cells.len() - empty, "cell");
+    let new = if is_rest { "new " } else { "" };
+    let empty = Some(format!(", {empty} empty")).filter(|_| empty > 0);
+    format!(
+        "{ran} of {all} ran, {with_output} with {new}output{}",
+        empty.unwrap_or_default()
+    )
+}
+
+fn write_batch<'a>(page: &mut Page, cells: impl Iterator<Item = &'a CellSnapshot>, names: &CellNames, max: usize) {
     let mut lines = 0;
     for cell in cells {
         match cell.status {
@@ -78,7 +111,7 @@ fn write_batch(page: &mut Page, cells: &[CellSnapshot], names: &CellNames, max: 
             }
             ExecutionStatus::Completed => lines += 1,
             ExecutionStatus::Cancelled if cell.execution_count.is_none() => {}
-            _ => write_cell(page, cell, names, max),
+            _ => write_cell(page, cell, names, false, max),
         }
     }
     if lines > MAX_LINES {
@@ -87,6 +120,11 @@ fn write_batch(page: &mut Page, cells: &[CellSnapshot], names: &CellNames, max: 
             "[{more} more with output: read_nb_cells(view=\"outline\")]"
         ));
     }
+}
+
+/// Whether a cell was empty when its turn came: kernels are not bothered with such.
+pub(in crate::tools) fn is_empty(cell: &CellSnapshot) -> bool {
+    cell.status == ExecutionStatus::Completed && cell.execution_count.is_none()
 }
 
 fn heading(cell: &CellSnapshot, names: &CellNames) -> String {
@@ -100,10 +138,12 @@ fn heading(cell: &CellSnapshot, names: &CellNames) -> String {
 
 /// How an execution stands that did not just end well, and the call that goes on with it.
 fn standing(run: &Snapshot, since: &str) -> Option<String> {
-    let reason = run.reason.as_deref().map(|reason| cut(reason, MAX_REASON));
+    let reason = run.reason.as_deref().filter(|reason| *reason != CANCELLED);
+    let reason = reason.map(|reason| cut(reason, MAX_REASON));
     let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let id = &run.execution_id;
-    let rest = run.cells.iter().filter(|cell| cell.execution_count.is_none()).count();
+    let has_not_run = |cell: &&CellSnapshot| cell.execution_count.is_none() && !is_empty(cell);
+    let rest = run.cells.iter().filter(has_not_run).count();
     let is_told = run.cells.iter().any(|cell| cell.outputs.iter().any(is_error));
     match run.status {
         ExecutionStatus::Completed | ExecutionStatus::Failed if rest == 0 && (is_told || because.is_empty()) => None,

@@ -94,6 +94,41 @@ impl Human {
         human
     }
 
+    /// Is online in the shared JupyterLab, as its side panel lists people, with these documents open.
+    pub async fn online(name: &str, current: Option<&str>, documents: &[&str]) -> Self {
+        Self::online_at(lab().url(), lab().token(), name, current, documents).await
+    }
+
+    /// The same on any server.
+    pub async fn online_at(url: &str, token: &str, name: &str, current: Option<&str>, documents: &[&str]) -> Self {
+        let doc = Doc::with_client_id(u64::from(uuid::Uuid::new_v4().as_fields().0));
+        let client = doc.client_id().get();
+        let (cells, source) = (doc.get_or_insert_array("cells"), doc.get_or_insert_text("source"));
+        let page = Arc::new(Mutex::new(Page {
+            doc,
+            cells,
+            source,
+            synced: true,
+            presence: Value::Null,
+            clock: 0,
+            others: HashMap::new(),
+        }));
+        super::jupyter::install_tls();
+        let base = url.replace("http://", "ws://");
+        let address = format!("{base}api/collaboration/room/JupyterLab:globalAwareness?token={token}");
+        let (socket, _) = tokio_tungstenite::connect_async(address).await.expect("the room opens");
+        let (out, task) = attend(&page, client, socket);
+        let human = Self {
+            page,
+            client,
+            out,
+            task,
+        };
+        let current = current.map(|path| format!("notebook:{path}"));
+        human.say(json!({ "user": user(name), "current": current, "documents": documents }));
+        human
+    }
+
     /// Returns to a room with what the browser still has in memory, as a page does that was never reloaded.
     pub async fn come_back(&mut self, url: &str, token: &str, path: &str) {
         self.task.abort();
@@ -307,6 +342,24 @@ impl Human {
         }));
     }
 
+    /// Says who this person is, with a selection in a cell, or in a text document, from one offset to another, the second
+    /// of which is where the cursor is.
+    pub fn select(&self, name: &str, cell: Option<&str>, anchor: u32, head: u32) {
+        let positions = {
+            let page = self.page();
+            let txn = page.doc.transact();
+            let text = cell.map_or_else(|| page.source.clone(), |cell| find(&page, &txn, cell));
+            [anchor, head].map(|offset| relative_position(&text, &txn, offset))
+        };
+        let [anchor, head] = positions;
+        let empty = anchor == head;
+        self.say(json!({
+            "user": user(name),
+            "autosave": true,
+            "cursors": [{ "anchor": anchor, "head": head, "primary": true, "empty": empty }],
+        }));
+    }
+
     fn say(&self, state: Value) {
         let mut page = self.page();
         page.presence = state;
@@ -364,6 +417,25 @@ impl Human {
         let Self { out, task, .. } = self;
         drop(out);
         let _ = task.await;
+    }
+}
+
+fn user(name: &str) -> Value {
+    json!({ "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" })
+}
+
+/// A place in a text as JupyterLab writes it.
+fn relative_position(text: &TextRef, txn: &impl ReadTxn, offset: u32) -> Value {
+    let id = |id: &yrs::block::ID| json!({ "client": id.client.get(), "clock": id.clock });
+    let at = text.sticky_index(txn, offset, Assoc::After);
+    match at.as_ref().map(StickyIndex::scope) {
+        Some(IndexScope::Relative(item)) => json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 }),
+        Some(IndexScope::Nested(branch)) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
+        Some(IndexScope::Root(name)) => json!({ "type": null, "tname": name.to_string(), "item": null, "assoc": 0 }),
+        None => match yrs::SharedRef::hook(text).id() {
+            yrs::BranchID::Nested(branch) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
+            yrs::BranchID::Root(name) => json!({ "type": null, "tname": name.to_string(), "item": null, "assoc": 0 }),
+        },
     }
 }
 

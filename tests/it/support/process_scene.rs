@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sqlx::SqlitePool;
+use test_postgres::TestDatabase;
 
 use super::{
     Agent, Era, Human, eventually, lab,
@@ -17,6 +18,8 @@ pub struct ProcessScene {
     pub human: Human,
     /// URL by which gateways reach JupyterLab.
     url: String,
+    /// None: a file in the home.
+    database: Option<TestDatabase>,
 }
 
 impl ProcessScene {
@@ -35,7 +38,14 @@ impl ProcessScene {
             folder,
             path,
             url: url.to_owned(),
+            database: None,
         }
+    }
+
+    /// Gateways have their database in PostgreSQL.
+    pub fn on_postgres(mut self) -> Self {
+        self.database = Some(TestDatabase::create());
+        self
     }
 
     /// Starts a gateway, and an agent that is connected to it.
@@ -73,6 +83,7 @@ impl ProcessScene {
     }
 
     fn store_url(&self) -> String {
-        store::file_url(&self.home.path("gateway.db"))
+        let database = self.database.as_ref().map(TestDatabase::url);
+        database.unwrap_or_else(|| store::file_url(&self.home.path("gateway.db")))
     }
 }

@@ -81,7 +81,10 @@ impl Core {
             Outcome::Failed { ename, evalue } => {
                 let actor = recent_interrupt.filter(|_| ename == INTERRUPT);
                 active.interruption = active.interruption.take().or(actor.map(Interruption::By));
-                failure(&active, &ename, &evalue)
+                match active.run.with_cell(|cell| cell.may_raise) {
+                    Some(true) if ename != INTERRUPT => End::completed(),
+                    _ => failure(&active, &ename, &evalue),
+                }
             }
             Outcome::Aborted if was_dropped => End::cancelled(Reason::new(
                 "the kernel skipped this because something before it failed",
@@ -113,10 +116,9 @@ impl Core {
             ExecutionStatus::Failed => !execution.stop_on_error,
             _ => false,
         };
-        if goes_on && origin != Origin::Here && execution.next_cell().is_some() {
+        if origin != Origin::Here && (goes_on || end.status != ExecutionStatus::Failed) {
             // What an earlier process queued behind it is not begun by this one.
-            let why = "the gateway restarted before the remaining cells ran";
-            execution.end_rest(ExecutionStatus::Cancelled, Some(why.to_owned()));
+            execution.end_left_behind("the gateway restarted before the remaining cells ran");
         }
         if execution.is_cancelled() {
             execution.end_rest(ExecutionStatus::Cancelled, Some("it was cancelled".to_owned()));
@@ -172,7 +174,7 @@ impl Core {
             self.queue.retain(|queued| !Arc::ptr_eq(queued, execution));
             self.finish(execution);
         } else {
-            self.effects.push(Effect::Record(Arc::clone(execution)));
+            self.record_progress(execution);
             execution.changed();
         }
     }

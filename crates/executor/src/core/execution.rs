@@ -5,6 +5,7 @@ mod cell_run;
 mod copy;
 mod progress;
 mod record;
+mod recording;
 mod snapshot;
 
 use std::{
@@ -16,7 +17,10 @@ use jupyter_client::DocPath;
 use live_document::pool::Account;
 use parking_lot::{Mutex, MutexGuard};
 use store::{ExecutionKind, ExecutionStatus};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 pub use self::copy::{CopiedCell, Keep, NotebookCopy};
 pub use self::snapshot::{CellSnapshot, Snapshot};
@@ -107,6 +111,12 @@ pub(crate) struct State {
     /// The file in which a copy was kept.
     pub(crate) kept: Option<String>,
     pub(crate) cells: Vec<CellRun>,
+    /// No cell before this one is queued.
+    next: usize,
+    /// The cells before this one may have been sent, as far as the record tells.
+    pub(crate) sent_before: usize,
+    /// When its progress was last recorded.
+    recorded_at: Option<Instant>,
 }
 
 /// Question that running code asks.
@@ -146,6 +156,9 @@ impl State {
             unkept: None,
             kept: None,
             cells,
+            next: 0,
+            sent_before: 0,
+            recorded_at: None,
         }
     }
 
@@ -195,6 +208,13 @@ impl Execution {
 
     pub fn status(&self) -> ExecutionStatus {
         self.lock().status
+    }
+
+    /// Whether its outputs go into a fork of the notebook.
+    pub(crate) fn is_in_fork(&self) -> bool {
+        self.notebook
+            .as_ref()
+            .is_some_and(|notebook| notebook.fork_id().is_some())
     }
 
     pub fn path(&self) -> Option<DocPath> {

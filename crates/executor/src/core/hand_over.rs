@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use store::ExecutionStatus;
-
 use super::{
     Core,
     active_run::{ActiveRun, Origin},
@@ -17,10 +15,7 @@ impl Core {
     /// Returns to the kernel of an earlier process and to the cell that ran there.
     pub(super) fn resume(&mut self, execution: Arc<Execution>) {
         let Some(earlier) = execution.earlier_run() else {
-            execution.end_rest(
-                ExecutionStatus::Cancelled,
-                Some("the gateway restarted before this ran".to_owned()),
-            );
+            execution.end_left_behind("the gateway restarted before this ran");
             return self.finish(&execution);
         };
         let active = ActiveRun::resume(Arc::clone(&execution), earlier.position, earlier.msg_id);

@@ -126,6 +126,8 @@ pub(crate) enum Effect {
         execution: Arc<Execution>,
         msg_id: String,
         code: String,
+        /// That it is sent is on record. Otherwise it is recorded before.
+        is_recorded: bool,
     },
     KernelInfo {
         msg_id: String,

@@ -43,6 +43,11 @@ impl Notebook {
         self.document().map(|document| document.file_id)
     }
 
+    /// The fork of a notebook that it is, if it is one. It shares the notebook's kernel.
+    pub(crate) fn fork_id(&self) -> Option<String> {
+        self.document()?.fork_id().map(str::to_owned)
+    }
+
     /// Notes that its file was replaced by another, which has another id.
     pub(crate) fn set_file_id(&self, file_id: &Arc<str>) {
         self.state.lock().document = Some(document(&self.server, file_id));
@@ -79,7 +84,14 @@ impl Notebooks {
 
     /// The notebook that is at a path, as far as renames were noticed.
     pub(crate) fn at(&self, server: &str, path: &DocPath) -> Option<Arc<Notebook>> {
-        self.find(|notebook| notebook.is_at(server, path))
+        self.find(|notebook| notebook.is_at(server, path) && notebook.fork_id().is_none())
+    }
+
+    /// The notebook that is at a path, and its forks: all of them share a kernel.
+    pub(crate) fn all_at(&self, server: &str, path: &DocPath) -> Vec<Arc<Notebook>> {
+        let known = self.0.lock();
+        let notebooks = known.iter().filter_map(Weak::upgrade);
+        notebooks.filter(|notebook| notebook.is_at(server, path)).collect()
     }
 
     /// The notebook at a path, if the server said so after a time.
@@ -105,7 +117,9 @@ impl Notebooks {
             *notebook.server == *server && file_id.is_some() && notebook.file_id().as_ref() == file_id
         };
         let same_path = |notebook: &Arc<Notebook>| {
-            notebook.is_at(server, path) && (file_id.is_none() || notebook.file_id().is_none())
+            let is_unknown = file_id.is_none() || notebook.file_id().is_none();
+            let is_fork = file_id.is_some_and(is_fork) || notebook.fork_id().is_some();
+            notebook.is_at(server, path) && is_unknown && !is_fork
         };
         let found = notebooks().find(same_file).or_else(|| notebooks().find(same_path));
         if let Some(notebook) = found {
@@ -159,6 +173,11 @@ impl Notebooks {
             .filter_map(Weak::upgrade)
             .find(|notebook| is_wanted(notebook))
     }
+}
+
+/// Whether it is not the id of a file but that of a fork.
+pub(crate) fn is_fork(file_id: &Arc<str>) -> bool {
+    document(&Arc::from(""), file_id).is_fork()
 }
 
 fn document(server: &Arc<str>, file_id: &Arc<str>) -> DocumentId {

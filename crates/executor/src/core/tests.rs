@@ -3,6 +3,7 @@
 mod cancelling;
 mod kernels;
 mod questions;
+mod recording;
 mod runs;
 
 use std::{
@@ -148,6 +149,8 @@ pub(crate) struct Scene {
     pub(crate) server_questions: usize,
     pub(crate) lookups: usize,
     pub(crate) writes: usize,
+    /// How often an execution was recorded.
+    pub(crate) records: usize,
     /// How many executions' cells were shown as queued.
     pub(crate) marked: usize,
     /// The ids of executions that ended.
@@ -177,6 +180,7 @@ impl Scene {
             server_questions: 0,
             lookups: 0,
             writes: 0,
+            records: 0,
             marked: 0,
             finished: Vec::new(),
             finds: kernel_info("k1", false),
@@ -272,7 +276,13 @@ impl Scene {
                 let info = kernel_info(&kernel_id, false);
                 return Some(Input::KernelFound(Ok(FoundKernel::Earlier(info))));
             }
-            Effect::Execute { msg_id, .. } => self.sent.push(msg_id),
+            Effect::Execute {
+                msg_id, is_recorded, ..
+            } => {
+                self.records += usize::from(!is_recorded);
+                self.sent.push(msg_id);
+            }
+            Effect::Record(_) | Effect::RecordOutputs(_) => self.records += 1,
             Effect::KernelInfo { msg_id } => self.probes.push(msg_id),
             Effect::SendAnswer {
                 execution,

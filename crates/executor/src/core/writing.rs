@@ -59,7 +59,7 @@ impl Core {
         if !is_active || !run.is_shown() && run.throttle.take_store(now, run.bytes()) {
             self.effects.push(Effect::RecordOutputs(execution));
         } else if run.take_count_to_note() {
-            self.effects.push(Effect::Record(execution));
+            self.record_progress(&execution);
         }
     }
 

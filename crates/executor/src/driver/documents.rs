@@ -217,9 +217,12 @@ impl Driver {
         }
         let path = self.path().ok_or(Unopened::ForEver)?;
         let account = run.execution.owner.account();
-        let pool = &self.shared.pool;
-        let opening = pool.lease(&self.server, &path, RoomKind::Notebook, &account);
-        let lease = opening.await.map_err(|error| match error.is_not_found() {
+        let (pool, kind) = (&self.shared.pool, RoomKind::Notebook);
+        let opened = match self.notebook().and_then(|notebook| notebook.fork_id()) {
+            Some(fork_id) => pool.lease_fork(&self.server, &path, kind, &fork_id, &account).await,
+            None => pool.lease(&self.server, &path, kind, &account).await,
+        };
+        let lease = opened.map_err(|error| match error.is_not_found() {
             true => Unopened::ForEver,
             false => Unopened::ForNow,
         })?;
@@ -236,7 +239,10 @@ impl Driver {
         }
         let (pool, notebook) = (&self.shared.pool, self.notebook()?);
         let lease = notebook.document().and_then(|document| pool.lease_document(&document));
-        let by_path = || pool.lease_open(self.server.name(), &notebook.path(), RoomKind::Notebook);
+        let by_path = || match notebook.fork_id() {
+            Some(_) => None,
+            None => pool.lease_open(self.server.name(), &notebook.path(), RoomKind::Notebook),
+        };
         Some(Room::clone(&*lease.or_else(by_path)?))
     }
 
@@ -252,7 +258,7 @@ impl Driver {
         let idle = room.idle_cells(cells);
         execution.mark_queued(&idle);
         self.shared.note(execution);
-        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush()).await;
+        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush_if_possible()).await;
         if let Err(error) = room.mark_queued(&execution.owner.principal, &idle) {
             tracing::debug!(%error, "cells that wait cannot be shown so");
         }

@@ -22,7 +22,7 @@ use crate::{
         execution::Execution,
         input::{Effect, Input, Reply},
     },
-    policy::{LISTENERS_WITHIN, RETIRES_WITHIN, SHUTS_DOWN_WITHIN},
+    policy::{LISTENERS_WITHIN, RETIRES_WITHIN, SENDING_RECORDED_WITHIN, SHUTS_DOWN_WITHIN},
 };
 
 impl Driver {
@@ -41,7 +41,13 @@ impl Driver {
                 execution,
                 msg_id,
                 code,
-            } => return self.execute(&execution, msg_id, code).await,
+                is_recorded,
+            } => {
+                if !is_recorded {
+                    self.shared.note(&execution);
+                }
+                return self.execute(&execution, msg_id, code, is_recorded).await;
+            }
             Effect::KernelInfo { msg_id } => {
                 if let Some(connection) = &self.connection {
                     // If the connection is cut the core probes again.
@@ -128,7 +134,13 @@ impl Driver {
         self.finding = Some(return_to(shared, server, notebook, kernel_id, session).boxed());
     }
 
-    async fn execute(&mut self, execution: &Arc<Execution>, msg_id: String, code: String) -> Option<Input> {
+    async fn execute(
+        &mut self,
+        execution: &Arc<Execution>,
+        msg_id: String,
+        code: String,
+        is_recorded: bool,
+    ) -> Option<Input> {
         let connection = self.connection.as_ref()?;
         let request = ExecuteRequest {
             code,
@@ -143,7 +155,11 @@ impl Driver {
         if let Some(notice) = history.on_run(self.server.name(), &self.place, &execution.owner, kernel_id) {
             execution.notify(notice);
         }
-        self.shared.note(execution);
+        if !is_recorded {
+            // A process that comes after this one must not take it for one that never ran.
+            let recorded = self.shared.store.flush_if_possible();
+            let _ = timeout(SENDING_RECORDED_WITHIN, recorded).await;
+        }
         match connection.link.execute(&msg_id, &request).await {
             // One that was cut off may have arrived; what the kernel says after the reconnection tells.
             Ok(()) | Err(KernelError::Reconnecting { .. }) => None,

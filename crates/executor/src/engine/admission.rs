@@ -61,6 +61,7 @@ impl Engine {
             return;
         }
         if let Some(execution) = self.live(viewer, &snapshot.execution_id) {
+            execution.update(&mut snapshot.cells);
             snapshot.status = execution.status();
             snapshot.reason = self.waits_behind(viewer, &execution);
         }
@@ -214,10 +215,7 @@ fn advice(viewer: &Owner, ahead: &Execution) -> String {
             truncate(question.prompt.trim().to_owned(), MAX_PROMPT).text,
             id = ahead.id
         ),
-        (true, None) => format!(
-            "; get_execution(execution_id=\"{id}\", wait=...) waits for it, cancel_execution ends it",
-            id = ahead.id
-        ),
+        (true, None) => ", which cancel_execution ends".to_owned(),
         (false, Some(_)) => "; it waits for an answer to its question".to_owned(),
         (false, None) => String::new(),
     }

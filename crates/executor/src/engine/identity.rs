@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{Engine, Shared};
 use crate::{
-    core::notebook::Notebook,
+    core::notebook::{Notebook, is_fork},
     policy::{IDENTIFIED_WITHIN, KERNEL_TRUSTED},
 };
 
@@ -77,6 +77,7 @@ impl Engine {
     ) -> Arc<Notebook> {
         let (shared, name) = (&self.shared, server.name());
         if let Some(file_id) = file_id
+            && !is_fork(file_id)
             && shared.notebooks.of_file(name, file_id).is_none()
         {
             if let Some(earlier) = shared.notebooks.at(name, path)
@@ -106,6 +107,11 @@ impl Shared {
         notebook: &Notebook,
         account: &Account,
     ) -> Result<Lease, PoolError> {
+        if let Some(fork_id) = notebook.fork_id() {
+            let path = notebook.path();
+            let kind = RoomKind::Notebook;
+            return self.pool.lease_fork(server, &path, kind, &fork_id, account).await;
+        }
         self.locate(server, notebook).await;
         let path = notebook.path();
         self.pool.lease(server, &path, RoomKind::Notebook, account).await
@@ -113,6 +119,9 @@ impl Shared {
 
     /// Asks the server where a notebook is, and follows it there; whether it was somewhere else.
     async fn locate(&self, server: &JupyterServer, notebook: &Notebook) -> bool {
+        if notebook.fork_id().is_some() {
+            return false;
+        }
         let (path, Some(file_id)) = (notebook.path(), notebook.file_id()) else {
             return false;
         };

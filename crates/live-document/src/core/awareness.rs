@@ -2,6 +2,7 @@
 //! and everybody else. Does no I/O.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
@@ -13,15 +14,17 @@ use serde_json::{Map, Value, json};
 use super::{
     limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES},
     policy::{
-        CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN,
+        ANNOUNCED_FOR, CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN,
         PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER, SHOWN_AGAIN_AFTER,
     },
-    presence::{Activity, user},
+    presence::{Activity, Availability, Shown, user},
     wire::AwarenessEntry,
 };
 
 /// Marks a presence as an agent's, which does not decide about saving.
 const AGENT: &str = "agent";
+/// Where an agent says how available it is, for agents of other gateways.
+pub(crate) const AVAILABILITY: &str = "availability";
 
 #[derive(Debug)]
 pub(crate) struct Awareness {
@@ -39,12 +42,29 @@ pub(crate) struct Awareness {
     said: Option<bool>,
     /// Whether the server was left to decide about the first change of ours.
     decided: bool,
+    /// What is still to be said of agents that have left.
+    goodbyes: Vec<AwarenessEntry>,
+    /// Counts who comes and goes.
+    version: u64,
 }
 
 #[derive(Debug)]
 struct Other {
     state: Value,
     heard: Instant,
+    /// When it last said something else than before.
+    changed: Instant,
+}
+
+/// The presence of somebody who is here, an agent of ours or anybody else.
+pub(crate) struct Presence<'a> {
+    pub(crate) client: u64,
+    pub(crate) state: Cow<'a, Value>,
+    pub(crate) is_agent: bool,
+    /// What an agent of ours does.
+    pub(crate) activity: Option<Activity>,
+    /// When they last did something that is seen here.
+    pub(crate) last_active: Instant,
 }
 
 /// An agent as it shows itself.
@@ -53,6 +73,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) id: &'a Arc<str>,
     pub(crate) name: &'a str,
     pub(crate) activity: Activity,
+    pub(crate) availability: Option<Availability>,
     /// How long it stays after the last time it did something.
     pub(crate) stays: Duration,
 }
@@ -73,8 +94,10 @@ struct Agent {
     client: u64,
     clock: u64,
     name: String,
-    user: Value,
     activity: Activity,
+    availability: Option<Availability>,
+    /// What it says to everybody, and until when.
+    announcement: Option<(String, Instant)>,
     cursors: Option<Cursors>,
     stays: Duration,
     /// What it says of itself beside its name.
@@ -97,6 +120,8 @@ impl Awareness {
             saved: false,
             said: None,
             decided: false,
+            goodbyes: Vec::new(),
+            version: 0,
         }
     }
 
@@ -130,8 +155,9 @@ impl Awareness {
             client: super::new_client_id(),
             clock: 0,
             name: visit.name.to_owned(),
-            user: Value::Null,
             activity: Activity::Idle,
+            availability: None,
+            announcement: None,
             cursors: None,
             stays: visit.stays,
             members: Map::new(),
@@ -141,19 +167,103 @@ impl Awareness {
         });
         let activity = agent.activity_with(visit.activity, now);
         agent.last_active = now;
-        if is_new || agent.members != members || agent.activity != activity {
+        self.version += u64::from(is_new);
+        let is_same =
+            (&agent.members, agent.activity, &agent.availability) == (&members, activity, &visit.availability);
+        if is_new || !is_same {
             is_new = true;
-            agent.user = user(visit.id, visit.name, activity);
             (agent.members, agent.activity, agent.last_sent) = (members, activity, None);
+            agent.availability.clone_from(&visit.availability);
         }
         is_new
+    }
+
+    /// Shows an agent that is here with another status.
+    pub(crate) fn set_availability(&mut self, id: &str, availability: Option<&Availability>) {
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.availability = availability.cloned();
+            (agent.last_sent, agent.last_active) = (None, self.now);
+        }
+    }
+
+    /// Shows for a moment what an agent that is here says to everybody.
+    pub(crate) fn announce(&mut self, id: &str, text: &str) {
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.announcement = Some((text.to_owned(), self.now + ANNOUNCED_FOR));
+            (agent.last_sent, agent.last_active) = (None, self.now);
+        }
+    }
+
+    /// Keeps an agent that is here for longer than others.
+    pub(crate) fn keep(&mut self, id: &str, stays: Duration) {
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.stays = agent.stays.max(stays);
+        }
+    }
+
+    /// Removes an agent; whether it was here.
+    pub(crate) fn leave(&mut self, id: &str) -> bool {
+        let Some(mut agent) = self.agents.remove(id) else {
+            return false;
+        };
+        self.version += 1;
+        if agent.last_said.is_some() {
+            self.goodbyes.push(agent.say("null".to_owned()));
+        }
+        true
+    }
+
+    /// Changes whenever somebody comes or goes.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Everybody who is here.
+    pub(crate) fn presences(&self) -> impl Iterator<Item = Presence<'_>> {
+        let others = self.others.iter().filter(|(_, other)| other.is_here(self.now));
+        let others = others.map(|(client, other)| Presence {
+            client: *client,
+            state: Cow::Borrowed(&other.state),
+            is_agent: other.state.get(AGENT).is_some(),
+            activity: None,
+            last_active: other.changed,
+        });
+        let agents = self.agents.iter().map(|(id, agent)| Presence {
+            client: agent.client,
+            state: Cow::Owned(agent.state(id, &[])),
+            is_agent: true,
+            activity: Some(agent.activity),
+            last_active: agent.last_active,
+        });
+        others.chain(agents)
+    }
+
+    /// What an agent says of itself beside its name, if it is here.
+    pub(crate) fn members_of(&self, id: &str) -> Option<Map<String, Value>> {
+        self.agents.get(id).map(|agent| agent.members.clone())
+    }
+
+    /// The cell in which an agent's cursor is.
+    pub(crate) fn cell_of(&self, id: &str) -> Option<String> {
+        self.agents.get(id)?.cursors.as_ref()?.cell.clone()
+    }
+
+    /// Since when it is heard what others say.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Forgets those who were silent for too long.
+    fn forget_silent(&mut self) {
+        let (now, before) = (self.now, self.others.len());
+        self.others.retain(|_, other| other.is_here(now));
+        self.version += u64::from(self.others.len() != before);
     }
 
     /// Shows that what an agent executed has ended, if the agent is still here.
     pub(crate) fn end_execution(&mut self, id: &Arc<str>) {
         let now = self.now;
         if let Some(agent) = self.agents.get_mut(id).filter(|agent| agent.activity.is_execution()) {
-            agent.user = user(id, &agent.name, Activity::Idle);
             (agent.activity, agent.last_sent) = (Activity::Idle, None);
             agent.last_active = now;
         }
@@ -219,17 +329,26 @@ impl Awareness {
                 continue;
             }
             match serde_json::from_str(&entry.state).unwrap_or(Value::Null) {
-                Value::Null => drop(self.others.remove(&entry.client)),
+                Value::Null => self.version += u64::from(self.others.remove(&entry.client).is_some()),
                 _ if self.others.len() >= MAX_PRESENCES && !self.others.contains_key(&entry.client) => {}
-                state => {
-                    let heard = self.now;
-                    newcomer |= self.others.insert(entry.client, Other { state, heard }).is_none();
-                }
+                state => newcomer |= self.hear(entry.client, state),
             }
         }
-        let now = self.now;
-        self.others.retain(|_, other| other.is_here(now));
+        self.forget_silent();
         newcomer
+    }
+
+    /// Notes what somebody else says; whether they are new here.
+    fn hear(&mut self, client: u64, state: Value) -> bool {
+        let heard = self.now;
+        let known = self.others.get(&client);
+        let changed = known
+            .filter(|known| known.state == state)
+            .map_or(heard, |known| known.changed);
+        let is_new = known.is_none_or(|known| known.state.get("user") != state.get("user"));
+        self.version += u64::from(is_new);
+        let other = Other { state, heard, changed };
+        self.others.insert(client, other).is_none()
     }
 
     /// What somebody else last said of themselves.
@@ -254,8 +373,9 @@ impl Awareness {
     /// The server saves if anybody in the room wants that, or if nobody says anything, so among people agents say
     /// that they need not have it, and likewise until it is known whether there are any.
     pub(crate) fn due(&mut self) -> Vec<AwarenessEntry> {
+        self.forget_silent();
         if self.agents.is_empty() {
-            return Vec::new();
+            return std::mem::take(&mut self.goodbyes);
         }
         let says = self.autosave() == Some(true) && self.autosave_preferences().next().is_none();
         if self.said.replace(says) != Some(says) {
@@ -267,6 +387,9 @@ impl Awareness {
 
     /// When something is due that is still to be said.
     pub(crate) fn due_at(&self) -> Option<Instant> {
+        if !self.goodbyes.is_empty() {
+            return Some(self.now);
+        }
         let unsaid = self.agents.values().filter(|agent| agent.last_sent.is_none());
         // Who is new is shown with the echo of an edit, if there is one soon.
         let new_from = |agent: &Agent| agent.last_active + CURSOR_PAUSE;
@@ -276,15 +399,18 @@ impl Awareness {
 
     /// The same for a list of who is online, where cursors are not shown.
     pub(crate) fn due_at_most_every(&mut self, interval: Duration) -> Vec<AwarenessEntry> {
+        self.forget_silent();
         let is_from = |agent: &Agent| agent.last_said.map_or(agent.last_active, |said| said + interval);
-        self.due_with(&[], is_from)
+        self.due_with(&[(AGENT, true.into())], is_from)
     }
 
     /// The same, with something that all of them say, and from when on each says something new.
     fn due_with(&mut self, common: &[(&str, Value)], shown_from: impl Fn(&Agent) -> Instant) -> Vec<AwarenessEntry> {
         let now = self.now;
-        let mut entries = Vec::new();
-        self.agents.retain(|_, agent| {
+        let mut entries = std::mem::take(&mut self.goodbyes);
+        let before = self.agents.len();
+        self.agents.retain(|id, agent| {
+            agent.end_announcement(now);
             let left = now.duration_since(agent.last_active) > agent.stays;
             let due = match agent.last_sent {
                 Some(sent) => now.duration_since(sent) >= PRESENCE_REFRESHED_AFTER,
@@ -293,14 +419,13 @@ impl Awareness {
             if left {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
-                let mut state = agent.members.clone();
-                state.insert("user".to_owned(), agent.user.clone());
-                state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-                entries.push(agent.say(Value::Object(state).to_string()));
+                let state = agent.state(id, common).to_string();
+                entries.push(agent.say(state));
                 (agent.last_sent, agent.last_said) = (Some(now), Some(now));
             }
             !left
         });
+        self.version += u64::from(self.agents.len() != before);
         entries
     }
 
@@ -320,10 +445,10 @@ impl Awareness {
 
     /// All agents leave, because the room is being closed.
     pub(crate) fn farewell(&mut self) -> Vec<AwarenessEntry> {
-        self.agents
-            .drain()
-            .map(|(_, mut agent)| agent.say("null".to_owned()))
-            .collect()
+        self.version += u64::from(!self.agents.is_empty());
+        let goodbyes = std::mem::take(&mut self.goodbyes);
+        let leaving = self.agents.drain().map(|(_, mut agent)| agent.say("null".to_owned()));
+        goodbyes.into_iter().chain(leaving).collect()
     }
 
     /// We edited the document.
@@ -396,8 +521,34 @@ impl Agent {
     /// What it does, given what it now says to do: a single call does not hide that its code goes on.
     fn activity_with(&self, said: Activity, now: Instant) -> Activity {
         let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_WITHIN;
-        let is_call = matches!(said, Activity::Reading | Activity::Editing);
+        let is_call = matches!(said, Activity::Idle | Activity::Reading | Activity::Editing);
         if goes_on && is_call { self.activity } else { said }
+    }
+
+    /// What it says of itself, with something that all agents say.
+    fn state(&self, id: &str, common: &[(&str, Value)]) -> Value {
+        let mut state = self.members.clone();
+        let shown = Shown {
+            activity: self.activity,
+            availability: self.availability.as_ref(),
+            announcement: self.announcement.as_ref().map(|(text, _)| text.as_str()),
+        };
+        state.insert("user".to_owned(), user(id, &self.name, shown));
+        if let Some(Availability { status, message }) = &self.availability {
+            state.insert(
+                AVAILABILITY.to_owned(),
+                json!({ "status": status.as_str(), "message": message }),
+            );
+        }
+        state.extend(common.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        Value::Object(state)
+    }
+
+    /// Takes back what it said to everybody, when it was shown for long enough.
+    fn end_announcement(&mut self, now: Instant) {
+        if self.announcement.take_if(|(_, until)| *until <= now).is_some() {
+            self.last_sent = None;
+        }
     }
 
     /// From when on it is shown as it is now.

@@ -2,6 +2,7 @@
 //! what the server has acknowledged. Does no I/O.
 
 mod cell_identity;
+mod cell_list;
 mod check;
 mod cursors;
 mod delta;
@@ -15,7 +16,7 @@ mod recording;
 mod restore;
 mod selection;
 mod sources;
-mod whole;
+pub(crate) mod whole;
 
 use std::{
     collections::HashSet,
@@ -39,6 +40,7 @@ use yrs::{
 };
 
 pub(crate) use cell_identity::FileAge;
+use cell_list::CellList;
 pub(crate) use delta::Restoration;
 pub(crate) use discarded::Discarded;
 use observing::{CellEntry, Observer};
@@ -46,10 +48,11 @@ pub use outputs::{CellWrite, OutputsChange, OutputsWritten, QueuedCell, RunEnd, 
 use recording::Origin;
 pub(crate) use restore::Snapshot;
 use selection::Selection;
+pub use selection::{Position, PositionError};
 pub use sources::{Source, SourceChange};
 
 use super::{
-    Cell, EditError, RoomKind,
+    Cell, DocumentContent, EditError, RoomKind,
     acknowledgement::{Acknowledgements, Ticket},
     awareness::Cursors,
     change_log::{Author, ChangeLog},
@@ -86,7 +89,7 @@ pub(crate) struct Document {
     source: TextRef,
     state: MapRef,
     meta: MapRef,
-    order: Vec<CellEntry>,
+    order: CellList,
     log: ChangeLog,
     /// When the document last changed, for those who watch it.
     pub(crate) changed: watch::Sender<SystemTime>,
@@ -153,7 +156,7 @@ impl Document {
             source,
             state,
             meta,
-            order: Vec::new(),
+            order: CellList::default(),
             log: ChangeLog::new(clock),
             changed_at: clock.now(),
             stream: None,
@@ -250,6 +253,21 @@ impl Document {
         }
     }
 
+    /// Everything that the document holds.
+    pub(crate) fn content(&self) -> DocumentContent {
+        match self.kind {
+            RoomKind::Notebook => DocumentContent::Notebook {
+                metadata: self.metadata(),
+                cells: self
+                    .cells(0..self.cell_count())
+                    .into_iter()
+                    .map(|(_, cell)| cell)
+                    .collect(),
+            },
+            RoomKind::Text => DocumentContent::Text(self.text()),
+        }
+    }
+
     pub(crate) fn is_notebook(&self) -> bool {
         self.kind == RoomKind::Notebook
     }
@@ -280,7 +298,26 @@ impl Document {
     }
 
     pub(crate) fn position_of(&self, cell: &str) -> Option<usize> {
-        self.order.iter().position(|entry| &*entry.id == cell)
+        self.order.position_of(cell)
+    }
+
+    /// The cells whose ids begin with something, with their positions.
+    pub(crate) fn starting_with<'a>(&'a self, prefix: &'a str) -> Vec<(usize, &'a str)> {
+        self.order.starting_with(prefix)
+    }
+
+    /// The ids of all cells in the order of their characters, each once.
+    pub(crate) fn sorted_ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.order.sorted_ids()
+    }
+
+    /// The ids that come before and after an id in the order of their characters.
+    pub(crate) fn neighbours(&self, id: &str) -> [Option<&Arc<str>>; 2] {
+        self.order.neighbours(id)
+    }
+
+    pub(crate) fn has_cell(&self, id: &str) -> bool {
+        self.order.contains(id)
     }
 
     pub(crate) fn text(&self) -> String {

@@ -12,3 +12,22 @@ pub struct DocumentId {
     pub file_id: Arc<str>,
     pub kind: RoomKind,
 }
+
+/// Begins the `file_id` of a fork, which has no file.
+const FORK: &str = "fork:";
+
+impl DocumentId {
+    /// The `file_id` of a fork.
+    pub fn file_id_of_fork(fork_id: &str) -> String {
+        format!("{FORK}{fork_id}")
+    }
+
+    /// Which fork it is, if it is one and not the document of a file.
+    pub fn fork_id(&self) -> Option<&str> {
+        self.file_id.strip_prefix(FORK)
+    }
+
+    pub fn is_fork(&self) -> bool {
+        self.fork_id().is_some()
+    }
+}

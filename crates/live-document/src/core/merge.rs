@@ -8,7 +8,7 @@ use std::{
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
-use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, utf16_len};
+use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
 
 /// What is found until then is right too, only coarser, so that more of it may conflict.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -47,6 +47,8 @@ pub(crate) enum Ties {
     Conflict,
     /// Ours comes after theirs.
     OursLast,
+    /// Ours comes after theirs, also at the ends of lines that were rewritten: what was typed there stays.
+    Beside,
 }
 
 /// The splices that put the change from `base` to `ours` into `theirs`, from the end to the beginning.
@@ -57,19 +59,26 @@ pub(crate) fn merge(base: &str, theirs: &str, ours: &str) -> Result<Vec<Splice>,
     put_into(base, theirs, changes(base, ours), Ties::Conflict)
 }
 
+/// The text with the change from `base` to `ours` put into `theirs`. What they added beside it stays.
+pub(crate) fn merged_text(base: &str, theirs: &str, ours: &str) -> Result<String, Conflict> {
+    if theirs == ours || theirs == base {
+        return Ok(ours.to_owned());
+    }
+    let splices = put_into(base, theirs, changes(base, ours), Ties::Beside)?;
+    Ok(apply(theirs, &splices))
+}
+
 /// The same for changes of `base` that are in order and do not overlap.
 pub(crate) fn put_into(base: &str, theirs: &str, ours: Vec<Change>, ties: Ties) -> Result<Vec<Splice>, Conflict> {
     let made = changes(base, theirs);
+    // A change that both made stands beside the other changes of each, so it conflicts with none of them.
+    let by_them_alone: Vec<&Change> = made.iter().filter(|change| !ours.contains(change)).collect();
     let mut splices = Vec::new();
-    for change in ours {
-        if made.contains(&change) {
-            // They did the same.
-            continue;
-        }
-        if made.iter().any(|other| conflict(base, &change, other, ties)) {
+    for change in ours.iter().filter(|change| !made.contains(change)) {
+        if by_them_alone.iter().any(|other| conflict(base, change, other, ties)) {
             return Err(Conflict);
         }
-        splices.extend(splice(theirs, &change, shifted(&made, change.old.start)));
+        splices.extend(splice(theirs, change, shifted(&made, change.old.start)));
     }
     splices.reverse();
     Ok(splices)
@@ -89,20 +98,21 @@ pub(crate) fn apply(text: &str, splices: &[Splice]) -> String {
 fn conflict(base: &str, ours: &Change, theirs: &Change, ties: Ties) -> bool {
     match (ours.is_insertion(), theirs.is_insertion()) {
         (true, true) => ours.old.start == theirs.old.start && ties == Ties::Conflict,
-        (true, false) => touches(base, ours, theirs),
-        (false, true) => touches(base, theirs, ours),
+        (true, false) => touches(base, ours, theirs, ties),
+        (false, true) => touches(base, theirs, ours, ties),
         (false, false) => ours.old.start < theirs.old.end && theirs.old.start < ours.old.end,
     }
 }
 
 /// Whether text is put into what a change takes away. At its ends it is beside it, unless whole lines were rewritten: there
 /// only what is on another line is.
-fn touches(base: &str, insertion: &Change, change: &Change) -> bool {
+fn touches(base: &str, insertion: &Change, change: &Change, ties: Ties) -> bool {
+    let rewrites = change.rewrites && ties != Ties::Beside;
     let (at, removed) = (insertion.old.start, &base[change.old.clone()]);
     if at == change.old.end {
-        change.rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
+        rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
     } else if at == change.old.start {
-        change.rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
+        rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
     } else {
         change.old.contains(&at)
     }
@@ -150,7 +160,7 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     let found = match old.len().max(new.len()) > MAX_COMPARED {
         true => vec![outer(old, new)],
         false => {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = deadline(PATIENCE, old, new);
             let whole = Pair {
                 old: 0..old.len(),
                 new: 0..new.len(),
@@ -184,10 +194,16 @@ fn outer(old: &str, new: &str) -> Pair {
     }
 }
 
-fn differences(old: &str, new: &str, within: &Pair, split: fn(&str) -> Vec<&str>, deadline: Instant) -> Vec<Pair> {
+fn differences(
+    old: &str,
+    new: &str,
+    within: &Pair,
+    split: fn(&str) -> Vec<&str>,
+    deadline: Option<Instant>,
+) -> Vec<Pair> {
     let (before, after) = (split(&old[within.old.clone()]), split(&new[within.new.clone()]));
     let (old_starts, new_starts) = (starts(within.old.start, &before), starts(within.new.start, &after));
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, Some(deadline));
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
     ops.iter()
         .filter(|op| op.tag() != DiffTag::Equal)
         .map(|op| Pair {

@@ -1,5 +1,6 @@
 //! Cells as JupyterLab expects them in the shared document, to read and to make.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map as JsonMap, Value, json};
 use yrs::{
     Any, Array, ArrayPrelim, GetString, In, Map, MapPrelim, MapRef, Out, ReadTxn, TextPrelim, TextRef, TransactionMut,
@@ -11,7 +12,7 @@ use super::{
 };
 
 /// A cell as it stands in the document.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub id: String,
     pub cell_type: String,
@@ -20,8 +21,10 @@ pub struct Cell {
     /// Null for a cell that has not run, and absent from cells that cannot.
     pub execution_count: Value,
     pub outputs: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Value>,
     /// What Jupyter says the cell is doing; empty where it says nothing.
+    #[serde(skip)]
     pub execution_state: String,
 }
 

@@ -29,6 +29,8 @@ pub struct Cursor {
     pub cell: Option<(usize, String)>,
     /// From 1.
     pub line: usize,
+    /// From 0, in code points.
+    pub column: usize,
 }
 
 /// The names of authors.

@@ -31,7 +31,8 @@ impl Activity {
         }
     }
 
-    fn words(self) -> Option<&'static str> {
+    /// What it does, in words; nothing if it is idle.
+    pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Idle => None,
             Self::Reading => Some("reading"),
@@ -43,9 +44,81 @@ impl Activity {
     }
 }
 
+/// Availability that an agent declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Online,
+    Away,
+    Busy,
+    /// Not shown to anybody.
+    Offline,
+}
+
+impl Status {
+    pub const ALL: [Self; 4] = [Self::Online, Self::Away, Self::Busy, Self::Offline];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::Away => "away",
+            Self::Busy => "busy",
+            Self::Offline => "offline",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// Status of an agent, and a sentence about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Availability {
+    pub status: Status,
+    pub message: Option<String>,
+}
+
+/// What is told of an agent beside its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) activity: Activity,
+    pub(crate) availability: Option<&'a Availability>,
+    /// Something that it says to everybody for a moment.
+    pub(crate) announcement: Option<&'a str>,
+}
+
+/// Characters of a message or an announcement that stand beside a name.
+const MAX_BESIDE_NAME: usize = 60;
+
+impl Shown<'_> {
+    /// The name and what there is to say, as JupyterLab has room for one text only.
+    fn display_name(&self, name: &str) -> String {
+        let status = self.availability.map(|availability| availability.status);
+        let declared = status.filter(|status| matches!(status, Status::Away | Status::Busy));
+        let message = self
+            .availability
+            .and_then(|availability| availability.message.as_deref());
+        let said = self.announcement.or(message).map(shortened);
+        let mut words = vec![name.to_owned()];
+        words.extend(self.activity.words().map(str::to_owned));
+        words.extend(declared.map(|status| status.as_str().to_owned()));
+        words.extend(said.filter(|said| !said.is_empty()));
+        words.join(" · ")
+    }
+}
+
+/// A text on one line, cut to what is readable beside a name.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_BESIDE_NAME) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
 /// The user as JupyterLab shows it. The user panel hides entries with the viewer's own name and merges
 /// equal ones, so the username is the principal's unique id.
-pub(crate) fn user(id: &str, name: &str, activity: Activity) -> Value {
+pub(crate) fn user(id: &str, name: &str, shown: Shown<'_>) -> Value {
     let initials: String = name
         .split(|c: char| !c.is_alphanumeric())
         .filter_map(|word| word.chars().next())
@@ -58,7 +131,7 @@ pub(crate) fn user(id: &str, name: &str, activity: Activity) -> Value {
     json!({
         "username": id,
         "name": name,
-        "display_name": activity.words().map_or_else(|| name.to_owned(), |words| format!("{name} · {words}")),
+        "display_name": shown.display_name(name),
         "initials": initials.to_uppercase(),
         "color": colour,
         "avatar_url": robot(colour),
@@ -84,14 +157,45 @@ fn robot(colour: &str) -> String {
 mod tests {
     use super::*;
 
+    fn doing(activity: Activity) -> Shown<'static> {
+        Shown {
+            activity,
+            availability: None,
+            announcement: None,
+        }
+    }
+
+    #[test]
+    fn a_status_and_a_message_stand_beside_the_name() {
+        let busy = Availability {
+            status: Status::Busy,
+            message: Some("refactoring\n the loader".to_owned()),
+        };
+        let mut shown = doing(Activity::Idle);
+        shown.availability = Some(&busy);
+        assert_eq!(shown.display_name("ana"), "ana · busy · refactoring the loader");
+        let long = "x".repeat(100);
+        shown.announcement = Some(&long);
+        shown.activity = Activity::Running;
+        let expected = format!("ana · running · busy · {}…", "x".repeat(60));
+        assert_eq!(shown.display_name("ana"), expected, "what is said now goes first");
+        let online = Availability {
+            status: Status::Online,
+            message: None,
+        };
+        shown = doing(Activity::Idle);
+        shown.availability = Some(&online);
+        assert_eq!(shown.display_name("ana"), "ana");
+    }
+
     #[test]
     fn an_agent_has_its_name_first_then_what_it_does_and_a_small_robot() {
-        let shown = user("token:ana", "ana-agent", Activity::AwaitingInput);
+        let shown = user("token:ana", "ana-agent", doing(Activity::AwaitingInput));
         assert_eq!(shown["name"], "ana-agent");
         assert_eq!(shown["display_name"], "ana-agent · waiting for input");
         assert_eq!(shown["initials"], "AA");
         assert_eq!(
-            user("token:ana", "ana-agent", Activity::Idle)["display_name"],
+            user("token:ana", "ana-agent", doing(Activity::Idle))["display_name"],
             "ana-agent"
         );
         let avatar = shown["avatar_url"].as_str().expect("a text");

@@ -17,6 +17,8 @@ use super::change_log::Moment;
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Readings that are kept.
 const MAX_READINGS: usize = 32 * 1024;
+/// A reading that is among so many newest does not become newer by being repeated: notebooks are read again and again.
+const RECENT: u64 = MAX_READINGS as u64 / 4;
 
 /// As many documents are remembered after they were closed: agents often take longer to think than a room stays open.
 const MAX_DOCUMENTS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -103,6 +105,14 @@ impl Readings {
     /// Notes that a principal knows a text. Who was shown a part of what they know as a whole still knows it.
     pub(crate) fn record(&mut self, principal: &Arc<str>, subject: Readable, text: &str, is_whole: bool, at: Moment) {
         let key = (Arc::clone(principal), subject);
+        if let Some((used, reading)) = self.entries.get_mut(&key)
+            && self.clock - *used < RECENT
+            && reading.is_whole >= is_whole
+            && reading.text.as_deref() == Some(text)
+        {
+            reading.at = at;
+            return;
+        }
         let digest = self.hasher.hash_one(text);
         let text = self.keep(digest, text);
         let knew = self.remove(&key);

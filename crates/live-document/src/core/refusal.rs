@@ -49,6 +49,24 @@ pub enum Cause {
     Remade,
     /// The caller was shown only a part.
     Part,
+    /// A fork changed the same place.
+    ForkSamePlace,
+    /// A fork changed the same kind, metadata or attachments.
+    ForkProperties,
+    /// A fork deleted what others changed.
+    ForkDeleted,
+    /// Others deleted what a fork changed.
+    GoneMeanwhile,
+}
+
+impl Cause {
+    /// Whether it stands against a fork, and not against an edit.
+    fn is_of_fork(self) -> bool {
+        matches!(
+            self,
+            Self::ForkSamePlace | Self::ForkProperties | Self::ForkDeleted | Self::GoneMeanwhile
+        )
+    }
 }
 
 impl Refusal {
@@ -76,6 +94,12 @@ impl Refusal {
             Cause::Revision => format!("{who} changed {it} after the revision that you named"),
             Cause::SamePlace => format!("{who} changed the same place in {it} since you read it"),
             Cause::Changed => format!("{who} changed {it} since you read it"),
+            Cause::ForkSamePlace => format!("{who} and the fork changed the same place in {it}"),
+            Cause::ForkProperties => {
+                format!("{who} and the fork changed the same kind, metadata or attachments of {it}")
+            }
+            Cause::ForkDeleted => format!("the fork deleted {it}, which {who} changed since"),
+            Cause::GoneMeanwhile => format!("the fork changed {it}, which was deleted since"),
             Cause::Typing => format!("{who} typed in {it} less than a minute ago, and you have not read it"),
             Cause::Present if self.by.len() > 1 => format!("{who} are in {it}, and you have not read it"),
             Cause::Present => format!("{who} is in {it}, and you have not read it"),
@@ -127,7 +151,8 @@ impl fmt::Display for Refused {
                 formatter.write_char('\n')?;
             }
             formatter.write_str(&refusal.reason())?;
-            if refusal.cause == Cause::Part {
+            if matches!(refusal.cause, Cause::Part | Cause::GoneMeanwhile) {
+                formatter.write_str(if refusal.cause == Cause::Part { "" } else { "." })?;
                 continue;
             }
             match (refusal.text.is_empty(), refusal.length) {
@@ -135,6 +160,11 @@ impl fmt::Display for Refused {
                 (true, _) => formatter.write_char('.')?,
                 (false, _) => write!(formatter, ". It is now:\n```\n{}\n```", refusal.text)?,
             }
+        }
+        if self.refusals.iter().any(|refusal| refusal.cause.is_of_fork()) {
+            return formatter.write_str(
+                "\nChange the fork so that it fits, merge other cells with cell_ids, or pass force: true to take over what the fork has.",
+            );
         }
         match (self.part(), &self.read_whole) {
             (Some(_), Some(call)) => write!(formatter, "\nRead it whole with {call} first")?,

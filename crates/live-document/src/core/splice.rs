@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use history::text::{self, Change};
-pub(crate) use history::text::{MAX_COMPARED, byte_of, common_prefix, common_suffix};
+pub(crate) use history::text::{MAX_COMPARED, byte_of, common_prefix, common_suffix, deadline};
 
 /// Replace `delete` units at `at` by `insert`. Units are UTF-16 code units, as the shared text counts.
 #[derive(Debug, Clone, PartialEq, Eq)]

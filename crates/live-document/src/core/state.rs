@@ -45,6 +45,8 @@ pub(crate) struct State {
     held_until: Option<Instant>,
     /// Whether the server can write the file.
     pub(crate) writable: bool,
+    /// Whether there is a file; a fork has none, and nothing of it is ever saved.
+    pub(crate) has_file: bool,
     overwriting: Option<Overwriting>,
     /// Counts what was learned of the file: that it was written, or taken over.
     pub(crate) file_news: watch::Sender<u64>,
@@ -74,6 +76,8 @@ pub(crate) struct Unsaved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     Nothing,
+    /// Runs that were over before they could be sent.
+    WholeRuns,
     /// What runs wrote.
     Outputs,
     /// Something that a caller waits for.
@@ -116,6 +120,7 @@ impl State {
             saving: Saving::default(),
             held_until: None,
             writable: true,
+            has_file: true,
             overwriting: None,
             file_news: watch::Sender::new(0),
             discarded: Vec::new(),
@@ -250,6 +255,11 @@ impl State {
 
     /// Notes that something of ours is not on disk yet.
     pub(crate) fn mark_unsaved(&mut self) {
+        if !self.has_file {
+            let everything = self.document.journal.mark();
+            self.document.journal.saved_up_to(everything);
+            return;
+        }
         let entrusted = self.awareness.server_saves();
         let unsaved = self.unsaved.unwrap_or(Unsaved {
             since: self.now(),
@@ -340,10 +350,12 @@ impl State {
     /// What waits to be sent and may be sent now.
     pub(crate) fn waiting(&self) -> Waiting {
         let is_edit = |change: &Change| change.origin == Origin::Caller;
+        let is_whole_run = |change: &Change| change.origin == Origin::WholeRun;
         match self.changes.as_slice() {
             _ if self.changes_held_until().is_some() => Waiting::Nothing,
             [] => Waiting::Nothing,
             changes if changes.iter().any(is_edit) => Waiting::Edits,
+            changes if changes.iter().all(is_whole_run) => Waiting::WholeRuns,
             _ => Waiting::Outputs,
         }
     }

@@ -36,6 +36,10 @@ pub enum RoomError {
         "Jupyter server `{server}` did not write {path:?}, and does not say why; its log does: the disk may be full, or the file gone"
     )]
     NotSaved { server: String, path: String },
+    #[error(
+        "this is a fork of {path:?}, which has no file to be saved; merge_document_fork takes it over into the document"
+    )]
+    NoFile { path: String },
     #[error("Jupyter server `{server}` cannot open {path:?}: {why}")]
     Refused { server: String, path: String, why: String },
     #[error(
@@ -67,6 +71,7 @@ impl RoomError {
             | Self::Lost { .. }
             | Self::WriteProtected { .. }
             | Self::NotSaved { .. }
+            | Self::NoFile { .. }
             | Self::Refused { .. }
             | Self::Excess { .. } => false,
         }

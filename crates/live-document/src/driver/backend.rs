@@ -6,17 +6,19 @@ use std::{future::Future, time::SystemTime};
 use jupyter_client::DocPath;
 use tokio_tungstenite::tungstenite::Bytes;
 
+use super::fork::Fork;
 use crate::{RoomError, RoomKind, core::disconnect::Disconnect};
 
 /// A server that keeps shared documents.
 pub(crate) trait DocumentBackend: Send + Sync {
     type Connection: DocumentConnection;
 
-    /// Joins the document at a path. Nothing is synchronised yet.
+    /// Joins the document at a path, or a fork of it. Nothing is synchronised yet.
     fn join(
         &self,
         path: &DocPath,
         kind: RoomKind,
+        fork: Option<&Fork>,
     ) -> impl Future<Output = Result<(Self::Connection, JoinedFile), RoomError>> + Send;
 
     /// When a file was last written, by the server's clock, if it says so.

@@ -8,21 +8,35 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::{
-    Host,
+    Fork, Host,
     backend::{DocumentBackend, DocumentConnection, Incoming, JoinedFile},
+    kept_room::KeptConnection,
 };
 use crate::{
     RoomError, RoomKind,
     core::{disconnect::Disconnect, policy::CLOSE_PATIENCE, wire::save_request},
 };
 
-/// A joined room's socket.
-pub(crate) struct Connection(Socket);
+/// A connection to a room.
+pub(crate) enum Connection {
+    /// A room of the server.
+    Socket(Box<Socket>),
+    /// One that the gateway keeps itself.
+    Kept(KeptConnection),
+}
 
 impl DocumentBackend for Host {
     type Connection = Connection;
 
-    async fn join(&self, path: &DocPath, kind: RoomKind) -> Result<(Connection, JoinedFile), RoomError> {
+    async fn join(
+        &self,
+        path: &DocPath,
+        kind: RoomKind,
+        fork: Option<&Fork>,
+    ) -> Result<(Connection, JoinedFile), RoomError> {
+        if let Some(fork) = fork {
+            return self.join_fork(path, fork).await;
+        }
         // Jupyter keeps a room for a minute after the last one left, even if its file is gone meanwhile.
         let (file, session) = tokio::join!(self.document(path), self.document_session(path, kind));
         if let Err(gone @ JupyterError::NotFound { .. }) = file {
@@ -54,7 +68,7 @@ impl DocumentBackend for Host {
             created,
             written,
         };
-        Ok((Connection(socket), file))
+        Ok((Connection::Socket(Box::new(socket)), file))
     }
 
     async fn last_written(&self, path: &DocPath) -> Option<SystemTime> {
@@ -68,23 +82,41 @@ impl DocumentBackend for Host {
 
 impl DocumentConnection for Connection {
     async fn send(&mut self, frames: Vec<Vec<u8>>) -> Result<(), Disconnect> {
-        for frame in frames {
-            self.0.feed(Frame::Binary(frame.into())).await.map_err(cut)?;
+        match self {
+            Self::Socket(socket) => {
+                for frame in frames {
+                    socket.feed(Frame::Binary(frame.into())).await.map_err(cut)?;
+                }
+                socket.flush().await.map_err(cut)
+            }
+            Self::Kept(room) => room.send(&frames),
         }
-        self.0.flush().await.map_err(cut)
     }
 
     async fn save(&mut self, request: u64) -> Result<(), Disconnect> {
-        self.send(vec![save_request(request)]).await
+        match self {
+            Self::Socket(_) => self.send(vec![save_request(request)]).await,
+            Self::Kept(_) => Ok(()),
+        }
     }
 
     async fn ping(&mut self, payload: &[u8]) -> Result<(), Disconnect> {
-        self.0.send(Frame::Ping(payload.to_vec().into())).await.map_err(cut)
+        match self {
+            Self::Socket(socket) => socket.send(Frame::Ping(payload.to_vec().into())).await.map_err(cut),
+            Self::Kept(room) => {
+                room.ping(payload);
+                Ok(())
+            }
+        }
     }
 
     async fn receive(&mut self) -> Incoming {
+        let socket = match self {
+            Self::Socket(socket) => socket,
+            Self::Kept(room) => return room.receive().await,
+        };
         loop {
-            return match self.0.next().await {
+            return match socket.next().await {
                 Some(Ok(Frame::Binary(bytes))) => Incoming::Frame(bytes),
                 Some(Ok(Frame::Pong(payload))) => Incoming::Pong(payload),
                 Some(Ok(Frame::Close(close))) => Incoming::Lost(Disconnect::closed(close)),
@@ -96,10 +128,11 @@ impl DocumentConnection for Connection {
     }
 
     async fn close(&mut self) {
+        let Self::Socket(socket) = self else { return };
         // Hanging up with something unread resets the connection, and the server would lose what was said last.
         let closing = async {
-            let _ = self.0.close(None).await;
-            while let Some(Ok(_)) = self.0.next().await {}
+            let _ = (**socket).close(None).await;
+            while let Some(Ok(_)) = socket.next().await {}
         };
         let _ = timeout(CLOSE_PATIENCE, closing).await;
     }

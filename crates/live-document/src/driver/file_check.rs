@@ -50,7 +50,7 @@ impl Room {
     /// A room that was not used for a while looks before it is used; one in steady use looks beside its calls. While
     /// another room asks, both leave it for later: the server has enough to do, and no call waits for those of others.
     pub async fn check_file(&self) {
-        if *self.0.status.borrow() != RoomStatus::Connected {
+        if self.is_fork() || *self.0.status.borrow() != RoomStatus::Connected {
             return;
         }
         let file_checks = &self.0.server.file_checks;

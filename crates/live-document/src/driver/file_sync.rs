@@ -44,6 +44,9 @@ impl Room {
     /// A notebook that people save by hand is left to them; a text file is written all the same, since code would run
     /// without what was acknowledged.
     pub async fn save_edits_of(&self, author: &str) -> bool {
+        if self.is_fork() {
+            return true;
+        }
         let mut news = self.0.read().file_news.subscribe();
         // What the text was since the edit: people may go on typing.
         let mut texts = Vec::new();
@@ -72,6 +75,11 @@ impl Room {
     /// Has the server write the document to disk as it is now, whoever edited it and whoever does the saving otherwise, and
     /// returns when the file has it.
     pub async fn save(&self) -> Result<(), RoomError> {
+        if self.is_fork() {
+            return Err(RoomError::NoFile {
+                path: self.info().path.to_string(),
+            });
+        }
         self.connected().await?;
         let path = self.info().path;
         if !self.0.server.document(&path).await?.writable {
@@ -143,7 +151,7 @@ impl Room {
 
     /// Waits until the document has what code wrote to its file until then, if it wrote anything. Returns whether it has.
     pub async fn follows_file(&self, ran: Instant) -> bool {
-        if self.0.file.lock().checked.is_some_and(|checked| checked > ran) {
+        if self.is_fork() || self.0.file.lock().checked.is_some_and(|checked| checked > ran) {
             return true;
         }
         let (began, resets) = (Instant::now(), self.0.read().document.resets());

@@ -1,24 +1,30 @@
 //! Who is online, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
-//! document they are in. Agents are there while they work.
+//! document they are in. Agents are there while they work; and it is listened to while somebody wants to know who else is.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use futures::{SinkExt, StreamExt};
 use jupyter_client::{DocPath, socket::Socket};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::{
-    sync::Notify,
-    time::{MissedTickBehavior, interval, sleep},
+    sync::{Notify, watch},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::Host;
 use crate::{
-    RoomKind,
+    OnlineUser, RoomKind,
     core::{
         awareness::{Awareness, Visit},
-        policy::{GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY, backoff},
+        policy::{
+            AVAILABILITY_LASTS, EVERYBODY_SPOKE, FIRST_ANSWER, GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY,
+            LISTENING_PATIENCE, LISTENS_FOR, backoff,
+        },
         wire::{AwarenessEntry, Message},
     },
 };
@@ -30,6 +36,18 @@ pub(crate) struct GlobalAwareness {
     state: Mutex<State>,
     /// Rung when somebody has something to say.
     bell: Notify,
+    hearing: watch::Sender<Hearing>,
+}
+
+/// Whether others are heard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Hearing {
+    #[default]
+    Joining,
+    Joined,
+    /// Somebody has said something since.
+    Heard,
+    Failed,
 }
 
 struct State {
@@ -37,6 +55,20 @@ struct State {
     /// Whether a task looks after it.
     is_kept: bool,
     failed: Option<Instant>,
+    /// Since when others are heard, if they are.
+    joined: Option<Instant>,
+    /// Until when somebody wants to know who is online.
+    wanted_until: Option<Instant>,
+}
+
+/// Everybody who is online on a server, as far as they have been heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Online {
+    pub users: Vec<OnlineUser>,
+    /// Since when it is heard who is online; nothing if the server does not tell.
+    pub since: Option<SystemTime>,
+    /// Somebody who is online may not have been heard yet.
+    pub is_partial: bool,
 }
 
 impl Default for State {
@@ -45,6 +77,8 @@ impl Default for State {
             awareness: Awareness::new(Instant::now()),
             is_kept: false,
             failed: None,
+            joined: None,
+            wanted_until: None,
         }
     }
 }
@@ -67,24 +101,110 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
         ("current".to_owned(), Value::from(current)),
         ("documents".to_owned(), json!([path.as_str()])),
     ]);
+    tell(server, visit, members);
+}
+
+/// Says something of an agent, unless the server has no room for that.
+fn tell(server: &Arc<Host>, visit: &Visit<'_>, members: Map<String, Value>) {
     let mut state = server.global_awareness.lock();
-    if state
-        .failed
-        .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
-    {
+    if state.has_failed() {
         return;
     }
-    if !state.awareness.say(visit, members) {
+    if state.wanted_until.is_some() {
+        state.wanted_until = Some(Instant::now() + LISTENS_FOR);
+    }
+    if state.awareness.say(visit, members) {
+        start(server, state);
+    }
+}
+
+/// Lists an agent as online with a status that it declared, in whatever document it is.
+pub(crate) fn declare(server: &Arc<Host>, visit: &Visit<'_>) {
+    let members = {
+        let mut state = server.global_awareness.lock();
+        state.awareness.set_availability(visit.id, visit.availability.as_ref());
+        state.awareness.members_of(visit.id)
+    };
+    let nowhere = || Map::from_iter([("current".to_owned(), Value::Null), ("documents".to_owned(), json!([]))]);
+    tell(server, visit, members.unwrap_or_else(nowhere));
+    let mut state = server.global_awareness.lock();
+    state.awareness.keep(visit.id, AVAILABILITY_LASTS);
+    drop(state);
+    server.global_awareness.bell.notify_one();
+}
+
+/// Shows for a moment what an agent says to everybody.
+pub(crate) fn announce(server: &Arc<Host>, visit: &Visit<'_>, text: &str) {
+    declare_present(server, visit);
+    server.global_awareness.lock().awareness.announce(visit.id, text);
+    server.global_awareness.bell.notify_one();
+}
+
+/// Lists an agent as online if it is not.
+fn declare_present(server: &Arc<Host>, visit: &Visit<'_>) {
+    let is_listed = server.global_awareness.lock().awareness.members_of(visit.id).is_some();
+    if !is_listed {
+        let members = [("current".to_owned(), Value::Null), ("documents".to_owned(), json!([]))];
+        tell(server, visit, Map::from_iter(members));
+    }
+}
+
+/// Takes an agent from the list; from that of a document only if it is listed there.
+pub(crate) fn leave(server: &Host, id: &str, document: Option<&DocPath>) {
+    let mut state = server.global_awareness.lock();
+    let is_there = document.is_none_or(|path| {
+        let members = state.awareness.members_of(id);
+        members.is_some_and(|members| members.get("documents") == Some(&json!([path.as_str()])))
+    });
+    if is_there && state.awareness.leave(id) {
+        drop(state);
+        server.global_awareness.bell.notify_one();
+    }
+}
+
+/// Everybody who is online. Others are heard from the first call on; who asks waits a moment for what they say.
+pub(crate) async fn online(server: &Arc<Host>) -> Online {
+    listen(server);
+    let mut hearing = server.global_awareness.hearing.subscribe();
+    let joined = hearing.wait_for(|hearing| *hearing != Hearing::Joining);
+    let is_joined = timeout(LISTENING_PATIENCE, joined)
+        .await
+        .is_ok_and(|joined| joined.is_ok());
+    if is_joined && *hearing.borrow() == Hearing::Joined {
+        let since = server.global_awareness.lock().listened_for();
+        let patience = FIRST_ANSWER.saturating_sub(since.unwrap_or_default());
+        // Whoever says nothing by then is heard later.
+        let _ = timeout(patience, hearing.wait_for(|hearing| *hearing == Hearing::Heard)).await;
+    }
+    let state = server.global_awareness.lock();
+    let listened = state.listened_for();
+    Online {
+        users: state.awareness.online(Instant::now()),
+        since: listened.map(|listened| SystemTime::now() - listened),
+        is_partial: listened.is_none_or(|listened| listened < EVERYBODY_SPOKE),
+    }
+}
+
+fn listen(server: &Arc<Host>) {
+    let mut state = server.global_awareness.lock();
+    if state.has_failed() {
         return;
     }
+    state.wanted_until = Some(Instant::now() + LISTENS_FOR);
+    start(server, state);
+}
+
+/// Sees to it that a task looks after the room, and looks at it now.
+fn start(server: &Arc<Host>, mut state: MutexGuard<'_, State>) {
     if std::mem::replace(&mut state.is_kept, true) {
         server.global_awareness.bell.notify_one();
-    } else {
-        let (closing, keeping) = (server.closing.clone(), keep(Arc::clone(server)));
-        server
-            .tasks
-            .spawn(async move { closing.run_until_cancelled(keeping).await });
+        return;
     }
+    server.global_awareness.hearing.send_replace(Hearing::Joining);
+    let (closing, keeping) = (server.closing.clone(), keep(Arc::clone(server)));
+    server
+        .tasks
+        .spawn(async move { closing.run_until_cancelled(keeping).await });
 }
 
 /// Says that what an agent executed has ended.
@@ -100,12 +220,16 @@ async fn keep(server: Arc<Host>) {
         match server.socket(ADDRESS, "the list of who is online").await {
             Ok(socket) => {
                 (attempts, was_joined) = (0, true);
+                server.global_awareness.lock().joined = Some(Instant::now());
+                server.global_awareness.hearing.send_replace(Hearing::Joined);
                 stay(&server.global_awareness, socket).await;
+                server.global_awareness.lock().joined = None;
             }
             Err(error) => {
                 tracing::debug!(%error, "agents cannot be listed as online");
                 if !was_joined {
                     server.global_awareness.lock().give_up();
+                    server.global_awareness.hearing.send_replace(Hearing::Failed);
                     return;
                 }
             }
@@ -126,6 +250,33 @@ impl State {
         self.is_kept = false;
     }
 
+    /// Whether the server had no room for everybody a short while ago.
+    fn has_failed(&self) -> bool {
+        self.failed
+            .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
+    }
+
+    /// Whether somebody is shown in the room, or wants to know who else is.
+    fn is_needed(&self) -> bool {
+        !self.awareness.is_empty() || self.wanted_until.is_some_and(|until| until > Instant::now())
+    }
+
+    fn listened_for(&self) -> Option<Duration> {
+        self.joined.map(|joined| joined.elapsed())
+    }
+
+    /// Takes in what others say.
+    fn receive(&mut self, frame: &[u8]) -> bool {
+        let Ok(Some(Message::Awareness(entries))) = Message::decode(frame) else {
+            return false;
+        };
+        if self.awareness.received(entries) {
+            // Newcomers are told of nobody by Jupyter.
+            self.awareness.repeat_all();
+        }
+        true
+    }
+
     /// What is to be said now; agents that have left say so once.
     fn due(&mut self) -> Vec<AwarenessEntry> {
         self.awareness.due_at_most_every(GLOBAL_PRESENCE_INTERVAL)
@@ -135,7 +286,7 @@ impl State {
     fn goes_on(&mut self) -> bool {
         self.due();
         self.awareness.repeat_all_now();
-        self.is_kept = !self.awareness.is_empty();
+        self.is_kept = self.is_needed();
         self.is_kept
     }
 }
@@ -148,15 +299,20 @@ async fn stay(global_awareness: &GlobalAwareness, mut socket: Socket) {
         tokio::select! {
             _ = ticks.tick() => {}
             () = global_awareness.bell.notified() => {}
-            // What others say there is not needed.
             frame = socket.next() => match frame {
                 Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Frame::Binary(frame))) => {
+                    if global_awareness.lock().receive(&frame) {
+                        global_awareness.hearing.send_replace(Hearing::Heard);
+                    }
+                    continue;
+                }
                 Some(Ok(_)) => continue,
             },
         }
-        let (due, is_empty) = {
+        let (due, is_needed) = {
             let mut state = global_awareness.lock();
-            (state.due(), state.awareness.is_empty())
+            (state.due(), state.is_needed())
         };
         if !due.is_empty() {
             let frame = Frame::Binary(Message::Awareness(due).encode().into());
@@ -164,7 +320,7 @@ async fn stay(global_awareness: &GlobalAwareness, mut socket: Socket) {
                 return;
             }
         }
-        if is_empty {
+        if !is_needed {
             let _ = socket.close(None).await;
             return;
         }

@@ -13,12 +13,19 @@ use jupyter_client::JupyterServer;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{file_check::FileChecks, global_awareness::GlobalAwareness, output_throttle::OutputThrottle};
+use super::{
+    availabilities::Availabilities, file_check::FileChecks, global_awareness::GlobalAwareness,
+    output_throttle::OutputThrottle, roster::PresenceChange,
+};
 use crate::{DocumentChange, core::readings::ReadDocuments};
 
 pub struct Host {
     server: Arc<JupyterServer>,
     pub(crate) changes: broadcast::Sender<DocumentChange>,
+    /// Where it is told who comes and goes.
+    pub(crate) presences: broadcast::Sender<PresenceChange>,
+    /// How available agents say they are.
+    pub(crate) availabilities: Availabilities,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,
     /// Where agents are listed as online.
@@ -38,14 +45,20 @@ pub struct Host {
 impl Host {
     /// A server whose documents nobody follows.
     pub fn new(server: Arc<JupyterServer>) -> Self {
-        Self::followed(server, broadcast::Sender::new(1))
+        Self::followed(server, broadcast::Sender::new(1), broadcast::Sender::new(1))
     }
 
-    /// A server the changes of whose documents are sent to those who follow them.
-    pub(crate) fn followed(server: Arc<JupyterServer>, changes: broadcast::Sender<DocumentChange>) -> Self {
+    /// A server the changes of whose documents, and who comes and goes there, are sent to those who follow them.
+    pub(crate) fn followed(
+        server: Arc<JupyterServer>,
+        changes: broadcast::Sender<DocumentChange>,
+        presences: broadcast::Sender<PresenceChange>,
+    ) -> Self {
         Self {
             server,
             changes,
+            presences,
+            availabilities: Availabilities::default(),
             loads_progressively: AtomicBool::new(false),
             global_awareness: GlobalAwareness::default(),
             file_checks: FileChecks::default(),

@@ -1,5 +1,6 @@
 //! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
-//! note it down. What callers wait for, their edits, is never active back.
+//! note it down. A document alone waits only with runs that are over already: each of these would cost the server as much
+//! again as running it. What callers wait for, their edits, is never held back.
 //!
 //! Jupyter notes every change of every document down in one database. Where many documents change at the same moment,
 //! these notes wait for each other; if its garbage collector comes upon one that waits, the whole server stands still
@@ -83,8 +84,8 @@ impl OutputSlot {
     }
 
     /// Takes the right to send outputs now. If another document has it, this one waits from now on; who has it sends
-    /// again before a confirmation only while nobody waits.
-    pub(crate) fn try_take(&mut self) -> bool {
+    /// again before a confirmation only while nobody waits, and only what cannot wait itself.
+    pub(crate) fn try_take(&mut self, can_wait: bool) -> bool {
         self.release_if_over();
         if matches!(self.state, SlotState::Idle) {
             self.state = match Arc::clone(&self.throttle.semaphore).try_acquire_owned() {
@@ -92,9 +93,9 @@ impl OutputSlot {
                 Err(_) => SlotState::Waiting(wait(Arc::clone(&self.throttle)).boxed()),
             };
         }
-        let is_wanted = self.is_wanted();
+        let is_gathering = can_wait || self.is_wanted();
         match &mut self.state {
-            SlotState::Active(active) if active.used == Used::NotYet || !is_wanted => {
+            SlotState::Active(active) if active.used == Used::NotYet || !is_gathering => {
                 let now = Instant::now();
                 (active.used, active.until) = (Used::Sent(now), now + LONGEST_OUTPUT_SLOT);
                 true
@@ -205,44 +206,47 @@ mod tests {
     const SOON: Duration = Duration::from_millis(200);
 
     #[tokio::test]
-    async fn one_alone_sends_whenever_it_likes() {
+    async fn one_alone_sends_whenever_it_likes_what_cannot_wait() {
         let (mut one, _) = two();
-        assert!(one.try_take() && one.try_take(), "confirmed or not");
+        assert!(one.try_take(false) && one.try_take(false), "confirmed or not");
         one.on_confirmed();
-        assert!(one.try_take());
+        assert!(one.try_take(false) && !one.try_take(true));
+        one.on_confirmed();
+        assert!(!one.try_take(true), "the server notes down what it confirmed");
+        assert!(changes_within(&mut one, SOON).await && one.try_take(true));
     }
 
     #[tokio::test]
     async fn the_next_sends_when_what_was_sent_is_confirmed() {
         let (mut one, mut other) = two();
-        assert!(one.try_take());
-        assert!(!other.try_take());
+        assert!(one.try_take(false));
+        assert!(!other.try_take(false));
         assert!(!changes_within(&mut other, SOON).await);
-        assert!(!one.try_take(), "it has sent already, and the other waits");
+        assert!(!one.try_take(false), "it has sent already, and the other waits");
         one.on_confirmed();
         assert!(
             changes_within(&mut one, SOON).await,
             "it rests, and then has it no more"
         );
-        assert!(changes_within(&mut other, SOON).await && other.try_take());
-        assert!(!one.try_take(), "now it waits itself");
+        assert!(changes_within(&mut other, SOON).await && other.try_take(false));
+        assert!(!one.try_take(false), "now it waits itself");
     }
 
     #[tokio::test]
     async fn nobody_waits_for_ever() {
         let (mut one, mut other) = two();
-        assert!(one.try_take());
-        assert!(!other.try_take());
+        assert!(one.try_take(false));
+        assert!(!other.try_take(false));
         let stuck = timeout(
             2 * LONGEST_OUTPUT_SLOT,
             one.release_in_time(std::future::pending::<()>()),
         );
         let (stuck, other_has_it) = tokio::join!(stuck, changes_within(&mut other, 2 * LONGEST_OUTPUT_SLOT));
-        assert!(stuck.is_err() && other_has_it && other.try_take());
-        assert!(!one.try_take());
+        assert!(stuck.is_err() && other_has_it && other.try_take(false));
+        assert!(!one.try_take(false));
         drop(other);
         assert!(
-            changes_within(&mut one, SOON).await && one.try_take(),
+            changes_within(&mut one, SOON).await && one.try_take(false),
             "who leaves keeps nobody"
         );
     }

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, file_sync::FileSeen};
+use super::{Fork, Host, file_sync::FileSeen, roster::Roster};
 use crate::{
     RoomError, RoomKind, RoomStatus,
     core::{
@@ -39,8 +39,16 @@ pub(crate) struct Shared {
     pub(crate) file_check: Mutex<FileCheck>,
     /// Ends when the server has answered where the file is, if calls wait for that.
     pub(crate) file_answer: Mutex<Option<CancellationToken>>,
+    /// Who was told to be here.
+    pub(crate) roster: Mutex<Roster>,
+    /// Changes when somebody comes or goes.
+    pub(crate) roster_version: watch::Sender<u64>,
+    /// Sources with an `@` as the document was opened, until somebody takes them.
+    pub(crate) opening_texts: Mutex<Vec<(Option<Arc<str>>, String)>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
+    /// The fork that it is, unless it is the document of a file.
+    pub(crate) fork: Option<Fork>,
 }
 
 impl Shared {

@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Host,
+    Fork, Host,
     backend::{DocumentBackend, DocumentConnection, Incoming},
     file_sync::FileSeen,
     output_throttle::OutputSlot,
@@ -43,16 +43,21 @@ pub(crate) async fn open(
     server: Arc<Host>,
     path: &DocPath,
     kind: RoomKind,
+    fork: Option<Fork>,
     presence: Duration,
 ) -> Result<Room, RoomError> {
     let to_error = |end: Disconnect| end.into_error(&server, path);
-    let (mut connection, file) = server.join(path, kind).await?;
+    let (mut connection, file) = server.join(path, kind, fork.as_ref()).await?;
     let received = synchronise(&server, &mut connection, kind).await.map_err(to_error)?;
     if let Some(vector) = &received.server_vector {
         let answer = Message::SyncStep2(received.document.diff(vector)).encode();
         connection.send(vec![answer]).await.map_err(to_error)?;
     }
     let mut document = received.document;
+    let opening_texts = match server.changes.receiver_count() {
+        0 => Vec::new(),
+        _ => document.texts_with('@'),
+    };
     document.stream = Some(ChangeStream {
         document: Arc::new(DocumentId {
             server: server.name().into(),
@@ -63,6 +68,7 @@ pub(crate) async fn open(
     });
     let mut state = State::new(document, path.clone(), file.file_id, file.server_session);
     state.writable = file.writable;
+    state.has_file = fork.is_none();
     let readings = server.read_documents.of(&kind.room_id(&state.file_id));
     let shared = Arc::new(Shared {
         kind,
@@ -77,7 +83,11 @@ pub(crate) async fn open(
         presence,
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
+        roster: Mutex::default(),
+        opening_texts: Mutex::new(opening_texts),
+        roster_version: watch::Sender::new(0),
         readings,
+        fork,
         server,
     });
     shared.server.tasks.spawn(keep(Arc::clone(&shared), connection));
@@ -107,7 +117,9 @@ async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Nex
     let mut effects = Vec::new();
     loop {
         effects.extend(flush(shared, &mut slot));
-        if let Some(next) = carry_out(shared, connection, &mut slot, effects).await {
+        let next = carry_out(shared, connection, &mut slot, effects).await;
+        shared.tell_presences();
+        if let Some(next) = next {
             return next;
         }
         let timer = {
@@ -150,7 +162,8 @@ fn flush(shared: &Shared, slot: &mut OutputSlot) -> Vec<Effect> {
             false
         }
         Waiting::Edits => true,
-        Waiting::Outputs => slot.try_take(),
+        Waiting::WholeRuns => slot.try_take(true),
+        Waiting::Outputs => slot.try_take(false),
     };
     if !may_send {
         return Vec::new();
@@ -174,7 +187,7 @@ async fn carry_out(
             Effect::Ping(payload) => connection.ping(&payload).await,
             Effect::AskForFile => {
                 let path = shared.read().path.clone();
-                let exists = !shared.server.is_gone(&path).await;
+                let exists = shared.fork.is_some() || !shared.server.is_gone(&path).await;
                 effects.extend(shared.on(Input::FileAnswer { exists }));
                 Ok(())
             }
@@ -240,7 +253,7 @@ async fn reconnect(shared: &Shared, mut after: Duration) -> Option<Connection> {
 /// One attempt to join again. What becomes of our document is decided when the server's is complete.
 async fn rejoin(shared: &Shared) -> Result<(Connection, Joined), RoomError> {
     let path = shared.read().path.clone();
-    let (mut connection, file) = shared.server.join(&path, shared.kind).await?;
+    let (mut connection, file) = shared.server.join(&path, shared.kind, shared.fork.as_ref()).await?;
     let received = synchronise(&shared.server, &mut connection, shared.kind)
         .await
         .map_err(|end| end.into_error(&shared.server, &path))?;

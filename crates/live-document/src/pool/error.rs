@@ -12,6 +12,12 @@ pub enum PoolError {
         "too many documents are open and in use {whose} (limit {limit}); end one with end_nb_session, or try again later"
     )]
     Full { limit: usize, whose: &'static str },
+    #[error("there is no fork {fork_id:?} any more; list_document_forks shows those that there are")]
+    NoSuchFork { fork_id: String },
+    #[error("nothing was changed: the forks of this gateway cannot be reached now ({why}); try again in a moment")]
+    ForksUnavailable { why: String },
+    #[error("this gateway keeps no forks")]
+    NoForks,
 }
 
 impl PoolError {
@@ -19,7 +25,8 @@ impl PoolError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Room(error) => error.may_pass(),
-            Self::Full { .. } => true,
+            Self::Full { .. } | Self::ForksUnavailable { .. } => true,
+            Self::NoSuchFork { .. } | Self::NoForks => false,
         }
     }
 
@@ -30,6 +37,9 @@ impl PoolError {
 
     /// Whether there is no such document.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Room(RoomError::Jupyter(JupyterError::NotFound { .. })))
+        matches!(
+            self,
+            Self::NoSuchFork { .. } | Self::Room(RoomError::Jupyter(JupyterError::NotFound { .. }))
+        )
     }
 }

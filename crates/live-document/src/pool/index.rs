@@ -13,6 +13,8 @@ pub(super) struct Place {
     pub(super) server: Arc<str>,
     pub(super) path: DocPath,
     pub(super) kind: RoomKind,
+    /// Which fork of the document; nothing for the document itself.
+    pub(super) fork: Option<Arc<str>>,
 }
 
 impl Place {
@@ -21,6 +23,15 @@ impl Place {
             server: server.into(),
             path: path.clone(),
             kind,
+            fork: None,
+        }
+    }
+
+    /// The place of a fork of a document.
+    pub(super) fn of_fork(server: &str, path: &DocPath, kind: RoomKind, fork_id: &str) -> Self {
+        Self {
+            fork: Some(fork_id.into()),
+            ..Self::new(server, path, kind)
         }
     }
 }

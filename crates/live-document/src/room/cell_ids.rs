@@ -1,11 +1,15 @@
 //! Cell ids as callers write them: whole, or the beginning of one that no other cell of the notebook has.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
+
+use crate::core::document::Document;
 
 /// Fewest characters by which a cell can be named without its whole id.
 const MIN_PREFIX: usize = 4;
 /// Fewest characters of a short id, so that it mostly stays one while cells are added.
 const MIN_SHORT: usize = 6;
+/// Ids are looked up one by one if they are no more than this part of all.
+const FEW: usize = 8;
 /// As many of the cells that could be meant are named.
 const MAX_CANDIDATES: usize = 10;
 
@@ -14,7 +18,8 @@ pub trait CellOrder {
     fn count(&self) -> usize;
     /// The position of the cell with exactly this id.
     fn position_of(&self, cell: &str) -> Option<usize>;
-    fn ids(&self) -> Vec<&str>;
+    /// The cells whose ids begin with something, with their positions, in order.
+    fn starting_with<'a>(&'a self, prefix: &'a str) -> Vec<(usize, &'a str)>;
     /// Of the first cells, for those who asked for one that is not there.
     fn some_ids(&self) -> String;
 
@@ -23,13 +28,10 @@ pub trait CellOrder {
         if let Some(position) = self.position_of(named) {
             return Ok(position);
         }
-        let is_prefix = named.chars().count() >= MIN_PREFIX;
-        let ids = self.ids();
-        let candidates: Vec<(usize, &str)> = ids
-            .into_iter()
-            .enumerate()
-            .filter(|(_, id)| is_prefix && id.starts_with(named))
-            .collect();
+        let candidates = match named.chars().count() >= MIN_PREFIX {
+            true => self.starting_with(named),
+            false => Vec::new(),
+        };
         match candidates.as_slice() {
             [(position, _)] => Ok(*position),
             [] => Err(CellNameError::Unknown {
@@ -65,7 +67,7 @@ fn listed(candidates: &[(usize, &str)]) -> String {
 
 /// The short forms of a notebook's cell ids: of each the shortest beginning that only it has, of 6 characters or more.
 #[derive(Debug, Default)]
-pub struct ShortIds(HashMap<String, usize>);
+pub struct ShortIds(HashMap<Arc<str>, usize>);
 
 impl ShortIds {
     /// Sorts the ids once, so that each needs to be compared with its neighbours only.
@@ -73,43 +75,56 @@ impl ShortIds {
         let mut sorted: Vec<&str> = ids.into_iter().collect();
         sorted.sort_unstable();
         sorted.dedup();
-        let shared = |one: usize, other: Option<usize>| {
-            let (one, other) = (sorted[one], other.and_then(|other| sorted.get(other)));
-            other.map_or(0, |other| common_characters(one, other))
-        };
-        let length = |index: usize| {
-            let longest = shared(index, index.checked_sub(1)).max(shared(index, Some(index + 1)));
-            (longest + 1).max(MIN_SHORT)
-        };
-        let lengths = sorted.iter().enumerate().map(|(index, id)| {
-            let end = id.char_indices().nth(length(index)).map_or(id.len(), |(at, _)| at);
-            ((*id).to_owned(), end)
-        });
-        Self(lengths.collect())
+        let sorted: Vec<Arc<str>> = sorted.into_iter().map(Into::into).collect();
+        Self::of_sorted(sorted.iter())
     }
 
-    /// The short forms of a few of all ids, each of which is compared with all.
-    pub fn of_some<'a>(all: impl IntoIterator<Item = &'a str>, some: &[&str]) -> Self {
-        let mut shared = vec![0; some.len()];
-        for other in all {
-            for (id, shared) in some.iter().zip(&mut shared) {
-                if *id != other {
-                    *shared = common_characters(id, other).max(*shared);
-                }
-            }
+    /// The short forms of all ids of a document.
+    pub(super) fn of_document(document: &Document) -> Self {
+        Self::of_sorted(document.sorted_ids())
+    }
+
+    /// The short forms of a few ids of a document. Some of them may be gone from it.
+    pub(super) fn of_some(document: &Document, some: &[&str]) -> Self {
+        if some.len() * FEW > document.cell_count() {
+            let all = Self::of_document(document);
+            return match some.iter().all(|id| all.0.contains_key(*id)) {
+                true => all,
+                false => Self::of(document.sorted_ids().map(|id| &**id).chain(some.iter().copied())),
+            };
         }
-        let lengths = some.iter().zip(shared).map(|(id, shared)| {
-            let length = (shared + 1).max(MIN_SHORT);
-            let end = id.char_indices().nth(length).map_or(id.len(), |(at, _)| at);
-            ((*id).to_owned(), end)
+        let gone: Vec<&str> = some.iter().copied().filter(|id| !document.has_cell(id)).collect();
+        let short = some.iter().map(|id| {
+            let neighbours = document.neighbours(id).into_iter().flatten().map(|other| &**other);
+            let others = neighbours.chain(gone.iter().copied().filter(|other| other != id));
+            let shared = others.map(|other| common_characters(id, other)).max();
+            ((*id).into(), short_length(id, shared.unwrap_or(0)))
         });
-        Self(lengths.collect())
+        Self(short.collect())
+    }
+
+    fn of_sorted<'a>(sorted: impl Iterator<Item = &'a Arc<str>>) -> Self {
+        let mut lengths = HashMap::with_capacity(sorted.size_hint().0);
+        let mut shared_before = 0;
+        let mut sorted = sorted.peekable();
+        while let Some(id) = sorted.next() {
+            let shared_after = sorted.peek().map_or(0, |next| common_characters(id, next));
+            lengths.insert(Arc::clone(id), short_length(id, shared_before.max(shared_after)));
+            shared_before = shared_after;
+        }
+        Self(lengths)
     }
 
     /// The short form of an id; the id itself if it is not among those.
     pub fn get<'i>(&self, id: &'i str) -> &'i str {
         self.0.get(id).and_then(|end| id.get(..*end)).unwrap_or(id)
     }
+}
+
+/// The length in bytes of a short id that has more than the characters that it shares with another.
+fn short_length(id: &str, shared: usize) -> usize {
+    let characters = (shared + 1).max(MIN_SHORT);
+    id.char_indices().nth(characters).map_or(id.len(), |(at, _)| at)
 }
 
 fn common_characters(one: &str, other: &str) -> usize {
@@ -131,8 +146,9 @@ mod tests {
             self.0.iter().position(|id| *id == cell)
         }
 
-        fn ids(&self) -> Vec<&str> {
-            self.0.to_vec()
+        fn starting_with<'a>(&'a self, prefix: &'a str) -> Vec<(usize, &'a str)> {
+            let ids = self.0.iter().copied().enumerate();
+            ids.filter(|(_, id)| id.starts_with(prefix)).collect()
         }
 
         fn some_ids(&self) -> String {

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use sqlx::{AssertSqlSafe, Postgres, Sqlite, postgres::PgArguments, query::Query, sqlite::SqliteArguments};
 
-use crate::StoreError;
-
 /// SQL that was written here, and what callers gave, kept apart.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement<'a> {
@@ -60,7 +58,7 @@ impl<'a> Statement<'a> {
         self
     }
 
-    pub(super) fn sqlite(self) -> Result<Query<'static, Sqlite, SqliteArguments>, StoreError> {
+    pub(super) fn sqlite(self) -> Query<'static, Sqlite, SqliteArguments> {
         let mut query = sqlx::query(AssertSqlSafe(self.sql));
         for argument in self.arguments {
             query = match argument {
@@ -70,10 +68,10 @@ impl<'a> Statement<'a> {
                 Argument::Bytes(value) => query.bind(value.to_owned()),
             };
         }
-        Ok(query)
+        query
     }
 
-    pub(super) fn postgres(self) -> Result<Query<'static, Postgres, PgArguments>, StoreError> {
+    pub(super) fn postgres(self) -> Query<'static, Postgres, PgArguments> {
         let mut query = sqlx::query(AssertSqlSafe(self.sql));
         for argument in self.arguments {
             query = match argument {
@@ -83,7 +81,7 @@ impl<'a> Statement<'a> {
                 Argument::Bytes(value) => query.bind(value.to_owned()),
             };
         }
-        Ok(query)
+        query
     }
 }
 

@@ -46,6 +46,12 @@ pub(crate) struct CodeKernel {
 impl Database {
     /// Writes all changes, as those of a gateway, or none. Says how many bytes the records take, about.
     pub(crate) async fn write_executions(&self, batch: &Batch, gateway: &str) -> Result<usize, StoreError> {
+        if let ([record], []) = (&batch.records[..], &batch.renames[..]) {
+            // One statement is a transaction of its own, in a third of the time.
+            let (statement, bytes) = upsert_statement(record, gateway)?;
+            check_upserted(record, self.execute(statement).await?);
+            return Ok(bytes);
+        }
         let mut transaction = self.begin().await?;
         for renamed in &batch.renames {
             rename(&mut transaction, renamed).await?;
@@ -192,6 +198,13 @@ fn push_status(statement: &mut Statement<'_>, wanted: impl Fn(ExecutionStatus) -
 }
 
 async fn upsert(transaction: &mut Transaction, record: &ExecutionRecord, gateway: &str) -> Result<usize, StoreError> {
+    let (statement, bytes) = upsert_statement(record, gateway)?;
+    check_upserted(record, transaction.execute(statement).await?);
+    Ok(bytes)
+}
+
+/// The statement that writes a record, and about how many bytes the record takes.
+fn upsert_statement<'r>(record: &'r ExecutionRecord, gateway: &'r str) -> Result<(Statement<'r>, usize), StoreError> {
     let (cells, outputs) = (
         to_json(&record.cells)?,
         record.outputs.as_ref().map(ToString::to_string),
@@ -219,14 +232,17 @@ async fn upsert(transaction: &mut Transaction, record: &ExecutionRecord, gateway
         .bind(micros(SystemTime::now()))
         .bind(&record.file_id)
         .bind(i64::try_from(bytes).unwrap_or(i64::MAX));
-    if transaction.execute(statement).await? == 0 {
+    Ok((statement, bytes))
+}
+
+fn check_upserted(record: &ExecutionRecord, rows: u64) {
+    if rows == 0 {
         let execution_id = &record.execution_id;
         tracing::warn!(
             execution_id,
             "another gateway has taken an execution over; its record is left to that one"
         );
     }
-    Ok(bytes)
 }
 
 async fn rename(transaction: &mut Transaction, rename: &Rename) -> Result<(), StoreError> {

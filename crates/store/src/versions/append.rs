@@ -13,7 +13,8 @@ use crate::{
 const VERSION_BYTES: usize = 256;
 
 impl Store {
-    /// Appends a version after the one that its author knew as the latest.
+    /// Appends a version after the one that its author knew as the latest. One that was appended before under the
+    /// same id is not appended again.
     pub async fn append_version(
         &self,
         document: i64,
@@ -22,7 +23,7 @@ impl Store {
     ) -> Result<Appended, StoreError> {
         let mut transaction = self.database.begin().await?;
         if !advance(&mut transaction, document, expected_seq, version).await? {
-            return latest(&mut transaction, document).await;
+            return latest(&mut transaction, document, &version.version_id).await;
         }
         let seq = expected_seq + 1;
         insert(&mut transaction, document, seq, version).await?;
@@ -71,7 +72,12 @@ async fn advance(
     Ok(transaction.execute(statement).await? > 0)
 }
 
-async fn latest(transaction: &mut Transaction, document: i64) -> Result<Appended, StoreError> {
+/// Why nothing was appended. A version whose first attempt was written, though its answer was lost, is there.
+async fn latest(transaction: &mut Transaction, document: i64, version_id: &str) -> Result<Appended, StoreError> {
+    let statement = Statement::new("SELECT seq FROM versions WHERE version_id = $1 AND document = $2");
+    if let Some(row) = transaction.row(statement.bind(version_id).bind(document)).await? {
+        return Ok(Appended::Ok(row.first()?));
+    }
     let statement = Statement::new("SELECT latest_seq FROM documents WHERE document = $1").bind(document);
     match transaction.row(statement).await? {
         Some(row) => Ok(Appended::Conflict {

@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// The deltas between two versions, in order, as far as one page holds them: the next page begins after the last
-    /// of this one. None is left only when the page is empty. A gap in the numbers is a version that cannot be read.
+    /// of this one, and an empty one is the end. A gap in the numbers is a version that cannot be read.
     pub async fn deltas(
         &self,
         document: i64,

@@ -2,12 +2,14 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use jupyter_client::truncate;
 use live_document::{Cell, RunMark};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{tools::lines::lines, types::joined_text};
+use crate::{
+    tools::{lines::lines, text::cell::cut},
+    types::joined_text,
+};
 
 const MAX_TITLE: usize = 80;
 const MAX_EVALUE: usize = 200;
@@ -64,7 +66,7 @@ impl Glimpse {
 
 fn error_in(outputs: &[Value]) -> Option<(String, String)> {
     let error = outputs.iter().rfind(|output| output["output_type"] == "error")?;
-    let text = |member: &str| truncate(error[member].as_str().unwrap_or_default(), MAX_EVALUE).text;
+    let text = |member: &str| cut(error[member].as_str().unwrap_or_default(), MAX_EVALUE);
     Some((text("ename"), text("evalue")))
 }
 
@@ -130,7 +132,7 @@ pub(super) fn sections(cells: &[Glimpse]) -> Vec<Section> {
         for (level, title) in headings(&cell.source) {
             found.push(Section {
                 level,
-                title: truncate(title, MAX_TITLE).text,
+                title: cut(title, MAX_TITLE),
                 index,
                 cell_id: cell.id.clone(),
                 end_index: cells.len() - 1,

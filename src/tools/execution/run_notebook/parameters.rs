@@ -9,6 +9,8 @@ use crate::tools::ToolError;
 
 /// The tag of the cell after which parameters are put.
 const PARAMETERS: &str = "parameters";
+/// The tag of cells that are meant to raise an error.
+pub(super) const RAISES: &str = "raises-exception";
 /// The tag, and here also the id, of the cell that assigns them.
 pub(super) const INJECTED: &str = "injected-parameters";
 
@@ -55,7 +57,14 @@ pub(super) fn inject(
     Ok((at, false))
 }
 
-fn has_tag(cell: &Value, tag: &str) -> bool {
+/// Whether there is a cell after or in whose place parameters are put.
+pub(super) fn has_place(cells: &Value) -> bool {
+    let cells = cells.as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_place = |cell: &Value| has_tag(cell, PARAMETERS) || has_tag(cell, INJECTED);
+    cells.iter().any(is_place)
+}
+
+pub(super) fn has_tag(cell: &Value, tag: &str) -> bool {
     let tags = cell.pointer("/metadata/tags").and_then(Value::as_array);
     cell["cell_type"] == "code" && tags.is_some_and(|tags| tags.iter().any(|own| own == tag))
 }

@@ -23,6 +23,7 @@ use crate::tools::{
         Page,
         cell::{CellNames, cut},
         output::outputs_text,
+        run::is_empty,
     },
 };
 
@@ -109,7 +110,8 @@ pub(super) fn members(call: &Call, snapshot: Snapshot) -> NotebookRun {
 
 fn write(page: &mut Page, run: &Snapshot, names: &CellNames) {
     let (cells, path) = (&run.cells, run.path.as_deref().unwrap_or_default());
-    let ran = cells.iter().filter(|cell| has_run(cell)).count();
+    let ran = cells.iter().filter(|cell| has_run(cell) && !is_empty(cell)).count();
+    let empty = cells.iter().filter(|cell| is_empty(cell)).count();
     let kernel = run.kernel_name.as_deref().unwrap_or("new");
     let time = run
         .started_at
@@ -118,7 +120,7 @@ fn write(page: &mut Page, run: &Snapshot, names: &CellNames) {
     let time = time.map(|time| format!(" in {}", seconds(time))).unwrap_or_default();
     let progress = format!(
         "{path}: {ran} of {} ran{time} in a fresh {kernel} kernel",
-        counted(cells.len(), "code cell")
+        counted(cells.len() - empty, "code cell")
     );
     let reason = run.reason.as_deref().map(|reason| cut(reason, MAX_REASON));
     let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();

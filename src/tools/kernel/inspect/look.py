@@ -3,7 +3,7 @@
 import base64, collections, difflib, itertools, json, sys, time, types
 
 SHORT, LONG = 120, 2000
-MAX_VARIABLES, MAX_ATTRIBUTES, MAX_ITEMS = 200, 60, 50
+MAX_VARIABLES, MAX_ATTRIBUTES, MAX_ITEMS = 200, 40, 50
 SECONDS = 2.0
 # Classes of these modules tell their shape without computing anything.
 SHAPED = {"cupy", "dask", "h5py", "jax", "jaxlib", "polars", "pyarrow", "scipy", "sparse", "tensorflow", "torch", "xarray", "zarr"}
@@ -64,10 +64,12 @@ def show(value, room, depth=3):
         return cut(repr(value), room)
     if base(value):
         return show_items(value, room, depth)
+    if cls in quick_classes():
+        return cut(str(value), room)
     if known("numpy", "generic", value):
         item = value.item()
         return show(item, room, depth) if type(item) is not cls else cls.__name__
-    if known("numpy", "ndarray", value) or known("pandas", "Series", value) or known("pandas", "Index", value):
+    if is_array(value):
         return "%s: %s" % (value.dtype, show_some(value, room, depth))
     if known("pandas", "DataFrame", value):
         return cut(", ".join("%s %s" % (name, value.dtypes.iloc[at]) for at, name in enumerate(value.columns[:20])), room)
@@ -89,6 +91,19 @@ def show(value, room, depth=3):
         fields = ("%s=%s" % (name, show(of, room // 2, depth - 1)) for name, of in first(members(value).items()) if str(name)[:1] != "_")
         return "%s(%s)" % (cls.__name__, joined(fields, room))
     return "<%s>" % cls.__name__
+
+
+def quick_classes():
+    """Classes of libraries whose texts are short and quick, as far as they are loaded."""
+    named = [("pandas", "Timestamp"), ("pandas", "Timedelta"), ("pandas", "Period"), ("pandas", "Interval"), ("numpy", "dtype"), ("numpy", "datetime64"), ("numpy", "timedelta64")]
+    named += [("matplotlib.figure", "Figure"), ("matplotlib.axes", "Axes")]
+    pandas = sys.modules.get("pandas")
+    return [getattr(sys.modules.get(module), name, None) for module, name in named] + [type(getattr(pandas, name, None)) for name in ("NaT", "NA")]
+
+
+def is_array(value):
+    column = known("pandas", "Series", value) or known("pandas", "Index", value) or known("pandas.api.extensions", "ExtensionArray", value)
+    return column or known("numpy", "ndarray", value)
 
 
 def first(items, count=MAX_ITEMS):
@@ -179,30 +194,44 @@ def described(name, value, room=SHORT):
         "shape": attempt(shape, value),
         "size": attempt(size, value),
         "preview": attempt(show, value, room),
+        "imported": imported(value),
     }
 
 
+def imported(value):
+    """The module of a function or a class, unless the user wrote it."""
+    if not is_class(value) and type(value) not in (types.FunctionType, types.BuiltinFunctionType):
+        return None
+    module = type.__dict__["__module__"].__get__(value) if is_class(value) else value.__module__
+    return module.split(".")[0] if type(module) is str and module not in ("__main__", "builtins") else None
+
+
 def attributes(value):
-    """The columns of a table; the attributes of an object, the names of a module or a class."""
+    """The columns of a table; the attributes of an object, the names of a module or a class. And how many more there are."""
     if known("pandas", "DataFrame", value):
         columns = first(enumerate(value.columns), MAX_ATTRIBUTES)
-        return [
+        shown = [
             {"name": str(name), "type": str(value.dtypes.iloc[at]), "preview": show_some(value.iloc[:20, at], SHORT, 2)}
             for at, name in columns
         ]
-    if base(value) or root(type(value)) in SHAPED:
-        return []
+        return shown, len(value.columns) - len(shown)
+    if base(value) or is_array(value) or root(type(value)) in SHAPED:
+        return [], 0
     found = [(name, of) for name, of in first(members(value).items(), 10 * MAX_ATTRIBUTES) if str(name)[:1] != "_"]
     if type(value) is types.ModuleType or is_class(value):
         found.sort(key=lambda item: str(item[0]))
-    else:
+    elif root(type(value)) == "__main__":
+        # The methods of libraries are in their documentation.
         found += [(name, of) for name, of in vars(type(value)).items() if name[:1] != "_" and type(of) is types.FunctionType]
-    return [{"name": str(name), "type": type_name(of), "preview": attempt(show, of, SHORT)} for name, of in first(found, MAX_ATTRIBUTES)]
+    shown = [{"name": str(name), "type": type_name(of), "preview": attempt(show, of, SHORT)} for name, of in first(found, MAX_ATTRIBUTES)]
+    return shown, len(found) - len(shown)
 
 
 def details(name, value):
     found = described(name, value, LONG)
-    found["attributes"] = attempt(attributes, value) or []
+    found["attributes"], found["more_attributes"] = attempt(attributes, value) or ([], 0)
+    if known("pandas", "DataFrame", value):
+        found["preview"] = None
     doc = value.__doc__ if type(value) is types.FunctionType else members(value).get("__doc__")
     if type(doc) is str:
         found["doc"] = cut(doc.strip(), 500)

@@ -138,7 +138,12 @@ fn is_date(text: &str) -> bool {
 fn date(text: &str) -> String {
     let shown = match text.split_once(['T', ' ']) {
         Some((day, time)) if !time.contains(|c: char| ('1'..='9').contains(&c)) => day,
-        _ => text,
+        // Fractions of a second that are all zero.
+        Some((_, time)) => match time.rsplit_once('.') {
+            Some((_, zeros)) if zeros.chars().all(|c| c == '0') => &text[..text.len() - zeros.len() - 1],
+            _ => text,
+        },
+        None => text,
     };
     name(shown)
 }

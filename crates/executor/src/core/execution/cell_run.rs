@@ -31,6 +31,8 @@ pub(crate) struct CellRun {
     pub(crate) drops: u32,
     /// The outputs of the original of a cell of a copy, until they were compared.
     pub(crate) expected: Option<Vec<Value>>,
+    /// Whether it is meant to raise an error, after which the others run all the same.
+    pub(crate) may_raise: bool,
     /// How its outputs differ from those.
     pub(crate) differs: Option<String>,
 }
@@ -137,6 +139,7 @@ impl CellRun {
             captured: Outputs::new(limit),
             drops: 0,
             expected: None,
+            may_raise: false,
             differs: None,
         }
     }

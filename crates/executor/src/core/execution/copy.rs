@@ -29,6 +29,8 @@ pub struct CopiedCell {
     /// The position in the copy.
     pub position: usize,
     pub source: String,
+    /// Whether it is meant to raise an error.
+    pub may_raise: bool,
     /// The outputs that the original has, unless it was never run.
     pub expected: Option<Vec<Value>>,
 }
@@ -56,6 +58,7 @@ impl NotebookCopy {
         let runs = self.cells.into_iter().map(|cell| CellRun {
             code: Some(cell.source),
             expected: cell.expected,
+            may_raise: cell.may_raise,
             ..CellRun::cell(cell.cell_id, cell.index, limit)
         });
         let unkept = self.keep.map(|keep| Unkept {

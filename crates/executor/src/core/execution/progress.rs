@@ -1,6 +1,6 @@
 //! How an execution moves on, from its queue to its end.
 
-use std::time::SystemTime;
+use std::{collections::HashMap, time::SystemTime};
 
 use live_document::QueuedCell;
 use store::ExecutionStatus;
@@ -9,11 +9,16 @@ use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
 /// What is said of an execution whose outputs may have gaps.
 const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
+/// What is said of cells of which an earlier process did not record whether it sent them.
+const UNKNOWN: &str = "the gateway restarted, so it is unknown whether some cells ran";
 
 impl Execution {
     /// The first cell that is still to run.
     pub(crate) fn next_cell(&self) -> Option<usize> {
-        self.lock().cells.iter().position(CellRun::is_queued)
+        let state = &mut *self.lock();
+        let waiting = state.cells.iter().skip(state.next).position(CellRun::is_queued);
+        state.next = waiting.map_or(state.cells.len(), |ahead| state.next + ahead);
+        waiting.map(|_| state.next)
     }
 
     /// Cells that wait to run and are not shown so.
@@ -30,10 +35,14 @@ impl Execution {
 
     /// Notes that cells are shown as queued.
     pub(crate) fn mark_queued(&self, shown: &[QueuedCell]) {
+        let counts: HashMap<&str, Option<i64>> = shown
+            .iter()
+            .map(|shown| (shown.id.as_str(), shown.execution_count))
+            .collect();
         let mut state = self.lock();
         for cell in state.cells.iter_mut().filter(|cell| cell.is_queued()) {
-            if let Some(shown) = shown.iter().find(|shown| shown.id == cell.cell_id) {
-                (cell.is_shown_queued, cell.replaces) = (true, shown.execution_count);
+            if let Some(count) = counts.get(cell.cell_id.as_str()) {
+                (cell.is_shown_queued, cell.replaces) = (true, *count);
             }
         }
     }
@@ -99,6 +108,7 @@ impl Execution {
     /// Queues a cell again that the kernel dropped; tells how often that has happened. It may be shown as running already.
     pub(crate) fn requeue(&self, position: usize, is_written: bool) -> u32 {
         let mut state = self.lock();
+        state.next = state.next.min(position);
         let Some(cell) = state.cells.get_mut(position) else {
             return u32::MAX;
         };
@@ -160,6 +170,30 @@ impl Execution {
         }
         if any && state.reason.is_none() {
             state.reason = reason;
+        }
+    }
+
+    /// Ends the cells that an earlier process had not begun, for a reason, and those of which it is not known whether it had.
+    pub(crate) fn end_left_behind(&self, reason: &str) {
+        let mut state = self.lock();
+        let sent_before = state.sent_before;
+        let (mut unknown, mut waited) = (false, false);
+        for (position, cell) in state.cells.iter_mut().enumerate().filter(|(_, cell)| cell.is_queued()) {
+            let may_have_run = position < sent_before;
+            (unknown, waited) = (unknown || may_have_run, waited || !may_have_run);
+            let status = match may_have_run {
+                true => ExecutionStatus::Lost,
+                false => ExecutionStatus::Cancelled,
+            };
+            cell.end(status, false);
+        }
+        let reasons = [(unknown, UNKNOWN), (waited, reason)];
+        let why: Vec<&str> = reasons
+            .into_iter()
+            .filter_map(|(is_it, why)| is_it.then_some(why))
+            .collect();
+        if !why.is_empty() && state.reason.is_none() {
+            state.reason = Some(why.join("; "));
         }
     }
 

@@ -44,6 +44,7 @@ impl Execution {
                 kernel_id: record.kernel_id,
                 kernel_session: record.kernel_session,
                 started_at: record.started_at,
+                sent_before: terms.sent_before,
                 ..State::new(cells.collect())
             }),
             changes: watch::Sender::new(0),
@@ -95,6 +96,7 @@ impl Execution {
                 max_open_rooms: Some(self.owner.max_open_rooms),
                 max_output_bytes: Some(self.max_output_bytes),
                 ignores_errors: !self.stop_on_error,
+                sent_before: state.sent_before,
                 kernel_name: self.kernel_name.clone(),
                 kept: state.kept.clone(),
             },

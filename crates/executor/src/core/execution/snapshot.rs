@@ -73,6 +73,15 @@ impl Execution {
     }
 }
 
+impl Execution {
+    /// Brings cells from its record up to date, which is not written with each of many.
+    pub(crate) fn update(&self, recorded: &mut [CellSnapshot]) {
+        for (recorded, cell) in recorded.iter_mut().zip(&self.lock().cells) {
+            (recorded.status, recorded.execution_count) = (cell.state.status(), cell.execution_count);
+        }
+    }
+}
+
 impl From<ExecutionRecord> for Snapshot {
     fn from(record: ExecutionRecord) -> Self {
         let outputs = |index: usize| {

@@ -66,6 +66,19 @@ fn a_failure_stops_the_batch_unless_it_is_to_go_on() {
 }
 
 #[test]
+fn a_cell_that_is_meant_to_raise_an_error_stops_nothing() {
+    let mut scene = Scene::new();
+    let two = cells("ana", 2);
+    two.lock().cells[0].may_raise = true;
+    let execution = scene.execute(two);
+    for answer in ["error", "ok"] {
+        let run = scene.run();
+        scene.says([status(&run, "busy"), reply(&run, answer), status(&run, "idle")]);
+    }
+    assert_ended(&scene, &execution, ExecutionStatus::Completed, "");
+}
+
+#[test]
 fn a_request_that_the_kernel_dropped_is_sent_again_but_not_for_ever() {
     let (mut scene, execution) = Scene::running(1);
     for _ in 0..10 {

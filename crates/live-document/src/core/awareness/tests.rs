@@ -17,6 +17,7 @@ fn show(awareness: &mut Awareness, id: &str, activity: Activity) {
         id: &id,
         name: &name,
         activity,
+        availability: None,
         stays: STAYS,
     };
     awareness.show(&visit, None);
@@ -71,7 +72,7 @@ fn who_was_shown_before_it_is_known_what_people_want_withdraws_for_the_first_cha
 #[test]
 fn a_call_does_not_hide_that_code_goes_on() {
     let mut awareness = Awareness::default();
-    let shown = |awareness: &Awareness| awareness.agents["a"].user["display_name"].clone();
+    let shown = |awareness: &Awareness| awareness.agents["a"].state("a", &[])["user"]["display_name"].clone();
     show(&mut awareness, "a", Activity::Running);
     show(&mut awareness, "a", Activity::Reading);
     assert_eq!(shown(&awareness), "a · running");
@@ -101,6 +102,7 @@ fn where_an_agent_runs_what_it_changed_the_change_stays_selected() {
             id: &id,
             name: "a",
             activity: Activity::Editing,
+            availability: None,
             stays: STAYS,
         };
         awareness.show(&visit, cursors);
@@ -174,6 +176,7 @@ fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
             id: &id,
             name: "a",
             activity: Activity::Editing,
+            availability: None,
             stays: STAYS,
         };
         let (ranges, of_edit) = (json!([position]), true);
@@ -215,4 +218,38 @@ fn an_agent_that_somebody_declared_gone_comes_back() {
         ..said
     }]);
     assert_eq!(awareness.due()[0].clock, 10);
+}
+
+#[test]
+fn an_agent_that_leaves_says_goodbye_and_what_it_announced_ends() {
+    let mut awareness = Awareness::default();
+    show(&mut awareness, "a", Activity::Idle);
+    awareness.due();
+    let version = awareness.version();
+    awareness.announce("a", "look here");
+    awareness.tell_time(awareness.now + CURSOR_OVERDUE);
+    let name = |due: &[AwarenessEntry]| state_of(&due[0])["user"]["display_name"].clone();
+    assert_eq!(name(&awareness.due()), "a · look here");
+    awareness.tell_time(awareness.now + ANNOUNCED_FOR);
+    assert_eq!(name(&awareness.due()), "a");
+    assert!(awareness.leave("a") && !awareness.leave("a"));
+    assert_eq!(awareness.due_at(), Some(awareness.now));
+    assert_eq!(awareness.due()[0].state, "null");
+    assert!(awareness.version() > version && awareness.due().is_empty());
+}
+
+#[test]
+fn who_is_silent_for_too_long_is_gone_and_who_repeats_themselves_was_not_active() {
+    let mut awareness = Awareness::default();
+    let person = json!({ "user": { "username": "h", "name": "Hanna" }, "current": "notebook:a.ipynb", "documents": ["a.ipynb"] });
+    awareness.received(vec![entry(1, &person)]);
+    let (said, version) = (awareness.now, awareness.version());
+    awareness.tell_time(said + Duration::from_secs(15));
+    awareness.received(vec![entry(1, &person)]);
+    let online = awareness.presences().map(|presence| presence.last_active);
+    assert_eq!(online.collect::<Vec<_>>(), [said]);
+    assert_eq!(awareness.version(), version);
+    awareness.tell_time(said + Duration::from_secs(50));
+    assert!(awareness.due().is_empty() && awareness.presences().next().is_none());
+    assert!(awareness.version() > version);
 }

@@ -21,18 +21,22 @@ impl Document {
         // What it stuck to may be gone, but not yet the text that it is in.
         let offset = sticky_indices(position).find_map(|index| index.get_offset(&txn))?;
         if !self.is_notebook() {
+            let (line, column) = place_at(&self.source, &txn, offset.index);
             return Some(Cursor {
                 cell: None,
-                line: line_at(&self.source, &txn, offset.index),
+                line,
+                column,
             });
         }
         let BranchID::Nested(part) = offset.branch.id() else {
             return None;
         };
         let (at, source) = self.source_by_part(&txn, &part)?;
+        let (line, column) = place_at(&source, &txn, offset.index);
         Some(Cursor {
             cell: Some((at, self.order[at].id.to_string())),
-            line: line_at(&source, &txn, offset.index),
+            line,
+            column,
         })
     }
 
@@ -78,9 +82,18 @@ fn sticky_indices(position: &Value) -> impl Iterator<Item = StickyIndex> {
         .map(move |scope| StickyIndex::new(scope, assoc))
 }
 
-/// The line, from 1, of an offset in UTF-16 units.
-fn line_at(text: &TextRef, txn: &impl ReadTxn, offset: u32) -> usize {
-    let text = text.get_string(txn);
-    let before = text.encode_utf16().take(offset as usize);
-    before.filter(|unit| *unit == u16::from(b'\n')).count() + 1
+/// The line, from 1, and the column, from 0 in code points, of an offset in UTF-16 units.
+fn place_at(text: &TextRef, txn: &impl ReadTxn, offset: u32) -> (usize, usize) {
+    let (mut line, mut column, mut units) = (1, 0, 0);
+    for character in text.get_string(txn).chars() {
+        if units >= offset as usize {
+            break;
+        }
+        units += character.len_utf16();
+        (line, column) = match character {
+            '\n' => (line + 1, 0),
+            _ => (line, column + 1),
+        };
+    }
+    (line, column)
 }

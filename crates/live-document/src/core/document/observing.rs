@@ -1,7 +1,7 @@
 //! What a transaction changed, as it is seen at its end.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -279,11 +279,11 @@ impl Document {
     }
 
     fn rename(&mut self, index: usize, id: Arc<str>, author: &Author) {
-        let Some(entry) = self.order.get_mut(index).filter(|entry| entry.id != id) else {
+        let Some(old) = self.order.rename(index, &id) else {
             return;
         };
-        let old = std::mem::replace(&mut entry.id, Arc::clone(&id));
-        if let Some(hook) = entry.hook.clone().filter(|_| !author.is_local()) {
+        let hook = self.order.get(index).and_then(|entry| entry.hook.clone());
+        if let Some(hook) = hook.filter(|_| !author.is_local()) {
             self.renamed.push((Arc::clone(&old), hook));
         }
         self.log.cell_removed(&old);
@@ -304,7 +304,7 @@ impl Document {
                 Step::Keep(count) => at += count,
                 Step::Remove(count) => {
                     let end = (at + count).min(self.order.len());
-                    for entry in self.order.drain(at.min(end)..end) {
+                    for entry in self.order.remove(at.min(end)..end) {
                         if let Some(history) = self.log.cell_removed(&entry.id) {
                             removed.insert(Arc::clone(&entry.id), history);
                         }
@@ -315,14 +315,13 @@ impl Document {
                 }
                 Step::Add(entries) => {
                     if let Some(duplicated) = &mut self.duplicated {
-                        let known: HashSet<&str> = self.order.iter().map(|entry| &*entry.id).collect();
-                        let again = entries.iter().filter(|entry| known.contains(&*entry.id));
+                        let again = entries.iter().filter(|entry| self.order.contains(&entry.id));
                         duplicated.extend(again.map(|entry| Arc::clone(&entry.id)));
                     }
                     let count = entries.len();
                     added.extend(entries.iter().map(|entry| Arc::clone(&entry.id)));
                     let place = at.min(self.order.len());
-                    self.order.splice(place..place, entries);
+                    self.order.insert(place, entries);
                     at += count;
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, TextRef, TransactionMut};
 
-use super::{Applied, Author, Document, OBSERVER, Selection, Transact};
+use super::{Applied, Author, CellEntry, Document, OBSERVER, Selection, Transact};
 use crate::core::notebook::{execution_count, output_prelim, text_of};
 
 /// What JupyterLab calls a cell that runs or is queued, and shows as `[*]`.
@@ -117,12 +117,12 @@ impl Document {
     /// The cells that look queued or running, in their order.
     pub(crate) fn running_cells(&self) -> Vec<String> {
         let txn = self.doc.transact();
-        let ids = self.order.iter().map(|entry| &*entry.id);
-        let is_running = |id: &&str| {
-            let map = self.map(&txn, id);
+        let is_running = |entry: &&CellEntry| {
+            let map = entry.hook.as_ref().and_then(|hook| hook.get(&txn));
             map.is_some_and(|map| text_of(&map, &txn, "execution_state") == RUNNING)
         };
-        ids.filter(is_running).map(str::to_owned).collect()
+        let running = self.order.iter().filter(is_running);
+        running.map(|entry| entry.id.to_string()).collect()
     }
 
     /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
@@ -162,7 +162,7 @@ impl Document {
         let author = Author::Local(Arc::clone(author));
         let applied = self.editing(&[], |document| {
             document.change(&author, |document, txn| {
-                for entry in &document.order {
+                for entry in document.order.iter() {
                     let map = entry.hook.as_ref().and_then(|hook| hook.get(txn));
                     if map.is_some_and(|map| clear_with_count(&map, txn)) {
                         cleared.push(entry.id.to_string());

@@ -289,7 +289,7 @@ impl Document {
         let mut known: HashMap<&str, Option<&Arc<history::Cell>>> =
             old.iter().map(|cell| (&*cell.id, Some(cell))).collect();
         let mut cells = Vec::with_capacity(self.order.len());
-        for entry in &self.order {
+        for entry in self.order.iter() {
             let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 //! What edits made of sources and texts, for those who did them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use yrs::Transact;
 
@@ -46,6 +46,22 @@ pub struct Source {
 }
 
 impl Document {
+    /// The sources of cells, or the text, that have a certain character.
+    pub(crate) fn texts_with(&self, character: char) -> Vec<(Option<Arc<str>>, String)> {
+        let has = |text: &String| text.contains(character);
+        if !self.is_notebook() {
+            return Some(self.text())
+                .filter(has)
+                .map(|text| (None, text))
+                .into_iter()
+                .collect();
+        }
+        let cells = self.ids().into_iter();
+        cells
+            .filter_map(|cell| Some((Some(Arc::from(cell)), self.source(cell).filter(has)?)))
+            .collect()
+    }
+
     pub(crate) fn touched_by(&self, edits: &[Edit]) -> Touched {
         let subjects = self.subjects(edits);
         let before = self.sources_of(&subjects);

@@ -116,7 +116,7 @@ fn kept(old: &[Cell], new: &[NewCell]) -> Vec<Option<usize>> {
 }
 
 /// The longest rising part of a sequence, each in its place.
-fn longest_rising(sequence: &[Option<usize>]) -> Vec<Option<usize>> {
+pub(crate) fn longest_rising(sequence: &[Option<usize>]) -> Vec<Option<usize>> {
     // Of the rising parts of each length, where the one ends that ends lowest, and what came before each member.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; sequence.len()];

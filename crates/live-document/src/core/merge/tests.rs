@@ -73,6 +73,13 @@ fn who_did_the_same_is_no_conflict() {
 }
 
 #[test]
+fn a_change_that_both_made_conflicts_with_no_other() {
+    let (base, one) = ("漢é", "(\u{200d}é\u{200d}\n 漢(👩(👩");
+    let merged = |theirs: &str, ours: &str| merge(base, theirs, ours).map(|splices| apply(theirs, &splices));
+    assert_eq!(merged(one, "(漢👩é"), merged("(漢👩é", one));
+}
+
+#[test]
 fn signs_that_belong_together_are_not_torn_apart() {
     assert_eq!(
         words("e\u{301}té 👩\u{200d}💻!"),

@@ -67,6 +67,7 @@ fn a_server_that_saves_by_itself_is_believed_by_its_notes() {
         id: &"ana".into(),
         name: "ana",
         activity: Activity::Editing,
+        availability: None,
         stays: Duration::from_secs(60),
     };
     state.awareness.show(&visit, None);

@@ -1,0 +1,34 @@
+//! When executions are recorded: what must be on record before something is done, at once; how far they are, as often as
+//! their size allows.
+
+use std::sync::Arc;
+
+use super::{Core, execution::Execution, input::Effect};
+
+impl Core {
+    /// Records how far an execution is, now or soon.
+    pub(super) fn record_progress(&mut self, execution: &Arc<Execution>) {
+        match execution.take_record_due(self.now.at) {
+            None => self.effects.push(Effect::Record(Arc::clone(execution))),
+            Some(due) => self.unrecorded = Some((due, Arc::clone(execution))),
+        }
+    }
+
+    pub(super) fn record_due(&mut self) {
+        let now = self.now.at;
+        if let Some((_, execution)) = self.unrecorded.take_if(|(due, _)| *due <= now)
+            && !execution.status().is_finished()
+        {
+            self.record_progress(&execution);
+        }
+    }
+
+    /// Whether the record tells that a cell is sent. Code of which nobody would know that it ran must not be sent.
+    pub(super) fn is_sending_recorded(&mut self, execution: &Arc<Execution>, position: usize) -> bool {
+        let is_recorded = execution.mark_sending(position, self.now.at);
+        if is_recorded {
+            self.record_progress(execution);
+        }
+        is_recorded
+    }
+}

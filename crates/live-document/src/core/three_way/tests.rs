@@ -1,0 +1,166 @@
+//! What is taken over, and what conflicts.
+
+use serde_json::json;
+
+use super::*;
+
+fn cell(id: &str, source: &str) -> Cell {
+    Cell {
+        id: id.to_owned(),
+        cell_type: "code".to_owned(),
+        source: source.to_owned(),
+        metadata: json!({}),
+        execution_count: Value::Null,
+        outputs: Vec::new(),
+        attachments: None,
+        execution_state: String::new(),
+    }
+}
+
+fn notebook(cells: &[(&str, &str)]) -> DocumentContent {
+    DocumentContent::Notebook {
+        metadata: json!({}),
+        cells: cells.iter().map(|(id, source)| cell(id, source)).collect(),
+    }
+}
+
+fn shown(content: &DocumentContent) -> Vec<(&str, &str)> {
+    content.cells().iter().map(|cell| (&*cell.id, &*cell.source)).collect()
+}
+
+fn take_over<'a>(base: &'a DocumentContent, copy: &'a DocumentContent) -> TakeOver<'a> {
+    TakeOver {
+        base,
+        copy,
+        only: None,
+        force: false,
+    }
+}
+
+#[test]
+fn both_sides_survive_in_the_same_cell() {
+    let base = notebook(&[("a", "x = 1\ny = 2")]);
+    let copy = notebook(&[("a", "x = 10\ny = 2")]);
+    let now = notebook(&[("a", "x = 1\ny = 2  # why?")]);
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    assert_eq!(shown(&combined), [("a", "x = 10\ny = 2  # why?")]);
+}
+
+#[test]
+fn what_is_typed_behind_a_rewritten_line_stays() {
+    let base = notebook(&[("a", "x = 1")]);
+    let copy = notebook(&[("a", "print('hello')")]);
+    let now = notebook(&[("a", "x = 1  # mine")]);
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    assert_eq!(shown(&combined), [("a", "print('hello')  # mine")]);
+}
+
+#[test]
+fn the_same_place_is_a_conflict_unless_forced() {
+    let base = notebook(&[("a", "x = 1"), ("b", "1")]);
+    let copy = notebook(&[("a", "x = 2"), ("b", "2")]);
+    let now = notebook(&[("a", "x = 3"), ("b", "1")]);
+    let conflicts = combine(&take_over(&base, &copy), &now).expect_err("a conflict");
+    assert_eq!(
+        conflicts,
+        [Conflict {
+            cell: Some("a".to_owned()),
+            clash: Clash::SamePlace
+        }]
+    );
+    let forced = TakeOver {
+        force: true,
+        ..take_over(&base, &copy)
+    };
+    assert_eq!(
+        shown(&combine(&forced, &now).expect("forced")),
+        [("a", "x = 2"), ("b", "2")]
+    );
+}
+
+#[test]
+fn cells_are_inserted_moved_and_deleted_beside_those_of_others() {
+    let base = notebook(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    let copy = notebook(&[("c", "3"), ("a", "1"), ("n", "new"), ("m", "newer")]);
+    let now = notebook(&[("a", "1"), ("h", "human"), ("b", "2"), ("c", "3")]);
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    assert_eq!(
+        shown(&combined),
+        [("c", "3"), ("a", "1"), ("n", "new"), ("m", "newer"), ("h", "human")]
+    );
+}
+
+#[test]
+fn deletions_that_meet_work_of_the_other_side_conflict() {
+    let base = notebook(&[("a", "1"), ("b", "2")]);
+    let copy = notebook(&[("b", "20")]);
+    let now = notebook(&[("a", "1 + 1")]);
+    let conflicts = combine(&take_over(&base, &copy), &now).expect_err("conflicts");
+    let clashes: Vec<_> = conflicts.iter().map(|conflict| conflict.clash).collect();
+    assert_eq!(clashes, [Clash::DeletedMeanwhile, Clash::DeletedInCopy]);
+    let unchanged = notebook(&[("a", "1")]);
+    let gone = TakeOver {
+        force: true,
+        ..take_over(&base, &copy)
+    };
+    assert_eq!(shown(&combine(&gone, &unchanged).expect("forced")), [("b", "20")]);
+}
+
+#[test]
+fn only_some_cells_are_taken_and_are_no_differences_then() {
+    let base = notebook(&[("a", "1"), ("b", "2")]);
+    let copy = notebook(&[("a", "10"), ("n", "new"), ("b", "20")]);
+    let only = ["n".to_owned(), "b".to_owned()];
+    let some = TakeOver {
+        only: Some(&only),
+        ..take_over(&base, &copy)
+    };
+    let now = notebook(&[("a", "1"), ("b", "2")]);
+    assert_eq!(
+        shown(&combine(&some, &now).expect("no conflict")),
+        [("a", "1"), ("n", "new"), ("b", "20")]
+    );
+    let left = differences(&advanced(&some), &copy);
+    assert_eq!(
+        left,
+        [CellDifference {
+            cell: "a".to_owned(),
+            difference: Difference::Changed
+        }]
+    );
+}
+
+#[test]
+fn outputs_of_the_copy_come_with_its_source_only() {
+    let base = notebook(&[("a", "x")]);
+    let ran = |count: i64| DocumentContent::Notebook {
+        metadata: json!({}),
+        cells: vec![Cell {
+            outputs: vec![json!({ "output_type": "stream", "text": count.to_string() })],
+            execution_count: count.into(),
+            ..cell("a", "x")
+        }],
+    };
+    let combined = combine(&take_over(&base, &ran(7)), &ran(3)).expect("no conflict");
+    assert_eq!(combined, ran(7), "the source is the same");
+    let (copy, now) = (ran(7), notebook(&[("a", "x + 1")]));
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    assert_eq!(combined, now, "they are of another source");
+}
+
+#[test]
+fn texts_and_metadata_are_merged_too() {
+    let text = |text: &str| DocumentContent::Text(text.to_owned());
+    let (base, copy) = (text("one\ntwo\n"), text("one\n2\n"));
+    let combined = combine(&take_over(&base, &copy), &text("zero\none\ntwo\n")).expect("no conflict");
+    assert_eq!(combined.text(), "zero\none\n2\n");
+    let (before, mine, theirs) = (json!({ "a": 1 }), json!({ "a": 1, "b": 2 }), json!({ "c": 3 }));
+    assert_eq!(
+        combine_members(&before, &mine, &theirs, false),
+        Ok(json!({ "b": 2, "c": 3 }))
+    );
+    assert_eq!(
+        combine_members(&before, &json!({ "a": 2 }), &json!({ "a": 3 }), false),
+        Err(Clash::Properties)
+    );
+}

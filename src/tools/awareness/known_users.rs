@@ -1,0 +1,186 @@
+//! Everybody on a server as far as a caller may know of them: each once, with the documents that the caller may read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use jupyter_client::{DocPath, JupyterServer};
+use live_document::{OnlineUser, Status, User};
+
+use crate::tools::Call;
+
+/// Kinds of widgets whose names are no paths.
+const NO_DOCUMENTS: &[&str] = &["launcher", "terminal", "console", "help-doc", "hub"];
+/// The drive of shared documents, which JupyterLab puts before their paths.
+const DRIVE: &str = "RTC:";
+
+/// Somebody who is online.
+pub(super) struct KnownUser {
+    pub(super) user: User,
+    /// Those that the caller may read.
+    pub(super) documents: BTreeSet<DocPath>,
+    pub(super) current: Option<DocPath>,
+    /// They are in a document that the caller may not know of.
+    is_elsewhere: bool,
+}
+
+/// Everybody on a server who is online.
+pub(super) struct KnownUsers {
+    pub(super) users: Vec<KnownUser>,
+    /// Since when it is heard who is online; nothing if the server does not tell.
+    pub(super) since: Option<SystemTime>,
+    pub(super) is_partial: bool,
+}
+
+impl KnownUser {
+    fn new(user: User) -> Self {
+        Self {
+            user,
+            documents: BTreeSet::new(),
+            current: None,
+            is_elsewhere: false,
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let declared = self.user.availability.as_ref();
+        declared.map_or(Status::Online, |availability| availability.status)
+    }
+
+    pub(super) fn message(&self) -> Option<&str> {
+        self.user.availability.as_ref()?.message.as_deref()
+    }
+
+    pub(super) fn is_in(&self, path: &DocPath) -> bool {
+        self.documents.contains(path)
+    }
+
+    /// Takes in another presence of the same user. What an agent of this gateway says of itself here counts before what an
+    /// agent of the same name says elsewhere.
+    fn meet(&mut self, other: &User) {
+        let last_activity = self.user.last_activity.max(other.last_activity);
+        let is_agent = self.user.is_agent || other.is_agent;
+        if self.user.activity.is_none() && other.activity.is_some() {
+            self.user = other.clone();
+        }
+        (self.user.last_activity, self.user.is_agent) = (last_activity, is_agent);
+    }
+
+    /// Adds a document that they have open.
+    fn add(&mut self, call: &Call, path: DocPath) -> bool {
+        let is_seen = call.principal().may_touch(&path);
+        match is_seen {
+            true => drop(self.documents.insert(path)),
+            false => self.is_elsewhere = true,
+        }
+        is_seen
+    }
+
+    fn add_online(&mut self, call: &Call, online: &OnlineUser) {
+        let documents = online.documents.iter().filter_map(|path| document_path(path));
+        for path in documents {
+            self.add(call, path);
+        }
+        if let Some(path) = online.current.as_deref().and_then(current_path)
+            && self.add(call, path.clone())
+        {
+            self.current = Some(path);
+        }
+    }
+
+    /// Whether the caller may know of them: not, if all there is of them is in documents that the caller may not read.
+    fn is_visible_to(&self, call: &Call) -> bool {
+        !self.is_elsewhere || !self.documents.is_empty() || *self.user.id == *call.principal().id
+    }
+}
+
+impl KnownUsers {
+    /// Listens who is online on a server, and looks who is in its open documents.
+    pub(super) async fn of(call: &Call, server: &Arc<JupyterServer>) -> Self {
+        let online = call.pool().online(server).await;
+        let mut users: BTreeMap<String, KnownUser> = BTreeMap::new();
+        for known in &online.users {
+            let user = users.entry(known.user.id.clone());
+            let user = user.or_insert_with(|| KnownUser::new(known.user.clone()));
+            user.meet(&known.user);
+            user.add_online(call, known);
+        }
+        for open in call.pool().open_rooms() {
+            if *open.server != *server.name() {
+                continue;
+            }
+            for user in open.room.users() {
+                let known = users
+                    .entry(user.id.clone())
+                    .or_insert_with(|| KnownUser::new(user.clone()));
+                known.meet(&user);
+                let path = open.info.path.clone();
+                if known.add(call, path.clone()) && known.current.is_none() {
+                    known.current = Some(path);
+                }
+            }
+        }
+        let mut users: Vec<KnownUser> = users.into_values().filter(|user| user.is_visible_to(call)).collect();
+        users.sort_by(|one, other| (one.user.is_agent, &one.user.name).cmp(&(other.user.is_agent, &other.user.name)));
+        Self {
+            users,
+            since: online.since,
+            is_partial: online.is_partial,
+        }
+    }
+
+    /// The user that a caller names, by id or by a name that only one has.
+    pub(super) fn find(&self, named: &str) -> Option<&KnownUser> {
+        let by_id = self.users.iter().find(|user| user.user.id == named);
+        by_id.or_else(|| {
+            let is_it = |user: &&KnownUser| {
+                let names = [&user.user.name, &user.user.display_name];
+                names.iter().any(|name| is_same_name(name, named))
+            };
+            let mut found = self.users.iter().filter(is_it);
+            found.next().filter(|_| found.next().is_none())
+        })
+    }
+}
+
+/// Whether two names differ in nothing but how they are written.
+pub(super) fn is_same_name(one: &str, other: &str) -> bool {
+    let other = other.strip_prefix('@').unwrap_or(other);
+    one.to_lowercase() == other.to_lowercase()
+}
+
+/// The path of a document as JupyterLab tells it.
+fn document_path(told: &str) -> Option<DocPath> {
+    DocPath::parse_file(told.strip_prefix(DRIVE).unwrap_or(told)).ok()
+}
+
+/// The path of the document that somebody looks at; nothing if they look at something else.
+fn current_path(current: &str) -> Option<DocPath> {
+    let (kind, path) = current.split_once(':')?;
+    document_path(path).filter(|_| !NO_DOCUMENTS.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_jupyterlab_tells_them() {
+        let path = |told: &str| current_path(told).map(|path| path.to_string());
+        assert_eq!(path("notebook:a/b.ipynb").as_deref(), Some("a/b.ipynb"));
+        assert_eq!(path("notebook:RTC:a/b.ipynb").as_deref(), Some("a/b.ipynb"));
+        assert_eq!(path("editor:x.py").as_deref(), Some("x.py"));
+        assert_eq!(
+            [
+                path("launcher-1"),
+                path("terminal:1"),
+                path("notebook:"),
+                path("notebook:../x")
+            ],
+            [None, None, None, None]
+        );
+        assert!(is_same_name("Ana-Agent", "@ana-agent"));
+    }
+}

@@ -1,0 +1,139 @@
+//! The person's decision about a fork that is under review: which of its cells are taken over.
+
+use jupyter_client::{counted, truncate};
+use live_document::{CellDifference, Difference};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    forks::ForkContent,
+    tools::{Call, Choice, ChoiceForm, ChoiceReply, diff::unified},
+};
+
+/// Cells that a person is shown at once.
+const MAX_CHOICES: usize = 20;
+/// Characters of the diff of a cell, and lines around what differs.
+const MAX_DIFF: usize = 800;
+const DIFF_CONTEXT: usize = 1;
+/// Names the whole of a text document.
+const EVERYTHING: &str = "everything";
+
+pub(super) enum Decision {
+    /// Take over these cells, or everything.
+    Take(Option<Vec<String>>),
+    /// Take over nothing. The client may still have to ask its person.
+    Leave { text: String, asks: Option<ChoiceForm> },
+}
+
+/// Has the person of the client decide, if the client can ask.
+pub(super) async fn decide(call: &Call, fork: &ForkContent, named: Option<&[String]>) -> Decision {
+    let form = form(fork, named);
+    if form.choices.is_empty() {
+        return Decision::Leave {
+            text: format!("Fork {} has no changes to merge", fork.record.fork_id),
+            asks: None,
+        };
+    }
+    let reply = match call.choice(&form.version) {
+        Some(choice) => choice.clone(),
+        None => call.client().choose(&form).await,
+    };
+    let id = &fork.record.fork_id;
+    match reply {
+        ChoiceReply::Chosen(keys) => {
+            let cells: Vec<String> = chosen(&form, &keys);
+            match cells.is_empty() {
+                true => leave(format!(
+                    "The person accepted none of the changes; fork {id} is unchanged"
+                )),
+                false if fork.base.cells().is_empty() && fork.content.cells().is_empty() => Decision::Take(None),
+                false => Decision::Take(Some(cells)),
+            }
+        }
+        ChoiceReply::Declined => leave(format!(
+            "The person declined; nothing was merged, and fork {id} is unchanged"
+        )),
+        ChoiceReply::Unable => Decision::Leave {
+            text: format!(
+                "Nothing was merged: your edits are under review, and this client cannot ask its person. A person who is not \
+                 under review merges with merge_document_fork(path={:?}, fork_id={id:?}), cell by cell with cell_ids; \
+                 list_document_forks shows what it changes",
+                fork.record.path
+            ),
+            asks: Some(form),
+        },
+    }
+}
+
+fn leave(text: String) -> Decision {
+    Decision::Leave { text, asks: None }
+}
+
+/// The cells that were chosen among those that were shown.
+fn chosen(form: &ChoiceForm, keys: &[String]) -> Vec<String> {
+    let shown = form.choices.iter().map(|choice| &choice.key);
+    shown.filter(|key| keys.contains(key)).cloned().collect()
+}
+
+fn form(fork: &ForkContent, named: Option<&[String]>) -> ChoiceForm {
+    let mut differences = fork.differences();
+    differences.retain(|found| named.is_none_or(|named| named.contains(&found.cell)));
+    let more = differences.len().saturating_sub(MAX_CHOICES);
+    let mut choices: Vec<Choice> = differences
+        .iter()
+        .take(MAX_CHOICES)
+        .map(|found| choice(fork, found))
+        .collect();
+    if choices.is_empty() && fork.base != fork.content && named.is_none() {
+        let diff = unified(fork.base.text(), fork.content.text(), DIFF_CONTEXT);
+        choices.push(Choice {
+            key: EVERYTHING.to_owned(),
+            title: "Changes of the document".to_owned(),
+            description: truncate(diff, MAX_DIFF).text,
+        });
+    }
+    let rest = match more {
+        0 => String::new(),
+        more => format!(" ({} more later)", counted(more, "cell")),
+    };
+    ChoiceForm {
+        version: version(&fork.content),
+        message: format!(
+            "{} proposes changes of {}{rest}. Which of them are to be merged?",
+            fork.record.author_name, fork.record.path
+        ),
+        choices,
+    }
+}
+
+/// Names a content; another one has another name.
+pub(super) fn version(content: &live_document::DocumentContent) -> String {
+    let bytes = serde_json::to_vec(content).unwrap_or_default();
+    Sha256::digest(&bytes)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn choice(fork: &ForkContent, found: &CellDifference) -> Choice {
+    let source = |cells: &live_document::DocumentContent| {
+        let cell = cells.cell(&found.cell);
+        cell.map(|cell| cell.source.clone()).unwrap_or_default()
+    };
+    let diff = unified(&source(&fork.base), &source(&fork.content), DIFF_CONTEXT);
+    let description = match (diff.is_empty(), found.difference) {
+        (false, _) => diff,
+        (true, Difference::Moved) => "moved".to_owned(),
+        (true, _) => "outputs or metadata only".to_owned(),
+    };
+    let content = match found.difference {
+        Difference::Deleted => &fork.base,
+        _ => &fork.content,
+    };
+    let position = content.cells().iter().position(|cell| cell.id == found.cell);
+    Choice {
+        key: found.cell.clone(),
+        title: format!("Cell {}: {}", position.unwrap_or_default(), found.difference.as_str()),
+        description: truncate(description, MAX_DIFF).text,
+    }
+}
