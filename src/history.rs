@@ -193,10 +193,14 @@ impl HistorySink for History {
         let time = SystemTime::now();
         let id = new_id(time);
         let fresh = || Arc::new(Track::new(Arc::clone(document), path, content, id.clone()));
-        let track = Arc::clone(&self.tracks.entry(Arc::clone(document)).or_insert_with(fresh));
+        let track = {
+            let known = self.tracks.entry(Arc::clone(document)).or_insert_with(fresh);
+            // Counted while nobody else can forget it.
+            known.lock().open += 1;
+            Arc::clone(&known)
+        };
         {
             let mut state = track.lock();
-            state.open += 1;
             state.is_blind = false;
             state.has_moved |= state.path != *path;
             state.path = path.clone();

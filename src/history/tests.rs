@@ -386,3 +386,20 @@ async fn contents_between_snapshots_are_found() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+async fn versions_for_which_there_is_no_room_are_made_up_for() {
+    let store = store().await;
+    let history = start(&store);
+    let mut writer = Writer::open(&history, "a.ipynb", notebook(&[("a", ""), ("b", "")]));
+    // Nothing is written meanwhile: the writer has no turn before somebody waits.
+    for letter in ["x", "y", "z"] {
+        writer.set_cell(agent("ana"), "a", &letter.repeat(30 << 20));
+    }
+    assert_eq!(writer.logged().await.size(), writer.content.size());
+    assert_eq!(writer.kinds().await, ["lost", "agent", "opened"]);
+    let listing = history.list(&writer.subject().await, &Filter::default()).await.unwrap();
+    assert_eq!(listing.lost, 2);
+    writer.set_cell(agent("ana"), "b", "it goes on");
+    assert_eq!(writer.logged().await, writer.content);
+}

@@ -1,5 +1,7 @@
 //! The history of documents beside people: who changed what, and going back to it.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use test_postgres::TestDatabase;
@@ -9,6 +11,7 @@ use crate::support::{
     notebook::notebook,
     own_lab::OwnLab,
     process_scene::ProcessScene,
+    running::{Home, Running},
     scene::{Scene, person, shown},
 };
 
@@ -45,8 +48,8 @@ async fn tells_who_changed_what(store: &str) {
         .set()
         .await;
     let (agent, path) = (&scene.agent, &scene.path);
-    scene.human.publish("Ben", true);
     edit(agent, path, "c0", "by ana").await;
+    scene.human.publish("Ben", true);
     scene.human.splice_cell("c1", 0, 0, "typed ");
     eventually("the gateway has it", async || {
         let read = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
@@ -134,9 +137,13 @@ async fn a_version_is_restored_with_the_smallest_edit() {
         (read["cells"][0]["source"] == "typed one, changed").then_some(())
     })
     .await;
-    let late = scene
-        .human
-        .type_into(1, 0, "# late\n", std::time::Duration::from_millis(1));
+    let typed = "0123456789".repeat(30);
+    let late = async {
+        for letter in typed.chars().rev() {
+            scene.human.splice_cell("c2", 0, 0, &letter.to_string());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
     let restoring = agent.call("restore_document_version", json!({ "path": path, "version_id": good }));
     let (restored, ()) = tokio::join!(restoring, late);
     let restored = restored.ok();
@@ -148,7 +155,10 @@ async fn a_version_is_restored_with_the_smallest_edit() {
         .human
         .wait_for("the cells are back, and what was typed late stays", |human| {
             let sources = human.sources();
-            sources.len() == 3 && sources[..2] == ["print('zero')", "one, changed"] && sources[2].contains("# late\n")
+            let late = sources.last().and_then(|source| source.strip_suffix("two"));
+            sources.len() == 3
+                && sources[..2] == ["print('zero')", "one, changed"]
+                && late.is_some_and(|late| !late.is_empty() && typed.starts_with(late))
         })
         .await;
     let cells = scene.human.cells();
@@ -329,27 +339,30 @@ async fn the_last_edits_survive_a_kill_of_the_gateway() {
 async fn edits_that_jupyter_lost_are_told_after_a_kill_of_both() {
     let mut jupyter = OwnLab::start(&[]).await;
     jupyter.write("a.ipynb", &notebook(&["zero"]));
-    let database = tempfile::tempdir().unwrap();
-    let url = store::file_url(&database.path().join("history.db"));
-    let config = format!(
-        "[store]\nurl = \"{url}\"\n{}{}",
-        crate::support::gateway::server("lab", &jupyter.url(), jupyter.token()),
-        crate::support::gateway::everything()
-    );
-    let gateway = Gateway::configured(&config).await;
-    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let (jupyter_url, jupyter_token) = (jupyter.url(), jupyter.token());
+    let home = Home::new();
+    let serve = || {
+        let mut command = home.serve_for(&jupyter_url, jupyter_token);
+        command.env("JMG__STORE__URL", store::file_url(&home.path("history.db")));
+        command
+    };
+    let gateway = Running::start(serve()).await;
+    let agent = Agent::connect_to(gateway.url(), gateway.token(), Era::Modern).await;
     edit(&agent, "a.ipynb", "c0", "saved").await;
     agent.call("save_document", json!({ "path": "a.ipynb" })).await.ok();
     edit(&agent, "a.ipynb", "c0", "not saved").await;
     let newest = id(&versions(&agent, "a.ipynb").await[0]).to_owned();
+    // Undoing needs the whole log, so that all of it is written then.
+    let nothing = json!({ "path": "a.ipynb", "redo": true });
+    agent.call("undo_changes", nothing).await.error();
     jupyter.kill();
-    gateway.drain().start();
-    gateway.gone().await;
+    gateway.signal("-KILL");
+    gateway.ended().await;
     jupyter.forget_documents();
     jupyter.restart().await;
     jupyter.write("a.ipynb", &notebook(&["saved"]));
-    let gateway = Gateway::configured(&config).await;
-    let agent = Agent::connect(&gateway, Era::Modern).await;
+    let gateway = Running::start(serve()).await;
+    let agent = Agent::connect_to(gateway.url(), gateway.token(), Era::Modern).await;
     let notice = eventually("a notice", async || {
         let read = agent.call("read_nb_cells", json!({ "path": "a.ipynb" })).await.ok();
         read["notices"][0].as_str().map(str::to_owned)

@@ -102,16 +102,7 @@ async fn two_gateways_on_one_database_keep_one_history() {
 }
 
 /// A gateway on a database in a file, and an agent that has edited a notebook there.
-async fn on_file(
-    edits: usize,
-) -> (
-    tempfile::TempDir,
-    String,
-    Gateway,
-    Agent,
-    crate::support::lab::Folder,
-    String,
-) {
+async fn on_file(edits: usize) -> (tempfile::TempDir, String, Gateway, Agent, lab::Folder, String) {
     let dir = tempfile::tempdir().unwrap();
     let url = store::file_url(&dir.path().join("history.db"));
     let gateway = Gateway::configured(&on_store(&url)).await;

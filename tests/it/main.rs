@@ -45,6 +45,7 @@ mod forks;
 mod history;
 mod history_access;
 mod history_faults;
+mod history_figures;
 mod history_resources;
 mod identity;
 mod images;

@@ -232,6 +232,15 @@ async fn documents(caller: &Caller, folder: &Folder) {
         .bare("query_document_session", json!({ "path": path }))
         .await
         .ok();
+    let versions = caller.bare("get_document_history", json!({ "path": path })).await.ok();
+    let first = versions["versions"].as_array().unwrap().last().unwrap()["version_id"].clone();
+    for (tool, arguments) in [
+        ("diff_document", json!({ "path": path, "from": first })),
+        ("restore_document_version", json!({ "path": path, "version_id": first })),
+        ("undo_changes", json!({ "path": path })),
+    ] {
+        caller.bare(tool, arguments).await.ok();
+    }
     caller.bare("list_documents", json!({ "path": folder.name })).await.ok();
     let search = json!({ "query": "a", "path": folder.name, "where": "all" });
     caller.bare("search_documents", search).await.ok();

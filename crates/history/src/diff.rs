@@ -150,7 +150,12 @@ impl Difference {
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let unified = match added + removed {
             0 => String::new(),
-            _ => diff.unified_diff().context_radius(context).to_string(),
+            // The last line of a cell has no line break, which is nothing to tell.
+            _ => diff
+                .unified_diff()
+                .context_radius(context)
+                .missing_newline_hint(cell.is_none())
+                .to_string(),
         };
         Self {
             cell_id: cell.map(|(cell, _)| Arc::clone(&cell.id)),
@@ -195,18 +200,8 @@ mod tests {
             [
                 ("d", 0, Status::Moved, ""),
                 ("a", 1, Status::Changed, "@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n"),
-                (
-                    "n",
-                    2,
-                    Status::Inserted,
-                    "@@ -0,0 +1 @@\n+new\n\\ No newline at end of file\n"
-                ),
-                (
-                    "b",
-                    1,
-                    Status::Deleted,
-                    "@@ -1 +0,0 @@\n-gone\n\\ No newline at end of file\n"
-                ),
+                ("n", 2, Status::Inserted, "@@ -0,0 +1 @@\n+new\n"),
+                ("b", 1, Status::Deleted, "@@ -1 +0,0 @@\n-gone\n"),
             ]
         );
         assert_eq!((differences[1].added, differences[1].removed), (1, 1));
