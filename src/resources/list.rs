@@ -43,7 +43,7 @@ pub struct UriTemplate {
 /// Every shape that an address can have; those of notebooks by name only for who gives them names.
 pub fn uri_templates(with_names: bool) -> impl Iterator<Item = &'static UriTemplate> {
     let named = NAMED.iter().filter(move |_| with_names);
-    shapes().iter().chain(named)
+    SHAPES.iter().chain(named)
 }
 
 /// Shapes of addresses in which a notebook has the name that the caller gave it.
@@ -68,115 +68,113 @@ const NAMED: [UriTemplate; 3] = [
     },
 ];
 
-fn shapes() -> &'static [UriTemplate] {
-    const fn shape(
-        template: &'static str,
-        name: &'static str,
-        description: &'static str,
-        mime_type: Option<&'static str>,
-    ) -> UriTemplate {
-        UriTemplate {
-            template,
-            name,
-            description,
-            mime_type,
-        }
+const MARKDOWN: Option<&str> = Some("text/markdown");
+const JSON: Option<&str> = Some("application/json");
+const SHAPES: &[UriTemplate] = &[
+    shape(
+        "notebook://{session_id}/{notebook_id}",
+        "notebook",
+        "An open notebook as Srcbook markdown",
+        MARKDOWN,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/srcmd",
+        "notebook-srcmd",
+        "An open notebook as Srcbook markdown",
+        MARKDOWN,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/json",
+        "notebook-json",
+        "An open notebook as nbformat JSON, outputs included",
+        JSON,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/cells",
+        "notebook-cells",
+        "The cells of an open notebook, outputs included",
+        JSON,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/cells/{cell_id}",
+        "notebook-cell",
+        "The source of one cell",
+        None,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/cells/{cell_id}/outputs/{number}",
+        "notebook-output",
+        "One output of a cell, whole; the first is 0",
+        None,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/executions/{execution_id}",
+        "notebook-execution",
+        "What an execution in the notebook gave",
+        JSON,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/history",
+        "notebook-history",
+        "The newest recorded versions of an open notebook",
+        JSON,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/history/{version_id}",
+        "notebook-version",
+        "An open notebook as it was at a version, as nbformat JSON",
+        JSON,
+    ),
+    shape(
+        "notebook://{session_id}/{notebook_id}/diff/{from}..{to}",
+        "notebook-diff",
+        "What changed between two versions; without the second one, until now",
+        Some("text/x-diff"),
+    ),
+    shape(
+        "notebook://templates/{name}",
+        "notebook-template",
+        "A template for create_notebook, as Srcbook markdown",
+        MARKDOWN,
+    ),
+    shape(
+        "file:///notebooks/{session_id}/notebook.src.md",
+        "notebook-file",
+        "An open notebook as a Srcbook file",
+        MARKDOWN,
+    ),
+    shape(
+        "file:///notebooks/{session_id}/notebook.ipynb",
+        "notebook-ipynb-file",
+        "An open notebook as a Jupyter file",
+        JSON,
+    ),
+    shape(
+        "file:///documents/{server}/{+path}",
+        "document",
+        "A file as it is, binary ones as bytes",
+        None,
+    ),
+    shape(
+        "file:///notebooks/{session_id}/cells/{filename}",
+        "notebook-cell-file",
+        "One cell as a source file, named after its id",
+        None,
+    ),
+];
+
+const fn shape(
+    template: &'static str,
+    name: &'static str,
+    description: &'static str,
+    mime_type: Option<&'static str>,
+) -> UriTemplate {
+    UriTemplate {
+        template,
+        name,
+        description,
+        mime_type,
     }
-    const MARKDOWN: Option<&str> = Some("text/markdown");
-    const JSON: Option<&str> = Some("application/json");
-    const SHAPES: &[UriTemplate] = &[
-        shape(
-            "notebook://{session_id}/{notebook_id}",
-            "notebook",
-            "An open notebook as Srcbook markdown",
-            MARKDOWN,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/srcmd",
-            "notebook-srcmd",
-            "An open notebook as Srcbook markdown",
-            MARKDOWN,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/json",
-            "notebook-json",
-            "An open notebook as nbformat JSON, outputs included",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/cells",
-            "notebook-cells",
-            "The cells of an open notebook, outputs included",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/cells/{cell_id}",
-            "notebook-cell",
-            "The source of one cell",
-            None,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/cells/{cell_id}/outputs/{number}",
-            "notebook-output",
-            "One output of a cell, whole; the first is 0",
-            None,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/executions/{execution_id}",
-            "notebook-execution",
-            "What an execution in the notebook gave",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/history",
-            "notebook-history",
-            "The newest recorded versions of an open notebook",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/history/{version_id}",
-            "notebook-version",
-            "An open notebook as it was at a version, as nbformat JSON",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/diff/{from}..{to}",
-            "notebook-diff",
-            "What changed between two versions; without the second one, until now",
-            Some("text/x-diff"),
-        ),
-        shape(
-            "notebook://templates/{name}",
-            "notebook-template",
-            "A template for create_notebook, as Srcbook markdown",
-            MARKDOWN,
-        ),
-        shape(
-            "file:///notebooks/{session_id}/notebook.src.md",
-            "notebook-file",
-            "An open notebook as a Srcbook file",
-            MARKDOWN,
-        ),
-        shape(
-            "file:///notebooks/{session_id}/notebook.ipynb",
-            "notebook-ipynb-file",
-            "An open notebook as a Jupyter file",
-            JSON,
-        ),
-        shape(
-            "file:///documents/{server}/{+path}",
-            "document",
-            "A file as it is, binary ones as bytes",
-            None,
-        ),
-        shape(
-            "file:///notebooks/{session_id}/cells/{filename}",
-            "notebook-cell-file",
-            "One cell as a source file, named after its id",
-            None,
-        ),
-    ];
-    SHAPES
 }
 
 impl View {
