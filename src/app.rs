@@ -331,7 +331,7 @@ async fn follow_renames(history: Arc<History>, mut events: broadcast::Receiver<P
 async fn open_store(config: &Config) -> Result<Store, AppError> {
     unsupported(config)?;
     let limits = settings::store(config);
-    Ok(Store::open(config.store.url.expose(), limits).await?)
+    Ok(Box::pin(Store::open(config.store.url.expose(), limits)).await?)
 }
 
 async fn sweep<H: ServerHandler>(endpoint: Arc<Endpoint<H>>, replaced: watch::Receiver<()>, stop: CancellationToken) {

@@ -106,6 +106,9 @@ impl History {
             let state = track.lock();
             (state.live.clone(), state.lost)
         };
+        let Some(live) = live else {
+            return Ok(());
+        };
         let mut stored = self.end_of_log(track, &live).await?;
         for _ in 0..MAX_CONFLICTS {
             let delta = missing(&stored.content, &live);
@@ -159,10 +162,7 @@ impl History {
         for _ in 0..MAX_CONFLICTS {
             let row = self.store.document(&track.key()).await?;
             let stored = match self.loaded(&row).await? {
-                None => match self.append_beginning(&row, opened, content, blobs).await? {
-                    Ok(stored) => Some(stored),
-                    Err(_) => None,
-                },
+                None => self.append_beginning(&row, opened, content, blobs).await?.ok(),
                 Some(loaded) => {
                     self.append_outside(track, &row, loaded, (opened, content, blobs))
                         .await?
@@ -187,7 +187,7 @@ impl History {
                     document = row.document,
                     why = damage.0,
                     "the history of a document is damaged, and begins anew"
-                )
+                );
             })
             .ok())
     }

@@ -194,9 +194,7 @@ fn moment(log: &[Version], revision: &str) -> Result<Option<i64>, HistoryError> 
     };
     let mut versions = log.iter().filter(|version| of_epoch(version).is_some()).peekable();
     let first = versions.peek().ok_or_else(unknown)?.seq.map(|seq| seq - 1);
-    let upto = versions
-        .filter(|version| of_epoch(version).is_some_and(|of| of <= number))
-        .last();
+    let upto = versions.rfind(|version| of_epoch(version).is_some_and(|of| of <= number));
     Ok(upto.map_or(first, |version| version.seq))
 }
 

@@ -43,7 +43,7 @@ pub struct UriTemplate {
 /// Every shape that an address can have; those of notebooks by name only for who gives them names.
 pub fn uri_templates(with_names: bool) -> impl Iterator<Item = &'static UriTemplate> {
     let named = NAMED.iter().filter(move |_| with_names);
-    shapes().iter().chain(named)
+    shapes().iter().chain(&OF_HISTORY).chain(named)
 }
 
 /// Shapes of addresses in which a notebook has the name that the caller gave it.
@@ -65,6 +65,28 @@ const NAMED: [UriTemplate; 3] = [
         name: "notebook-cell-output-by-name",
         description: "An output of a cell of a notebook in use",
         mime_type: None,
+    },
+];
+
+/// Shapes of addresses about what happened to a notebook.
+const OF_HISTORY: [UriTemplate; 3] = [
+    UriTemplate {
+        template: "notebook://{session_id}/{notebook_id}/history",
+        name: "notebook-history",
+        description: "The newest recorded versions of an open notebook",
+        mime_type: Some("application/json"),
+    },
+    UriTemplate {
+        template: "notebook://{session_id}/{notebook_id}/history/{version_id}",
+        name: "notebook-version",
+        description: "An open notebook as it was at a version, as nbformat JSON",
+        mime_type: Some("application/json"),
+    },
+    UriTemplate {
+        template: "notebook://{session_id}/{notebook_id}/diff/{from}..{to}",
+        name: "notebook-diff",
+        description: "What changed between two versions; without the second one, until now",
+        mime_type: Some("text/x-diff"),
     },
 ];
 
@@ -126,24 +148,6 @@ fn shapes() -> &'static [UriTemplate] {
             "notebook-execution",
             "What an execution in the notebook gave",
             JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/history",
-            "notebook-history",
-            "The newest recorded versions of an open notebook",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/history/{version_id}",
-            "notebook-version",
-            "An open notebook as it was at a version, as nbformat JSON",
-            JSON,
-        ),
-        shape(
-            "notebook://{session_id}/{notebook_id}/diff/{from}..{to}",
-            "notebook-diff",
-            "What changed between two versions; without the second one, until now",
-            Some("text/x-diff"),
         ),
         shape(
             "notebook://templates/{name}",

@@ -278,8 +278,13 @@ impl NotebookWatch {
                 Some(cells.cells[position].id.clone())
             }
             Part::Execution(_) => return Err(ResourceError::WATCHED_EXECUTION),
-            Part::Srcmd | Part::Json | Part::Cells | Part::Ipynb => None,
-            Part::History | Part::Version(_) | Part::Diff { .. } => None,
+            Part::Srcmd
+            | Part::Json
+            | Part::Cells
+            | Part::Ipynb
+            | Part::History
+            | Part::Version(_)
+            | Part::Diff { .. } => None,
         };
         let cell = match cell {
             Some(id) => {

@@ -68,7 +68,9 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
         };
         match call.apply_delta(&room, &plan.delta, options).await? {
             DeltaOutcome::ChangedMeanwhile => {}
-            outcome => return changed(&call, &place, &room, outcome, words(&plan, choice.redo)),
+            outcome @ DeltaOutcome::Applied { .. } => {
+                return changed(&call, &place, &room, outcome, words(&plan, choice.redo));
+            }
         }
     }
     Err(HistoryError::Busy.into())
