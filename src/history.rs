@@ -125,14 +125,10 @@ impl History {
 
     /// An open document says this now. Versions that could not be followed are made up for.
     pub fn observe(&self, document: &DocumentId, content: &Content) {
-        let Some(track) = self.track(document).filter(|track| track.lock().is_blind) else {
+        let Some(track) = self.track(document).filter(|track| track.lock().live.is_none()) else {
             return;
         };
-        {
-            let mut state = track.lock();
-            state.live = content.clone();
-            state.is_blind = false;
-        }
+        track.lock().live = Some(content.clone());
         self.queue.add(&track);
     }
 
@@ -160,7 +156,7 @@ impl History {
         if !entry.is_opening() {
             state.latest = (entry.version.id.clone(), entry.version.revision.clone());
         }
-        state.live = entry.after.clone();
+        state.live = Some(entry.after.clone());
         // An opening is what makes up for versions that were given up.
         if !entry.is_opening() && !self.queue.has_room_for(entry.weight) {
             state.lost += 1;
@@ -201,7 +197,6 @@ impl HistorySink for History {
         };
         {
             let mut state = track.lock();
-            state.is_blind = false;
             state.has_moved |= state.path != *path;
             state.path = path.clone();
         }
@@ -240,18 +235,18 @@ impl HistorySink for History {
             let mut state = track.lock();
             state.has_moved |= state.path != recorded.path;
             state.path = recorded.path.clone();
-            if state.is_blind {
+            let Some(live) = state.live.clone() else {
                 state.lost += 1;
                 drop(state);
                 return self.on_lost(&recorded.document, "its content is not known");
-            }
-            (state.live.clone(), state.latest.0.clone())
+            };
+            (live, state.latest.0.clone())
         };
         let after = match recorded.delta.apply(&before) {
             Ok(after) => after,
             Err(error) => {
                 let mut state = track.lock();
-                state.is_blind = true;
+                state.live = None;
                 state.lost += 1;
                 drop(state);
                 return self.on_lost(&recorded.document, &error.to_string());

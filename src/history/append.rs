@@ -106,6 +106,9 @@ impl History {
             let state = track.lock();
             (state.live.clone(), state.lost)
         };
+        let Some(live) = live else {
+            return Ok(());
+        };
         let mut stored = self.end_of_log(track, &live).await?;
         for _ in 0..MAX_CONFLICTS {
             let delta = missing(&stored.content, &live);

@@ -28,10 +28,8 @@ pub(super) struct State {
     pub(super) has_moved: bool,
     /// How often the document is open: twice for the moment in which a duplicate is closed.
     pub(super) open: usize,
-    /// After the newest version.
-    pub(super) live: Content,
-    /// A version did not fit, so that `live` is not what the document says.
-    pub(super) is_blind: bool,
+    /// After the newest version; none if one did not fit, so that it is not known what the document says.
+    pub(super) live: Option<Content>,
     pub(super) pending: VecDeque<Arc<Entry>>,
     /// The end of the log, once it is known.
     pub(super) stored: Option<Stored>,
@@ -123,8 +121,7 @@ impl Track {
             path: path.clone(),
             has_moved: false,
             open: 0,
-            live: content.clone(),
-            is_blind: false,
+            live: Some(content.clone()),
             pending: VecDeque::new(),
             stored: None,
             latest: (id, None),
@@ -179,6 +176,6 @@ impl State {
 
     /// Whether the last versions were given up, so that the log does not end with the content that there is.
     pub(super) fn needs_repair(&self) -> bool {
-        self.lost > 0 && !self.is_blind && self.pending.is_empty()
+        self.lost > 0 && self.live.is_some() && self.pending.is_empty()
     }
 }
