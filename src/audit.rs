@@ -1,5 +1,5 @@
-//! Who did what, and whether they were let: one record for every call of a tool, also of one that was denied or
-//! dropped. Knows neither sources nor outputs.
+//! Audit log: one record per tool call, with caller, decision and outcome, also of calls that were denied or dropped.
+//! Knows neither sources nor outputs.
 
 use std::{
     borrow::Cow,
@@ -17,7 +17,7 @@ const MAX_NAME: usize = 1024;
 
 /// Takes the records of calls.
 pub trait AuditSink: Send + Sync {
-    /// Whether anybody wants records; if not, none are made.
+    /// Returns whether records are wanted; if not, none are made.
     fn is_enabled(&self) -> bool;
 
     /// Takes a record without waiting.
@@ -27,7 +27,7 @@ pub trait AuditSink: Send + Sync {
 /// One call, when it has ended.
 #[derive(Debug)]
 pub struct AuditRecord<'a> {
-    /// When it began.
+    /// Start of the call.
     pub time: SystemTime,
     pub principal: &'a str,
     pub tenant: &'a str,
@@ -44,7 +44,7 @@ pub struct AuditRecord<'a> {
     pub request_id: &'a str,
 }
 
-/// Whether a call was let.
+/// Decision whether a call was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Allowed,
@@ -55,7 +55,7 @@ pub enum Decision {
     },
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Completed,
@@ -74,7 +74,7 @@ impl Outcome {
     }
 }
 
-/// Where a request came from.
+/// Origin of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub address: Option<IpAddr>,

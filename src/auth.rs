@@ -1,5 +1,5 @@
-//! Who is calling and what they may touch: bearer tokens to principals, principals to rules.
-//! Knows nothing of HTTP: the edge hands over the credential and maps refusals to statuses.
+//! Authentication and authorization: bearer tokens to principals, principals to rules. Knows nothing of HTTP: the
+//! edge hands over the credential and maps refusals to statuses.
 
 mod authenticator;
 mod method;

@@ -12,7 +12,7 @@ pub(crate) use nearest::nearest;
 pub enum ErrorKind {
     /// The caller sent something that cannot be meant.
     InvalidArgument,
-    /// What was named does not exist, or must not be known to this caller.
+    /// The named thing does not exist, or its existence is hidden from this caller.
     NotFound,
     /// The caller lacks a permission, or a path rule forbids it.
     Forbidden,

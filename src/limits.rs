@@ -1,4 +1,4 @@
-//! How much callers may ask of the gateway. The seam for limits on rates; there are none yet.
+//! Limits on the requests of callers. The seam for rate limits; there are none yet.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ pub struct LimitKey<'a> {
     pub principal: &'a str,
 }
 
-/// Whether a request may go on.
+/// Decision whether a request may proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Allowed,

@@ -15,7 +15,7 @@ pub struct Prompt {
     text: Text,
 }
 
-/// Where the text of a prompt comes from.
+/// Source of a prompt's text.
 enum Text {
     Words(fn(&Given) -> String),
     /// Cells of a notebook, which are read for it.

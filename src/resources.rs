@@ -111,12 +111,12 @@ impl View {
         self
     }
 
-    /// Whether notebooks are addressed by names too.
+    /// Returns whether notebooks are also addressed by name.
     pub fn has_names(&self) -> bool {
         self.names.is_some()
     }
 
-    /// What an address means.
+    /// Resolves a URI to an address.
     fn address(&self, uri: &str) -> Result<Address, ResourceError> {
         let named = named(uri).and_then(|(name, part)| Some((self.names.as_ref()?.get(&name)?, part)));
         match named {
@@ -133,7 +133,7 @@ impl View {
         Ok(self.principal.require(Permission::Read)?)
     }
 
-    /// Whether there can be anything to see.
+    /// Returns whether the principal may read at all.
     pub fn may_read(&self) -> bool {
         self.principal.permissions().contains(Permission::Read)
     }

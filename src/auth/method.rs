@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::Principal;
 
-/// What a request brings to prove who sends it.
+/// Credentials of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Credentials<'a> {
     /// The token of `Authorization`, empty if there is none.
     pub bearer: &'a str,
 }
 
-/// What one method says to credentials.
+/// Verdict of one method on credentials.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// They are not of a kind that it knows; another method may.
@@ -19,7 +19,7 @@ pub enum Outcome {
     Accepted(Arc<Principal>),
     /// They are of its kind and do not hold.
     Rejected(&'static str),
-    /// What it would have to ask does not answer.
+    /// The service that it depends on does not answer.
     Unavailable,
 }
 

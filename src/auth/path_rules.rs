@@ -18,7 +18,7 @@ pub struct PathRules {
     patterns: Vec<String>,
     allow: GlobSet,
     deny: GlobSet,
-    /// How far each allow glob reaches: what lies above something allowed must be visible in listings, or nobody could
+    /// Reach of each allow glob: directories above something allowed must be visible in listings, or nobody could
     /// find the way down.
     ways_down: Vec<Reach>,
     /// The directories of which an allow glob covers all that is in them.
@@ -91,7 +91,7 @@ impl PathRules {
         !denied && (self.allow.is_match(path.as_str()) || path.is_root() && self.allow.is_match(PROBE))
     }
 
-    /// Whether a directory may be shown and listed: something below it could be allowed.
+    /// Returns whether a directory may be shown and listed: something below it could be allowed.
     pub fn may_enter(&self, directory: &DocPath) -> bool {
         if self.wholly_denied(directory) || self.in_denied_folder(directory) {
             return false;

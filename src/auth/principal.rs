@@ -32,7 +32,7 @@ pub struct Tenant {
 pub struct Principal {
     /// Unique among all principals; sessions, events and executions are bound to it.
     pub id: Arc<str>,
-    /// What collaborators see.
+    /// Display name, as collaborators see it.
     pub name: String,
     pub tenant: Arc<Tenant>,
     permissions: PermissionSet,
@@ -102,7 +102,7 @@ impl Principal {
         self.revoked = before.revoked.clone();
     }
 
-    /// Whether it may do all that another one can do.
+    /// Returns whether it has all rights of another one.
     pub(super) fn has_rights_of(&self, before: &Self) -> bool {
         let (tenant, former) = (&self.tenant, &before.tenant);
         self.id == before.id

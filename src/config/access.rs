@@ -21,7 +21,7 @@ section! {
         name: String = String::new(), required(parse::non_empty);
         /// Ends with a slash; holds neither credentials nor a query.
         url: Url = constant("http://127.0.0.1:8888/"), required(net::base);
-        /// How people reach it, for links in answers; ends with a slash. `None` means as the gateway does.
+        /// Base URL for people, for links in answers; ends with a slash. `None` means the same as `url`.
         public_url: Option<Url> = None, optional(net::base);
         token: Option<Secret> = None, optional(parse::sendable);
         token_env: Option<String> = None, optional(parse::variable);
@@ -65,7 +65,7 @@ pub struct AuthConfig {
 }
 
 impl AuthConfig {
-    /// Whether there is any way to log in.
+    /// Returns whether any way to log in is configured.
     pub fn is_configured(&self) -> bool {
         let section = self.jwt.is_some() || self.jupyterhub.is_some() || self.jupyter.enabled;
         section || !self.tokens.is_empty()
@@ -109,7 +109,7 @@ section! {
     JwtConfig {
         /// As written, because it is compared with the `iss` claim.
         issuer: String = String::new(), required(net::issuer);
-        /// Where the keys are; `None` means that discovery at the issuer tells.
+        /// URL of the key set; `None` means discovery at the issuer.
         jwks_url: Option<Url> = None, optional(net::http_url);
         /// Required, since a token that was made for another service must not open this one.
         audience: String = String::new(), required(parse::non_empty);

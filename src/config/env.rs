@@ -9,7 +9,7 @@ use super::node::{Node, Table};
 
 const PREFIX: &str = "JMG__";
 
-/// Where each key came from.
+/// Origin of each key: file or variable.
 pub(super) struct Origins {
     file: String,
     variables: BTreeMap<String, String>,
@@ -51,7 +51,7 @@ pub(super) fn overlay(root: &mut Node, env: &Env, origins: &mut Origins) -> Vec<
     overrides.into_iter().filter_map(apply).collect()
 }
 
-/// What is wrong with a variable that is not valid UTF-8, if it is a setting by its name.
+/// Problem of a variable that is not valid UTF-8, if its name is that of a setting.
 pub(super) fn not_text(variable: &str) -> Option<Problem> {
     let setting = setting(variable)?;
     let why = Why::BadHidden("the variable is not valid UTF-8");

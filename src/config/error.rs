@@ -62,7 +62,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What is wrong with a key.
+/// Reason why a key is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Why {
     #[error("unknown key; allowed: {}{}", allowed.join(", "), did_you_mean(name, allowed))]

@@ -72,7 +72,7 @@ impl Config {
 }
 
 impl ServerConfig {
-    /// How the server is reached.
+    /// Options of the connection to the server.
     pub fn options(&self, env: &Env) -> Result<ServerOptions, ConfigError> {
         Ok(ServerOptions {
             name: self.name.clone(),

@@ -92,7 +92,7 @@ section! {
         max_connections: usize = 4096, number(COUNT);
         max_connections_per_address: usize = 256, number(COUNT);
         drain_timeout: Duration = Duration::from_secs(20), value(parse::duration);
-        /// Where `/metrics` is served; `None` means with the rest.
+        /// Address of `/metrics`; `None` means that of the server itself.
         metrics_listen: Option<SocketAddr> = None, optional(net::address);
     }
 }
@@ -126,7 +126,7 @@ section! {
 }
 
 section! {
-    /// What a model is shown of images in outputs.
+    /// Limits of the images in outputs that a model is shown.
     ImagesConfig {
         enabled: bool = true, value(parse::flag);
         max_width: u32 = 700, number(PIXELS);
@@ -136,7 +136,7 @@ section! {
 }
 
 section! {
-    /// How much of anything a model is shown in one answer.
+    /// Limits of the text that a model is shown in one answer.
     AnswersConfig {
         max_text_bytes: usize = 49_152, number(TEXT_BYTES);
         max_images: usize = 8, number(IMAGES);

@@ -15,7 +15,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// What the node is, for messages; never its value.
+    /// Name of the node's type, for messages; never its value.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Table(_) => "a table",

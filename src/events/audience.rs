@@ -1,4 +1,4 @@
-//! Who reads a stream: a client whose connection is lost may come back for the rest, and may not.
+//! Readers of a stream: a client whose connection is lost may come back for the rest, or may not.
 
 use std::time::Duration;
 

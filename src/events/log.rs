@@ -1,5 +1,5 @@
-//! What streams and sessions need of a log of events. The seam for one that outlives the process; the one there is
-//! keeps them in memory.
+//! Interface of an event log, as streams and sessions need it. The seam for one that outlives the process; the one
+//! there is keeps events in memory.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub trait EventLog: Send + Sync {
     /// dropped when the stream ends or goes.
     async fn open(&self, event_id: &str, session: &SessionId, guard: StreamGuard) -> Result<EventStream, UnknownEvent>;
 
-    /// Whether an event is known and belongs to the session.
+    /// Returns whether an event is known and belongs to the session.
     async fn belongs(&self, event_id: &str, session: &str) -> bool;
 
     /// Follows a stream from just after an event: what is stored, then what comes, until it ends.
@@ -38,7 +38,7 @@ pub trait EventLog: Send + Sync {
     /// Follows what a session's server says unasked, from where the last reader stopped.
     async fn follow_common(&self, session: &SessionId) -> EventStream;
 
-    /// Who reads the stream of an event.
+    /// Returns the readers of an event's stream.
     async fn audience(&self, event_id: &str) -> Result<Audience, UnknownEvent>;
 
     /// Marks the stream of an event as complete, for a request that ended without an answer. It does not wait, since

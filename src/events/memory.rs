@@ -24,9 +24,9 @@ use super::{
     stream::{Cursor, Delivery, Next, Stream},
 };
 
-/// What an event takes beyond its message: its stream, its place in the ring, the index and the queue.
+/// Memory of an event beyond its message: its stream, its entries in the ring, the index and the queue.
 const OVERHEAD: usize = 512;
-/// How rmcp names the stream of what a server says unasked: the session's id and this.
+/// Suffix of rmcp's name for the stream of a session's unsolicited messages; the session's id comes before it.
 const COMMON_SUFFIX: &str = ":common";
 
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
-//! How much memory messages take.
+//! Estimates of the memory that messages take.
 
 use std::io;
 
-/// What an object takes in memory beyond its bytes on the wire: it has room for eleven members.
+/// Memory of an object beyond its bytes on the wire: it has room for eleven members.
 const OBJECT: usize = 640;
 
 /// About what a message takes in memory, found by counting the JSON that it would make.

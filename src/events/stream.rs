@@ -7,12 +7,12 @@ use tokio::sync::{Notify, futures::OwnedNotified, watch};
 
 use super::log::StreamGuard;
 
-/// How the events of a stream are handed out.
+/// Delivery of a stream's events to its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// The answer to one request: each reader follows it from its own position, and it ends.
     Request,
-    /// What the server says unasked: several open readers share it, each event going to one of them.
+    /// Unsolicited messages of the server: several readers share the stream, each event going to one of them.
     Common,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Stream {
     pub(super) changed: Arc<Notify>,
     pub(super) ended: bool,
     pub(super) guard: Option<StreamGuard>,
-    /// How many read it now.
+    /// Number of current readers.
     pub(super) readers: watch::Sender<usize>,
     events: VecDeque<ServerSseMessage>,
     /// The position of the front of `events`.
@@ -32,15 +32,15 @@ pub(super) struct Stream {
     delivered: u64,
 }
 
-/// Where a reader stands.
+/// Position of a reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor {
     position: u64,
-    /// What had been delivered when the reader came: up to here it asks for events again.
+    /// End of the replay: events before this position had been delivered when the reader came.
     replay_until: u64,
 }
 
-/// What a reader finds when it asks for its next event.
+/// Result of a read.
 pub(super) enum Next {
     Event(Cursor, ServerSseMessage),
     /// Ready with the next change, whether or not it was polled before.
@@ -93,7 +93,7 @@ impl Stream {
         self.cursor_from(self.delivered)
     }
 
-    /// Whether an event with this position was ever part of the stream.
+    /// Returns whether the stream ever had an event at this position.
     pub(super) fn has_had(&self, position: u64) -> bool {
         position < self.next_position()
     }

@@ -22,7 +22,7 @@ pub(super) use stream::ObservedStream;
 
 use crate::telemetry::Metrics;
 
-/// How often the log tells of a full table; a flood must not fill the disk.
+/// Interval between warnings about a full table; a flood must not fill the disk.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub struct Timeouts {
     /// Between requests. Load balancers keep idle connections for a minute; one that were closed here first would cost a
     /// call that is sent at that moment.
     pub idle: Duration,
-    /// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
+    /// Interval between HTTP/2 pings, and the time limit for the answer.
     pub ping_interval: Duration,
     pub ping: Duration,
 }

@@ -1,4 +1,4 @@
-//! What the edge needs to answer requests, shared by all of its layers.
+//! Shared state of the edge, as all of its layers need it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct EdgeConfig {
     pub origins: OriginPolicy,
     pub max_body_bytes: usize,
     pub max_header_bytes: usize,
-    /// Whether `/metrics` is served here or on an address of its own.
+    /// True if `/metrics` is served here, and not on an address of its own.
     pub serve_metrics: bool,
 }
 

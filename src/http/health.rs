@@ -46,7 +46,7 @@ pub(super) struct Readiness {
 struct Look {
     since: Instant,
     answer: Shared<BoxFuture<'static, Value>>,
-    /// What the look before it found.
+    /// Result of the check before it.
     before: Option<Value>,
 }
 

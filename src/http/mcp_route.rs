@@ -32,7 +32,7 @@ use crate::{
     tools::Scope,
 };
 
-/// What a request counts against the limits.
+/// Cost of a request against the limits.
 const REQUEST_COST: u32 = 1;
 /// The challenge to a client whose token does not hold.
 const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";

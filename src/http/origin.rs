@@ -10,7 +10,7 @@ pub struct OriginPolicy {
     /// Host names, with a port only where the operator gave one.
     hosts: Vec<(String, Option<u16>)>,
     origins: Vec<Url>,
-    /// Whether any host is allowed that is an address and not a name.
+    /// True if any host is allowed that is an IP address and not a name.
     addresses: bool,
 }
 

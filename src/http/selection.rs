@@ -1,4 +1,4 @@
-//! What a client selects by URL or headers. It may be said in both and several times; all of it together narrows.
+//! Selection by URL or headers. It may be given in both and several times; all of it together narrows.
 
 use http::{HeaderMap, HeaderName, Uri};
 use url::form_urlencoded;

@@ -23,11 +23,11 @@ use tower::ServiceExt;
 
 use super::connections::{ClientConnection, CloseReason, ConnectionTable, CountedBody, ObservedStream, Place};
 
-/// What hyper may buffer of one connection; larger headers are answered with 431.
+/// Upper bound of hyper's buffer per connection; larger headers are answered with 431.
 const MAX_BUFFER: usize = 128 * 1024;
 /// Accepting fails when the process is out of file descriptors; trying at once again would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long before the deadline those who wait are called, at least.
+/// Shortest time between the last call to waiting requests and the deadline.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -74,7 +74,7 @@ async fn render_metrics(State(metrics): State<Metrics>) -> Response {
     }
 }
 
-/// Where clients look for an authorization server, below the root or below `/mcp`, and what they then ask of it.
+/// Paths at which clients look for an authorization server, below the root or below `/mcp`, and its endpoints.
 const OAUTH_DOCUMENTS: [&str; 3] = [
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-authorization-server",

@@ -1,4 +1,4 @@
-//! What a call of a tool is answered with: rmcp's result, and its JSON in the form that the way out needs.
+//! Answer to a tool call: rmcp's result, and its JSON in the form that the transport needs.
 
 use std::sync::LazyLock;
 

@@ -127,7 +127,7 @@ impl Catalogue {
         visible.map(shown).collect()
     }
 
-    /// Whether a caller sees a tool: they may use it, have selected it, and mean it by its name.
+    /// Returns whether a tool is listed for a caller: they may use it, have selected it, and its name means this one.
     fn lists(&self, entry: &Entry, caller: &Caller) -> bool {
         let is_meant = || self.definition(entry.definition.name, caller);
         shows(caller, &entry.definition)
@@ -167,7 +167,7 @@ impl Catalogue {
         written
     }
 
-    /// Whether a caller may use a tool and has selected it.
+    /// Returns whether a caller may use a tool and has selected it.
     pub(super) fn is_visible(&self, name: &str, caller: &Caller) -> bool {
         self.definition(name, caller)
             .is_some_and(|definition| shows(caller, definition))
@@ -231,12 +231,12 @@ impl Catalogue {
         Some(self.entries[*index].definition.name)
     }
 
-    /// Whether a tool leaves nothing behind, so that a call of it may be dropped at any moment.
+    /// Returns whether a tool only reads, so that a call of it may be dropped at any moment.
     pub(super) fn only_reads(&self, name: &str, caller: &Caller) -> bool {
         self.definition(name, caller).is_some_and(ToolDefinition::only_reads)
     }
 
-    /// Whether calls repeat `server` and `path` as headers.
+    /// Returns whether calls repeat `server` and `path` as headers.
     pub(super) fn has_route_headers(&self) -> bool {
         self.route_headers
     }
@@ -265,7 +265,7 @@ impl Catalogue {
         })
     }
 
-    /// What a caller means by the name of a tool.
+    /// Resolves the name of a tool for a caller.
     pub(super) fn definition(&self, name: &str, caller: &Caller) -> Option<&ToolDefinition> {
         self.meant(name, caller.toolsets()).map(|entry| &entry.definition)
     }

@@ -35,10 +35,10 @@ const FIELD: &str = "input";
 const KEY: &str = "input-";
 /// Names a choice, beside which there is no other question.
 const CHOICE: &str = "choice";
-/// How long the notice that takes a call back may trail behind the end of the call, in the era that has such notices.
+/// Longest delay of a cancellation notice behind the end of its call, in the versions that have such notices.
 const NOTICE_TRAILS: Duration = Duration::from_secs(5);
 
-/// How long a client whose connection is lost may take to resume the stream of its call. Clients are told to try after
+/// Time limit for a client whose connection is lost to resume the stream of its call. Clients are told to retry after
 /// three seconds.
 const RETURNS_WITHIN: Duration = Duration::from_secs(10);
 

@@ -25,10 +25,10 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// How often idle sessions and old events are looked for, at least.
+/// Longest interval between sweeps for idle sessions and old events.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// How long what has begun may take to end when the gateway stops.
+/// Time limit for work under way when the gateway stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ impl<H: ServerHandler> Endpoint<H> {
         }
     }
 
-    /// Whether a client, by the name it introduces itself with, hides text and images beside structured content.
+    /// Returns whether a client, by the name in its `clientInfo`, hides text and images beside structured content.
     fn is_content_only(&self, client: &str) -> bool {
         let begins = |known: &String| {
             let beginning = client.as_bytes().get(..known.len());
@@ -152,8 +152,8 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 }
 
-/// Whether a message belongs to a session. `initialize` exists only in the older versions, whatever version it names;
-/// what brings all that it needs with it has none, whatever version it names.
+/// Returns whether a message belongs to a session. `initialize` exists only in the older versions, and a
+/// self-contained request has no session, whatever version either names.
 fn is_legacy(message: &ClientJsonRpcMessage, is_modern: bool) -> bool {
     match message {
         JsonRpcMessage::Request(request) => match &request.request {

@@ -404,8 +404,8 @@ impl ServerHandler for GatewayHandler {
         }
     }
 
-    /// The resources that the caller can watch at this moment, so that a client knows of what it will never hear.
-    /// What does not exist and what may not be read are left out alike.
+    /// Resources that the caller can watch at this moment, so that a client knows which notifications it will never
+    /// get. Those that do not exist and those that may not be read are left out alike.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         let Some(caller) = &self.caller else {

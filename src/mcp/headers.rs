@@ -52,7 +52,7 @@ pub(super) fn check_media(method: &Method, headers: &HeaderMap) -> Result<(), Re
     Ok(())
 }
 
-/// Whether a client takes all that is needed. One that takes anything, or says nothing, means that too.
+/// Returns whether a client accepts all that is needed. A wildcard, or no header at all, accepts it too.
 fn accepts(headers: &HeaderMap, wildcards: &[&str], needed: &[&str]) -> bool {
     let mut accepted = headers.get_all(ACCEPT).iter().map(HeaderValue::to_str).peekable();
     if accepted.peek().is_none() {
@@ -126,7 +126,7 @@ fn check_named_version(headers: &HeaderMap, request: &JsonRpcRequest<ClientReque
     }
 }
 
-/// Whether a request has all that one without a session needs.
+/// Returns whether a request has everything that one without a session needs.
 pub(super) fn is_self_contained(meta: &RequestMetaObject) -> bool {
     meta.missing_required_keys(&FIRST_MODERN).is_empty()
 }

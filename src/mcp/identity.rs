@@ -1,4 +1,4 @@
-//! What the edge knows of a request before the protocol starts: the caller, and what they selected.
+//! Identity of a request as the edge knows it before the protocol starts: the caller, and what they selected.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Selection {
     pub readonly: bool,
     /// Empty: all of the tenant's.
     pub servers: Vec<String>,
-    /// Whether answers have structured content. None: unless the client is one that hides text beside it.
+    /// True if answers have structured content. `None`: unless the client is one that hides text beside it.
     pub structured: Option<bool>,
     /// Whether edits go to a fork that somebody else merges, also where the tenant does not demand it.
     pub review: bool,
@@ -34,7 +34,7 @@ pub struct Caller {
     readonly: bool,
     structured: Option<bool>,
     review: bool,
-    /// Whether the client shows a model only structured content where there is some.
+    /// True if the client shows a model only structured content where there is some.
     is_content_only: bool,
     origin: Origin,
     /// The MCP session that the request names, up to 2025-11-25.
@@ -102,7 +102,7 @@ impl Caller {
         self.is_content_only = is_content_only;
     }
 
-    /// Whether answers have structured content, and tools a schema for it.
+    /// Returns whether answers have structured content, and tools a schema for it.
     pub(super) fn wants_structured(&self) -> bool {
         self.structured.unwrap_or(!self.is_content_only)
     }
@@ -125,7 +125,7 @@ impl Caller {
         self.readonly
     }
 
-    /// Whether a tool with this permission may be used at all in this request.
+    /// Returns whether tools with this permission may be used in this request.
     pub(super) fn may(&self, permission: Permission) -> bool {
         let narrowed = self.readonly && permission != Permission::Read;
         !narrowed && self.principal.permissions().contains(permission)

@@ -1,4 +1,4 @@
-//! What a model is told before anything else: how to work here, in sentences about what is listed for it.
+//! Instructions of the server for models: how to work here, in sentences about the tools listed for the caller.
 
 use crate::types::Permission;
 
@@ -10,7 +10,7 @@ struct Sentence {
     permission: Option<Permission>,
 }
 
-/// How one set of words for notebooks is used. Who has several is told of the first.
+/// Instructions for one vocabulary of notebook tools. A caller who has several is told of the first.
 struct Vocabulary {
     /// A tool that no other has.
     known_by: &'static str,

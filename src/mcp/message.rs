@@ -134,9 +134,9 @@ fn is_custom(message: &ClientJsonRpcMessage) -> bool {
 /// The shape of a body, seen without building its values.
 #[derive(Default)]
 struct Shape {
-    /// How deeply objects and arrays are nested.
+    /// Nesting depth of objects and arrays.
     depth: usize,
-    /// Whether a string has half of a character.
+    /// True if a string has a lone surrogate.
     has_lone_surrogate: bool,
 }
 

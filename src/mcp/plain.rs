@@ -36,7 +36,7 @@ pub struct PlainRequest {
 pub struct Begun {
     pub(super) id: RequestId,
     pub(super) answer: BoxFuture<'static, Written>,
-    /// Whether it may be dropped at any moment.
+    /// True if it may be dropped at any moment.
     pub(super) is_droppable: bool,
 }
 
@@ -58,8 +58,8 @@ impl PlainRequest {
         headers::is_modern(&self.parts.headers)
     }
 
-    /// Whether nothing about the request asks for more than an answer. Whatever else is unusual, right or wrong, is
-    /// rmcp's to judge.
+    /// Returns whether the request asks for nothing but an answer. Anything else that is unusual, valid or not, is
+    /// left to rmcp.
     pub(super) fn wants_only_an_answer(&self) -> bool {
         let meta = self.meta();
         let is_sound = match self.is_modern() {

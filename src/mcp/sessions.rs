@@ -78,10 +78,10 @@ struct Session {
     last_used: AtomicU64,
     /// Requests that are being worked on, and streams that somebody listens to.
     busy: AtomicUsize,
-    /// Whether its client knows events that carry nothing but the id to resume from. Those of older versions take them for
-    /// malformed messages.
+    /// True if its client understands events that carry only an id to resume from. Clients of older versions take
+    /// them for malformed messages.
     knows_priming: AtomicBool,
-    /// Whether its client hides text and images beside structured content.
+    /// True if its client hides text and images beside structured content.
     is_content_only: AtomicBool,
     /// An event of the stream of every request that is being worked on.
     requests: Mutex<HashMap<RequestId, EventId>>,
@@ -149,7 +149,7 @@ impl Session {
         &self.admission.principal.id
     }
 
-    /// Whether whoever opened it may no longer do what they could do then.
+    /// Returns whether the rights under which it was opened have been revoked.
     fn is_revoked(&self) -> bool {
         self.admission.principal.revoked().is_cancelled()
     }
@@ -194,7 +194,7 @@ impl Sessions {
         }
     }
 
-    /// Whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
+    /// Returns whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
     pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
         self.sessions
             .get(session)
@@ -208,13 +208,13 @@ impl Sessions {
         }
     }
 
-    /// Whether the session's client hides text and images beside structured content.
+    /// Returns whether the session's client hides text and images beside structured content.
     pub(super) fn is_content_only(&self, session: &str) -> bool {
         let session = self.sessions.get(session);
         session.is_some_and(|session| session.is_content_only.load(Ordering::Relaxed))
     }
 
-    /// Whether a resumption names an event of the session.
+    /// Returns whether a resumption names an event of the session.
     pub(super) async fn can_resume(&self, session: &str, event_id: &str) -> bool {
         let known = self.events.belongs(event_id, session).await;
         self.metrics.replayed(known);

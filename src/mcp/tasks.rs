@@ -22,7 +22,7 @@ const MAX_CALL_BYTES: usize = 1024 * 1024;
 const MAX_PRINCIPALS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Bytes of a text in an argument that are remembered: what is long is code, which is never run again.
 const MAX_TEXT: usize = 256;
-/// How often a client should ask.
+/// Poll interval suggested to clients, in milliseconds.
 const POLL_MS: u64 = 500;
 
 /// The calls that became tasks, by principal.

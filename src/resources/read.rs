@@ -20,7 +20,7 @@ use crate::{
 /// The length at which a cell's first line is long enough to be its name.
 const MAX_NAME: usize = 60;
 
-/// What a resource holds.
+/// Content of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     Text(String),

@@ -76,7 +76,7 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then(|| (level, rest.trim()))
 }
 
-/// Whether the line makes the one before it a heading of the first level.
+/// Returns whether the line makes the one before it a heading of the first level.
 pub(super) fn underlines(line: &str) -> bool {
     unindented(line).is_some_and(|body| {
         let body = body.trim_end();

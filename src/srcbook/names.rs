@@ -60,7 +60,7 @@ fn by_id(cell: &Nameable<'_>, index: usize, language: &str, taken: &mut HashSet<
     name
 }
 
-/// Whether a name can stand in a heading, and is not one to which Srcbook gives a meaning.
+/// Returns whether a name can be part of a heading, and has no special meaning in Srcbook.
 fn is_plain(name: &str) -> bool {
     let allowed = |character: char| character.is_alphanumeric() || "-_. ".contains(character);
     (1..=100).contains(&name.len()) && name.chars().all(allowed) && name.trim() == name && name != "package.json"

@@ -71,7 +71,7 @@ impl Scope {
         &self.servers
     }
 
-    /// Whether only some of the tenant's servers were selected, so that others are not to be used.
+    /// Returns whether only some of the tenant's servers were selected, so that the others must not be used.
     pub fn is_narrowed(&self) -> bool {
         self.is_narrowed
     }
@@ -130,7 +130,7 @@ pub struct Call {
     tool: Option<&'static str>,
     session: Option<Arc<str>>,
     resumption: Option<Resumption>,
-    /// Whether the answer has structured content beside its text.
+    /// True if the answer has structured content beside its text.
     wants_structured: bool,
     /// Rooms in which work of the caller is gone, which the answer is to tell.
     discarding: Arc<Mutex<Vec<Room>>>,
@@ -243,7 +243,7 @@ impl Call {
         self
     }
 
-    /// Whether the call shows an execution and does nothing about it.
+    /// Returns whether the call only shows an execution.
     pub(super) fn only_shows_execution(&self) -> bool {
         matches!(
             &self.resumption,
@@ -548,7 +548,7 @@ impl Call {
         self.scope.servers()
     }
 
-    /// Whether the client's URL selects servers.
+    /// Returns whether the client's URL selects servers.
     pub(super) fn selects_servers(&self) -> bool {
         self.scope.is_narrowed
     }
@@ -592,7 +592,7 @@ impl Call {
         Ok(path)
     }
 
-    /// Whether an entry of a listing may be shown.
+    /// Returns whether an entry of a listing may be shown.
     pub(super) fn sees(&self, path: &str, is_directory: bool) -> bool {
         match DocPath::parse(path) {
             Ok(path) if is_directory => self.principal.may_enter(&path),

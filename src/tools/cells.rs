@@ -135,7 +135,7 @@ pub(super) async fn notebook(
     Ok((server, path, room))
 }
 
-/// Whether what a call changes is executed.
+/// Decision whether changed cells are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exec {
     Wanted,
@@ -149,8 +149,8 @@ impl Exec {
     pub(super) const FORBIDDEN: &str = "not executed, since the permission `execute` is missing";
 }
 
-/// Whether a call wants what it changed to be executed. Without the permission to execute, a call that does not say
-/// so is taken to want only the change.
+/// Decides whether changed cells are executed. Without the permission to execute, a call that does not say so means
+/// only the change.
 pub(super) fn wants_exec(call: &Call, exec: Option<bool>) -> Result<Exec, ToolError> {
     let may = call.principal().require(Permission::Execute);
     match (exec, may) {

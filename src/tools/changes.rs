@@ -1,4 +1,4 @@
-//! What edits changed, in words for models: the smallest diff, the cells around it, and what is gone.
+//! Descriptions of edits for models: the smallest diff, the cells around it, and what is gone.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -46,10 +46,10 @@ pub enum ChoiceReply {
 
 #[async_trait]
 pub trait Client: Send + Sync {
-    /// Whether the client can take up an execution as a task, and so need not wait for it.
+    /// Returns whether the client can follow an execution as a task, and so need not wait for it.
     fn knows_tasks(&self) -> bool;
 
-    /// Whether anybody wants to be told how far things are.
+    /// Returns whether the client wants progress notifications.
     fn follows(&self) -> bool;
 
     async fn progress(&self, message: &str);
@@ -68,7 +68,7 @@ pub trait Client: Send + Sync {
     /// Resolves when nobody waits for the answer any more, where a client may lose its connection and come back.
     async fn left(&self);
 
-    /// Whether a call that is no longer wanted was taken back by the client, rather than its connection lost.
+    /// Returns whether the client cancelled the call, rather than lost its connection.
     fn takes_back(&self) -> bool;
 }
 

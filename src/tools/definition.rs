@@ -139,12 +139,12 @@ impl ToolDefinition {
         self
     }
 
-    /// Whether a call with these arguments only reads.
+    /// Returns whether calls of the tool only read.
     pub fn only_reads(&self) -> bool {
         self.effect == Effect::Read
     }
 
-    /// Whether a call with these arguments needs nothing of its client: what runs nothing asks and tells nobody.
+    /// Returns whether a call with these arguments neither asks its client nor reports progress.
     pub fn needs_no_client(&self, arguments: Option<&Map<String, Value>>) -> bool {
         match self.effect {
             _ if self.asks => false,
@@ -203,7 +203,7 @@ impl ToolDefinition {
     }
 }
 
-/// Whether a call was let and how it ended, as records tell it.
+/// Decision and outcome of a call, for the audit record.
 fn judged(result: &Result<Output, ToolError>) -> (Decision, Outcome) {
     match result {
         Ok(_) => (Decision::Allowed, Outcome::Completed),

@@ -136,7 +136,7 @@ fn strip_noise(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a member of a schema says what is so without it.
+/// Returns whether a member of a schema only repeats what holds without it.
 fn is_implied(key: &str, value: &Value) -> bool {
     match key {
         "default" => value.is_null() || *value == false,

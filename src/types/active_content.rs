@@ -1,5 +1,5 @@
-//! What may run where it is shown: outputs and markup that a browser does more with than show them.
-//! Knows nothing of who wrote them or of where they go.
+//! Active content: outputs and markup that a browser does more with than show them. Knows nothing of who wrote them
+//! or of where they go.
 
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ impl MimeKind {
     }
 }
 
-/// Whether JupyterLab would run something of an output's data in a notebook that is trusted. What it has no way to show
-/// safely counts too: extensions bring types that are code by another name.
+/// Returns whether JupyterLab would run something of an output's data in a trusted notebook. Types that it cannot
+/// show safely count too: extensions bring types that are code by another name.
 pub fn is_active_data(mime: &str, value: &Value) -> bool {
     match MimeKind::of(mime) {
         MimeKind::Script => true,
@@ -77,9 +77,9 @@ pub fn is_text(value: &Value) -> bool {
     value.is_string() || value.as_array().is_some_and(is_lines)
 }
 
-/// Whether markup may do more than show something. Rather too often yes: it is left out whole, since taking
-/// out parts is how such filters are fooled. What reads it may take a control character for a space or for
-/// nothing, so it is looked at in both ways.
+/// Returns whether markup may do more than show something. Errs on the side of yes: such markup is left out whole,
+/// since filters that take out parts are easily fooled. Parsers may take a control character for a space or for
+/// nothing, so both readings are checked.
 pub fn is_active_markup(markup: &str) -> bool {
     let lower = decoded(&markup.to_lowercase());
     let spaced: String = lower.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -110,7 +110,7 @@ fn has_active_text(tight: &str) -> bool {
     ACTIVE.iter().any(|part| tight.contains(part))
 }
 
-/// Whether there is an element that runs, loads or sends something, under whatever prefix of a namespace.
+/// Returns whether there is an element that runs, loads or sends something, under whatever namespace prefix.
 fn has_active_element(lower: &str) -> bool {
     const ACTIVE: [&str; 17] = [
         "script",
@@ -140,7 +140,7 @@ fn has_active_element(lower: &str) -> bool {
     })
 }
 
-/// Whether there is something like `onclick=` behind the start of an element.
+/// Returns whether there is an event handler such as `onclick=` after the start of an element.
 fn has_handler(lower: &str) -> bool {
     let elements = lower.find('<').map_or("", |first| &lower[first..]);
     elements.match_indices("on").any(|(at, _)| {

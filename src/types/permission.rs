@@ -1,5 +1,5 @@
-//! What a principal may do, as a small set. A permission never implies another: "read" is not
-//! satisfied by "write", so that an operator grants exactly what stands in the config.
+//! Permissions of a principal, as a small set. A permission never implies another: "read" is not satisfied by
+//! "write", so that an operator grants exactly what the config says.
 
 use std::fmt;
 

@@ -57,11 +57,11 @@ use crate::policy::{INTERRUPTS_WITHIN, PRESENCE_INTERVAL};
 /// Settings of one core.
 #[derive(Debug, Clone)]
 pub(crate) struct CoreSettings {
-    /// How long a question of running code may stay unanswered before it is interrupted.
+    /// Time limit for the answer to a question of running code, which is interrupted then.
     pub(crate) input_timeout: Duration,
-    /// Whether a kernel that the gateway started ends with its connection.
+    /// True if a kernel that the gateway started is shut down with its connection.
     pub(crate) shuts_down_started: bool,
-    /// Whether the kernel serves only the gateway, so that it ends with its connection in any case.
+    /// True if the kernel serves only the gateway, so that it is shut down with its connection in any case.
     pub(crate) is_kernel_private: bool,
     /// Begins the ids of this core's requests, like which no other's begin.
     pub(crate) id: String,
@@ -74,16 +74,16 @@ pub(crate) struct Core {
     kernel: KernelLife,
     active: Option<ActiveRun>,
     recent: VecDeque<EndedRun>,
-    /// How many of these have an end that is on its way to the server.
+    /// Number of recent runs whose end has not reached the server yet.
     unsettled: usize,
     /// The execution whose next cell is made ready to be sent.
     preparing: Option<Arc<Execution>>,
-    /// Who last interrupted the kernel through the gateway, which may hit a run that began only then.
+    /// Time and actor of the last interrupt through the gateway, which may hit a run that began only then.
     last_interrupt: Option<(Instant, Actor)>,
-    /// When somebody last started a kernel on the server.
+    /// Time of the last start of a kernel on the server.
     kernels_changed: Option<Instant>,
     idle_since: Instant,
-    /// When people were last shown that the agent is there.
+    /// Time when people were last shown the agent's presence.
     presence_shown: Instant,
     /// Executions whose cells are shown as queued if they still wait then, the earliest first.
     unshown: VecDeque<(Instant, Arc<Execution>)>,
@@ -179,7 +179,7 @@ impl Core {
         writes.chain(times.into_iter().flatten()).min()
     }
 
-    /// Whether nothing runs, waits or is on its way into a document.
+    /// Returns whether nothing runs, waits or is on its way into a document.
     pub(crate) fn is_idle(&self) -> bool {
         self.active.is_none() && self.queue.is_empty() && self.unsettled == 0
     }

@@ -95,7 +95,7 @@ pub(crate) struct Driver {
     connection: Option<Connection>,
     finding: Option<BoxFuture<'static, Result<Found, ExecutionError>>>,
     asking: Option<BoxFuture<'static, Result<Option<RunningKernel>, JupyterError>>>,
-    /// What is brought to disk before the next cell runs.
+    /// Save of the edited documents before the next cell runs.
     saving: Option<Saving>,
     /// Kept while something is to be written, so that the room stays open.
     lease: Option<Lease>,
@@ -103,7 +103,7 @@ pub(crate) struct Driver {
     writers: HashMap<RunId, CellWriter>,
     /// Ends of runs on their way to the server.
     arrivals: FuturesUnordered<BoxFuture<'static, (RunId, bool)>>,
-    /// When somebody last started a kernel, as the core was told.
+    /// Time of the last start of a kernel on the server, as the core knows it.
     kernels_changed: Option<Instant>,
     /// It was given the one execution that it is for.
     is_used_up: bool,
@@ -117,7 +117,7 @@ enum Event {
     Input(Input),
     Kernel(Option<KernelEvent>),
     Found(Result<Found, ExecutionError>),
-    /// What was to be saved is saved, but for these paths.
+    /// The documents are saved, except for these paths.
     Saved(Vec<String>),
     Arrived(RunId, bool),
     Idle,

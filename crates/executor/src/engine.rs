@@ -44,17 +44,17 @@ use store::{ExecutionFilter, ExecutionKind, ExecutionStatus, Store};
 /// Settings of the engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// How long a call waits before it answers that the execution goes on.
+    /// Longest wait of a call before it answers that the execution goes on.
     pub default_wait: Duration,
     /// The same where the client can take up the execution as a task.
     pub task_after: Duration,
     /// Kept per cell.
     pub max_output_bytes: usize,
-    /// How long a question of running code may stay unanswered before it is interrupted.
+    /// Time limit for the answer to a question of running code, which is interrupted then.
     pub input_timeout: Duration,
-    /// How long a connection to a kernel that nobody uses is kept.
+    /// Idle time after which the connection to a kernel is closed.
     pub idle_timeout: Duration,
-    /// Whether kernels that the gateway started for a notebook end with its connection to them.
+    /// True if kernels that the gateway started for a notebook are shut down with its connection to them.
     pub shutdown_started_kernels: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct Engine {
     drivers: DashMap<QueueKey, mpsc::Sender<Command>>,
     /// Locked while executions are counted and admitted.
     admission: Mutex<()>,
-    /// Whether executions of earlier processes have been taken up.
+    /// True once executions of earlier processes have been resumed.
     settled: watch::Sender<bool>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
 /// An execution that has not ended.
 struct Live {
     execution: Arc<Execution>,
-    /// Where its driver is told what becomes of it.
+    /// Inbox of its driver.
     inbox: Option<mpsc::Sender<Command>>,
 }
 
@@ -332,7 +332,7 @@ impl Engine {
         cells
     }
 
-    /// When the kernel process of a notebook was last seen to end, so that what ran before ran in another one.
+    /// Time when the kernel process of a notebook was last seen to end; earlier runs ran in another process.
     pub fn process_ended(&self, server: &str, path: &DocPath) -> Option<std::time::SystemTime> {
         let notebook = self.shared.notebooks.at(server, path)?;
         self.shared.process_ends.last(&notebook)

@@ -1,4 +1,4 @@
-//! How executing fails before or beside the code that is executed.
+//! Errors of executing, as opposed to errors of the executed code.
 
 use jupyter_client::{JupyterError, counted, kernel::KernelError};
 use live_document::pool::PoolError;
@@ -31,7 +31,7 @@ pub enum ExecutionError {
 }
 
 impl ExecutionError {
-    /// Whether the same may succeed in a moment.
+    /// Returns whether a retry may succeed.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.may_pass(),

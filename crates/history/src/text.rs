@@ -297,7 +297,7 @@ fn differences<'t>(
         .collect()
 }
 
-/// Where each piece of a text starts, and where the last one ends.
+/// Offsets of the pieces of a text, and the end of the last one.
 fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
     let mut end = first;
     let ends = pieces.map(|piece| {

@@ -31,9 +31,9 @@ pub struct JupyterServer {
     name: String,
     /// Ends with a slash.
     url: Url,
-    /// How people reach it, if that is another way.
+    /// Base URL for people, if it is another one.
     public_url: Option<Url>,
-    /// Whether it serves JupyterLab, once that was seen.
+    /// True if it serves JupyterLab, once that is known.
     pub(super) has_lab: OnceCell<bool>,
     http: reqwest::Client,
     authorization: Option<HeaderValue>,
@@ -111,17 +111,17 @@ impl JupyterServer {
         })
     }
 
-    /// Whether an agent gave its URL, so that it is nobody else's.
+    /// Returns whether an agent connected to it by URL, so that nobody else uses it.
     pub fn is_by_url(&self) -> bool {
         self.is_by_url
     }
 
-    /// Whether one of these base URLs allows connecting to it.
+    /// Returns whether one of these base URLs allows connecting to it.
     pub fn is_allowed_by(&self, connect_urls: &[Url]) -> bool {
         allowed_base(self.url.as_str(), connect_urls).is_some()
     }
 
-    /// Whether it is the server at a URL, reached with this token.
+    /// Returns whether it is the server at a URL, reached with this token.
     pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
         self.url == *url && self.authorization == authorization(token)
     }

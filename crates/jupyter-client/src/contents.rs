@@ -17,7 +17,7 @@ use super::{
 };
 use crate::DocPath;
 
-/// How many directories of one server are read at once while a tree is walked.
+/// Number of directories of one server that are read at once while a tree is walked.
 const PARALLEL_LISTINGS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -42,7 +42,7 @@ pub struct Document {
     pub writable: bool,
     pub mimetype: Option<String>,
     pub format: Option<String>,
-    /// Where it was asked for.
+    /// Present only if it was asked for.
     #[serde(default)]
     pub hash: Option<String>,
     #[serde(default)]
@@ -74,7 +74,7 @@ impl Document {
         humantime::parse_rfc3339_weak(self.last_modified.as_deref()?).ok()
     }
 
-    /// Whether it is too large to be handled as a whole, be it live or not.
+    /// Returns whether it is too large to be handled as a whole, live or not.
     pub fn is_large(&self) -> bool {
         self.kind != DocumentKind::Directory && self.size.is_some_and(|size| size > MAX_DOCUMENT_BYTES)
     }

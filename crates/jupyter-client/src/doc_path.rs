@@ -5,7 +5,7 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What may stay as it is in one segment of a URL path (RFC 3986 `unreserved`).
+/// Characters that stay unencoded in one segment of a URL path (RFC 3986 `unreserved`).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Longer paths than this exist on no file system that Jupyter serves from.
@@ -160,8 +160,8 @@ fn has_scheme(raw: &str) -> bool {
     })
 }
 
-/// Whether decoding the path, once or several times as a proxy on the way may do, yields another
-/// directory structure. A literal `%` in a name stays allowed: `100%.ipynb` decodes to itself.
+/// Returns whether decoding the path, once or several times as a proxy may do, yields another directory structure. A
+/// literal `%` in a name stays allowed: `100%.ipynb` decodes to itself.
 fn hides_structure(raw: &str) -> bool {
     let mut current = raw.to_owned();
     for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! What can go wrong with a Jupyter server, in words that tell the caller or the operator what to check.
+//! Errors of a Jupyter server, in words that tell the caller or the operator what to check.
 
 use crate::MAX_NESTING;
 
@@ -68,7 +68,7 @@ pub enum JupyterError {
 }
 
 impl JupyterError {
-    /// Whether the same may succeed in a moment, because it failed on the way to the server or in its trouble.
+    /// Returns whether a retry may succeed: the server was not reached, or failed temporarily.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } => true,

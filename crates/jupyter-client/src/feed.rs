@@ -1,5 +1,5 @@
-//! What a server tells of its files and kernels as it happens: renamed, deleted, written from outside, started. People do
-//! these things in JupyterLab while a document is open here, and a room's own socket does not say.
+//! Live events of a server's files and kernels: renamed, deleted, written from outside, started. People do these
+//! things in JupyterLab while a document is open here, and a room's own socket does not say.
 
 use futures::StreamExt;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! What the gateway knows of the kernels of a server beyond what the server says: which are being started, which it
-//! started itself, and when others did.
+//! Kernel starts beyond what the server tells: which are under way, which the gateway started itself, and when others
+//! did.
 
 use std::{
     sync::Arc,
@@ -12,19 +12,19 @@ use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use crate::{DocPath, NotebookSession};
 
-/// How many kernels one server is asked to start at the same time: each takes a processor for a second or so, and a
-/// server that starts dozens answers nobody meanwhile. The others wait here, and none of their patience is spent.
+/// Number of kernels that one server starts at the same time: each takes a processor for a second or so, and a server
+/// that starts dozens answers nobody meanwhile. The others wait here, before their time limits begin.
 const MAX_STARTS: usize = 4;
 
 pub(crate) struct KernelStarts {
     /// The sessions that are being started, by path, so that all who want one wait for the same: Jupyter itself would
     /// start a kernel for each that asks while the first one starts.
     sessions: DashMap<DocPath, Arc<OnceCell<NotebookSession>>>,
-    /// How many more kernels may be started at the same time.
+    /// Permits for starting kernels at the same time.
     permits: Semaphore,
     /// Kernels that the gateway itself started, and for whom, if that is known.
     own: DashMap<String, Option<Starter>>,
-    /// When somebody else last started one.
+    /// Time when somebody else last started one.
     others: Mutex<Option<Instant>>,
 }
 

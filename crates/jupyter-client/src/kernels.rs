@@ -19,7 +19,7 @@ pub struct RunningKernel {
     pub name: String,
     #[serde(default)]
     pub execution_state: String,
-    /// How many listen to it, where the server says so. Jupyter counts below zero when it sees one leave twice.
+    /// Number of connected clients, where the server says so. Jupyter counts below zero when it sees one leave twice.
     #[serde(default)]
     pub connections: Option<i64>,
     /// As Jupyter spells the time.

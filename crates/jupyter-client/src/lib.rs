@@ -1,4 +1,4 @@
-//! What Jupyter servers speak, as a client: REST through one pooled connection each, rooms and kernels through sockets.
+//! Client of Jupyter servers: REST through one pooled connection each, rooms and kernels through WebSockets.
 //! The only place that knows `reqwest`. Knows nothing of principals, MCP or how a document is merged.
 //!
 //! [`Servers`] has the servers by name; nearly everything is asked of a [`JupyterServer`].

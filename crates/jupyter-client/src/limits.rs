@@ -1,5 +1,5 @@
-//! How much is taken from a Jupyter server at once. What it sends was written by whoever may write there, and nobody
-//! but this gateway counts what it costs to take it in. Nesting has its limit in `nesting`.
+//! Limits of the data taken from a Jupyter server at once. Whoever may write there decides what it sends, and only
+//! this gateway counts what it costs to take in. Nesting has its limit in `nesting`.
 
 /// The largest file that is opened as a live document. In memory one takes several times as much.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;

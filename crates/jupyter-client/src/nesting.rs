@@ -1,12 +1,12 @@
-//! How deeply JSON is nested, found out without recursion: parsers, `drop` and serialisers recurse, and a text of a few
+//! Nesting depth of JSON, found without recursion: parsers, `drop` and serialisers recurse, and a text of a few
 //! kilobytes can be nested deeply enough to overflow any stack.
 
 /// The most levels of arrays and objects that are taken, from Jupyter and from callers alike. Plots and widgets have
 /// about ten. Answers and records wrap a few more around it, which stays below the 128 that JSON parsers accept.
 pub const MAX_NESTING: usize = 100;
 
-/// Whether a JSON text is nested no deeper than is taken. Looks at nothing but brackets and strings, so that what is
-/// not JSON at all is for its parser to refuse.
+/// Returns whether a JSON text is nested no deeper than allowed. Looks only at brackets and strings; text that is not
+/// JSON is left to its parser to refuse.
 pub fn is_shallow_json(json: &[u8]) -> bool {
     let mut depth = 0_usize;
     let (mut in_string, mut is_escaped) = (false, false);

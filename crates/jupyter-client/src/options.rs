@@ -1,4 +1,4 @@
-//! How one server is reached, and who watches the requests to it. Where the values come from is the caller's business.
+//! Options of the connection to one server, and the observer of its requests. Does not read configuration.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct ServerOptions {
     pub name: String,
     /// Ends with a slash.
     pub url: Url,
-    /// How people reach it, for links; ends with a slash. `None` means by `url`.
+    /// Base URL for people, for links; ends with a slash. `None` means `url`.
     pub public_url: Option<Url>,
     /// Empty where the server asks for none.
     pub token: Secret,

@@ -13,7 +13,7 @@ const SESSIONS: &str = "api/sessions";
 /// The directory in the paths of sessions that belong to no document. None need have this name: Jupyter starts the kernel
 /// of a path that does not exist in the nearest directory above it.
 const PRIVATE: &str = "jupyter-mcp-gateway";
-/// How long a look at the sessions serves those who only make sure.
+/// Age up to which a list of sessions is good enough for callers that only double-check.
 pub const SESSIONS_FRESH: Duration = Duration::from_secs(1);
 
 /// A notebook, or another document, with its kernel.
@@ -33,7 +33,7 @@ impl NotebookSession {
         DocPath::parse(spelled).ok()
     }
 
-    /// Whether it is that of a kernel which a gateway started for an agent, and not for a document.
+    /// Returns whether its kernel was started for an agent by a gateway, and not for a document.
     pub fn is_private(&self) -> bool {
         let mut parts = self.path.rsplit('/');
         let (name, directory) = (parts.next().unwrap_or_default(), parts.next());

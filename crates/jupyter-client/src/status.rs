@@ -1,4 +1,4 @@
-//! Whether a server can be used right now.
+//! Status of a server: whether it can be used right now.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ pub fn as_shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(screen.into_text())
 }
 
-/// Whether a control character other than a line feed or a tab starts at the first of two bytes of UTF-8.
+/// Returns whether a control character other than a line feed or a tab starts at the first of two bytes of UTF-8.
 fn starts_control(bytes: &[u8]) -> bool {
     match bytes[0] {
         b'\n' | b'\t' => false,

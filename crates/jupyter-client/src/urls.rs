@@ -99,7 +99,7 @@ pub fn allowed_base(raw: &str, allowed: &[Url]) -> Option<Url> {
     Some(url)
 }
 
-/// Whether a path means to every server what it means here: one with encoded separators or dots may lead elsewhere.
+/// Returns whether every server reads a path as it is read here: encoded separators or dots may lead elsewhere.
 fn is_plain(path: &str) -> bool {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let segments = || decoded.split(['/', '\\']);

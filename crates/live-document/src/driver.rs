@@ -1,5 +1,4 @@
-//! What an open document does with the world: the task that keeps it connected, its socket and timers, and requests
-//! about its file.
+//! Driver of an open document: the task that keeps it connected, its socket and timers, and requests about its file.
 
 mod availabilities;
 mod backend;

@@ -51,20 +51,20 @@ const MAX_CHANGES: usize = 1024;
 pub struct PoolLimits {
     pub idle_timeout: Duration,
     pub max_open_rooms: usize,
-    /// How long agents are shown in a room after the last time they did something there.
+    /// Time for which an agent stays visible in a room after its last activity there.
     pub presence_timeout: Duration,
 }
 
 /// On whose account a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Who uses it now, as far as somebody does and not only what they left running.
+    /// Principal that uses it now; `None` if only something that they left running does.
     pub principal: Option<Arc<str>>,
     pub tenant: Arc<str>,
     pub max_open_rooms: usize,
 }
 
-/// What happens to documents, for those who follow it.
+/// Event of the pool, for subscribers.
 #[derive(Debug, Clone)]
 pub enum PoolEvent {
     /// A document was opened or closed.
@@ -100,7 +100,7 @@ pub struct Pool {
     index: RwLock<Index>,
     /// Servers whose file events are being followed.
     watched: DashSet<Arc<str>>,
-    /// What the rooms of a server share, also while none of them is open.
+    /// State that the rooms of a server share, also while none of them is open.
     hosts: DashMap<Arc<str>, Arc<Host>>,
     recent: Recent,
     renames: Renames,
@@ -121,12 +121,12 @@ pub struct OpenRoom {
     pub server: Arc<str>,
     pub room: Room,
     pub info: RoomInfo,
-    /// When the document itself was made, if Jupyter told it.
+    /// Creation time of the document itself, if Jupyter told it.
     pub created: Option<String>,
     pub last_activity: SystemTime,
 }
 
-/// How the opening of a document ended.
+/// Result of opening a document.
 enum Opened {
     Here(Lease),
     /// It is open under an earlier name, which the index now knows to be this one.
@@ -276,7 +276,7 @@ impl Pool {
         });
     }
 
-    /// What the rooms of a server share. Servers that nobody else knows any more are forgotten.
+    /// State that the rooms of a server share. Drops that of servers that nobody else knows any more.
     fn host(&self, server: &Arc<JupyterServer>, name: &Arc<str>) -> Arc<Host> {
         self.hosts
             .retain(|_, host| Arc::strong_count(host) > 1 || Arc::strong_count(host.server()) > 1);
@@ -336,7 +336,7 @@ impl Pool {
         })
     }
 
-    /// Where an open document is now.
+    /// Current path of an open document.
     pub fn path_of(&self, document: &DocumentId) -> Option<DocPath> {
         self.refresh_document(document);
         let index = self.index.read();

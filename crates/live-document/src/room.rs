@@ -1,4 +1,4 @@
-//! What callers hold of a room: reads from memory, edits that wait for their acknowledgement.
+//! Handle of a room: reads from memory, edits that wait for their acknowledgement.
 
 mod cell_ids;
 mod forking;
@@ -40,19 +40,19 @@ use crate::{
 /// Number of cells that are named to who asked for one that is not there.
 const MAX_NAMED: usize = 5;
 
-/// How an edit went.
+/// Result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
     pub revision: String,
-    /// Whether the server has confirmed to have it.
+    /// True if the server has acknowledged it.
     pub acknowledged: bool,
-    /// What of it was merged with the work of others.
+    /// Parts of it that were merged with the work of others.
     pub merged: Vec<Merged>,
-    /// What it made of sources, or of the text.
+    /// Changes that it made to sources, or to the text.
     pub changes: Vec<SourceChange>,
 }
 
-/// What became of something that a run wrote.
+/// Result of a write by a run.
 pub struct CellWritten {
     pub outputs: Option<OutputsWritten>,
     pub incarnation: u64,
@@ -63,7 +63,7 @@ pub struct CellWritten {
 pub struct Acknowledgement(Ticket);
 
 impl Acknowledgement {
-    /// Whether the server took the change; not, if the document was given up before it did.
+    /// Waits for the server; returns whether it took the change, false if the document was closed before.
     pub async fn arrived(self) -> bool {
         matches!(self.0.await, Ok(Ok(())))
     }
@@ -156,7 +156,7 @@ impl Room {
         self.0.server.server()
     }
 
-    /// Whether the room can be used, now or after a reconnection.
+    /// Returns whether the room can be used, now or after a reconnection.
     pub fn is_open(&self) -> bool {
         !matches!(*self.0.status.borrow(), RoomStatus::Disconnected(_))
     }
@@ -178,12 +178,12 @@ impl Room {
         self.0.read().awareness.names()
     }
 
-    /// When the document last changed, to be watched: it moves with every edit, whoever made it.
+    /// Watch of the time of the last change; it moves with every edit, whoever made it.
     pub fn changes(&self) -> watch::Receiver<SystemTime> {
         self.0.read().document.changed.subscribe()
     }
 
-    /// Where the document is, to be watched.
+    /// Watch of the document's path.
     pub fn paths(&self) -> watch::Receiver<DocPath> {
         self.0.read().paths.subscribe()
     }
@@ -193,7 +193,7 @@ impl Room {
         self.0.read().document.metadata()
     }
 
-    /// Whether some cell of a notebook shows an error.
+    /// Returns whether some cell of a notebook shows an error.
     pub fn has_errors(&self) -> bool {
         self.0.read().document.has_errors()
     }
@@ -263,7 +263,7 @@ impl Room {
         Some(cell.outputs)
     }
 
-    /// Who made a cell, and when in their counting: another one of the same id has another.
+    /// Yjs id (client and clock) of a cell; another cell of the same id has another.
     pub fn made(&self, cell: &str) -> Option<(u64, u32)> {
         self.0.read().document.made(cell)
     }
@@ -398,7 +398,7 @@ impl Room {
         }))
     }
 
-    /// Whether changes wait to be sent, since the server has much to do.
+    /// Returns whether changes wait to be sent, since the server is busy.
     pub fn has_unsent_changes(&self) -> bool {
         self.0.read().has_changes()
     }
@@ -529,13 +529,13 @@ impl Room {
         self.0.write().mark_overwritten();
     }
 
-    /// Whether edits of this author are gone that were acknowledged, because the file was written from outside
-    /// before they were in it.
+    /// Returns whether acknowledged edits of this author are lost, because the file was written from outside before
+    /// they were in it.
     pub fn has_discarded(&self, author: &str) -> bool {
         self.0.read().has_discarded_of(author)
     }
 
-    /// What those edits were about; it is told once.
+    /// Takes the descriptions of those edits; they are told once.
     pub fn take_discarded(&self, author: &str) -> Vec<String> {
         self.0.write().take_discarded_of(author)
     }

@@ -14,7 +14,7 @@ use crate::{
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// When it began.
+    /// Start of the call.
     pub time: SystemTime,
     pub principal: String,
     pub tenant: String,

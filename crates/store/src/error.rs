@@ -1,4 +1,4 @@
-//! How the store fails, in words for the operator: which file, why, and what to do.
+//! Errors of the store, in words for the operator: which file, why, and what to do.
 
 use std::{io, path::PathBuf, time::Duration};
 

@@ -1,5 +1,5 @@
-//! What was noted but is not yet written. Callers never wait for the disk: the newest version of each
-//! record is kept here, and one task writes all that there is in one transaction, again and again.
+//! Records that are not yet written. Callers never wait for the disk: the newest version of each record is kept here,
+//! and one task writes all of them in one transaction, again and again.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,7 +26,7 @@ const MAX_PENDING: usize = 4096;
 const MAX_PENDING_BYTES: usize = 256 * 1024 * 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long readers wait for a rename that is being written. Then they are told the old name.
+/// Longest wait of readers for a rename that is being written. After that they are told the old name.
 const RENAME_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]

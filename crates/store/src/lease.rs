@@ -24,11 +24,11 @@ use crate::{
     process::{Liveness, Process},
 };
 
-/// How long a gateway on another host may be silent before its work is taken over.
+/// Time without renewal after which the work of a gateway on another host is taken over.
 const VALID: Duration = Duration::from_secs(15);
 /// Often enough that two renewals may fail.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
-/// How soon it is noticed that another gateway has left.
+/// Interval between checks whether another gateway has left.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A gateway's claim to what it runs.

@@ -66,7 +66,7 @@ use self::{
     notes::Notes, size::Bounds,
 };
 
-/// How long leaving waits for a disk that does not take what is left.
+/// Longest wait on close for a disk that does not take the remaining records.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A handle of the one store; clones share it. When the last is gone, writing ends.
@@ -137,7 +137,7 @@ impl Store {
         migrated
     }
 
-    /// Whether this version can use such a URL at all.
+    /// Checks that this version supports a URL.
     pub fn check_url(url: &str) -> Result<(), StoreError> {
         Location::parse(url).map(drop)
     }
@@ -171,7 +171,7 @@ impl Store {
         self.journal.wait_until_flushed_or_failed().await;
     }
 
-    /// Whether the store can be read and written.
+    /// Checks that the store can be read and written.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let failure = self.journal.failure();
         let failure = failure.or_else(|| self.activity.failure());

@@ -13,7 +13,7 @@ use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 
 use crate::StoreError;
 
-/// What would not mean itself in a URL.
+/// Characters that must be escaped in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#').add(b' ');
 
 #[derive(Clone)]

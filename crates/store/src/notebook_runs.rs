@@ -1,4 +1,4 @@
-//! How much was run in each notebook, told for all of them at once. Who ran what is not told.
+//! Activity per notebook, counted over all principals. Says nothing of who ran what.
 
 use std::{collections::HashMap, time::SystemTime};
 

@@ -14,11 +14,11 @@ pub(crate) struct Process {
     /// Those with the same value see each other's numbers.
     pub(crate) host: String,
     pub(crate) pid: i64,
-    /// When it was started, in a unit of the host; 0 where that cannot be known.
+    /// Start time of the process, in a unit of the host; 0 where that cannot be known.
     pub(crate) started: i64,
 }
 
-/// Whether another process lives, as far as that can be told.
+/// Liveness of another process, as far as it can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Liveness {
     Running,
@@ -47,7 +47,7 @@ impl Process {
         Self::with_pid(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap())
     }
 
-    /// Whether it runs, as the process that asks can tell.
+    /// Liveness of it, as the asking process can tell.
     pub(crate) fn liveness(&self, asking: &Self) -> Liveness {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         let Some(pid) = pid.filter(|_| self.host == asking.host) else {

@@ -30,7 +30,7 @@ pub struct ExecutionRecord {
     pub cells: Vec<CellRecord>,
     /// Why it ended as it did, where that needs words.
     pub reason: Option<String>,
-    /// What it put out, once it has ended; whoever notes it bounds it.
+    /// Outputs, once it has ended; whoever records them bounds them.
     pub outputs: Option<Value>,
     pub created_at: SystemTime,
     pub started_at: Option<SystemTime>,
@@ -42,7 +42,7 @@ pub struct ExecutionRecord {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftBehind {
     pub record: ExecutionRecord,
-    /// When that gateway last wrote it.
+    /// Time when that gateway last wrote it.
     pub noted_at: Option<SystemTime>,
 }
 
@@ -50,7 +50,7 @@ pub struct LeftBehind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// What collaborators see of its owner.
+    /// Display name of its owner, as collaborators see it.
     pub name: Option<String>,
     /// Of its owner's tenant.
     pub max_open_rooms: Option<usize>,
@@ -84,13 +84,13 @@ pub struct CellRecord {
     /// Its cell is shown as queued, which must end when it will not run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub queued: bool,
-    /// What it asks and waits for.
+    /// Pending question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<StoredQuestion>,
-    /// How the outputs of a cell of a copy differ from those of the original.
+    /// Difference between the outputs of a copy's cell and those of the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
-    /// How many characters it put out that were too many to be kept.
+    /// Number of output characters that were too many to be kept.
     #[serde(default)]
     pub missing: usize,
 }
@@ -112,7 +112,7 @@ pub struct StoredQuestion {
     pub password: bool,
     /// Of the kernel's request.
     pub header: Value,
-    /// When it was asked; missing in records of earlier versions.
+    /// Time of the question; missing in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<SystemTime>,
 }

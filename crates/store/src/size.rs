@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{database::Database, location::Location};
 
-/// What a record takes beside its texts.
+/// Bytes of a record beside its texts.
 const RECORD_BYTES: usize = 512;
 /// A database in memory is bounded by what a process may take.
 const MAX_BYTES_IN_MEMORY: usize = 64 * MEBIBYTE;

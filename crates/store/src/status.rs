@@ -1,4 +1,4 @@
-//! What is run in a kernel, and how far it got.
+//! Kinds and statuses of executions.
 
 use std::{fmt, str::FromStr};
 
@@ -13,7 +13,7 @@ pub enum ExecutionStatus {
     Completed,
     Failed,
     Cancelled,
-    /// Whether it ended, and how, can no longer be known.
+    /// It can no longer be known whether it ended, and how.
     Lost,
 }
 
@@ -59,7 +59,7 @@ impl ExecutionStatus {
         }
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether the status is final.
     pub fn is_finished(self) -> bool {
         match self {
             Self::Queued | Self::Running | Self::InputRequired => false,

@@ -86,8 +86,8 @@ fn failure(lines: &[String]) -> VenvError {
     }
 }
 
-/// Whether pip blames the pins, which it does without a network too. The second
-/// try then fails like the first, but says why.
+/// Returns whether pip blames the pins, as it also does without a network. The second try then fails like the first,
+/// but says why.
 fn is_about_pins(lines: &[String]) -> bool {
     const COMPLAINTS: [&str; 3] = [
         "No matching distribution found",

@@ -149,7 +149,7 @@ impl Lab {
         self.pid
     }
 
-    /// Whether the server has not ended, by itself or by [`Lab::stop`].
+    /// Returns whether the server is still running.
     pub fn is_running(&self) -> bool {
         self.running.lock().is_running()
     }

@@ -1,4 +1,4 @@
-//! How far a glob reaches: whether it could match something below a directory, whatever is there.
+//! Reach of a glob: whether it could match something below a directory, whatever is there.
 
 use globset::GlobMatcher;
 use jupyter_client::DocPath;
@@ -10,7 +10,7 @@ use super::{glob, trimmed};
 pub(super) struct Reach {
     pub(super) pattern: String,
     steps: Vec<Step>,
-    /// What holds for a directory holds for all that is in it.
+    /// True if a match of a directory covers everything in it.
     is_inherited: bool,
 }
 
@@ -26,7 +26,7 @@ impl Reach {
         Self::new(pattern, true)
     }
 
-    /// What is in a directory that is allowed is not allowed for that.
+    /// Reach of an allow glob, which does not cover what is in a directory.
     pub(super) fn of_allowance(pattern: &str) -> Result<Self, globset::Error> {
         Self::new(pattern, false)
     }
@@ -51,7 +51,7 @@ impl Reach {
         })
     }
 
-    /// Whether something at or below the path could be matched. Says yes where it cannot know.
+    /// Returns whether something at or below the path could match; true where that is unknown.
     pub(super) fn could_match_below(&self, path: &DocPath) -> bool {
         let mut reached = vec![0];
         for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
@@ -87,8 +87,8 @@ impl Reach {
     }
 }
 
-/// Whether a piece of a glob between two slashes matches names and never parts of paths. Alternatives and classes
-/// may hold or match a slash, by which the glob was split; those that plainly do not are taken as they are.
+/// Returns whether a part of a glob between two slashes matches names and never parts of paths. Alternatives and
+/// classes may contain a slash, at which the glob was split; those that plainly do not are taken as they are.
 fn is_one_name(piece: &str) -> bool {
     let mut rest = piece;
     while let Some(begin) = rest.find(['{', '[', ']', '}', '\\']) {

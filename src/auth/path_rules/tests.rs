@@ -1,4 +1,4 @@
-//! What the rules allow, deny and cover, case by case and for globs made at random.
+//! Tests of what the rules allow, deny and cover, case by case and for random globs.
 
 use proptest::{collection, prelude::*, string::string_regex};
 

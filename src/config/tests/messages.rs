@@ -1,4 +1,4 @@
-//! What an operator reads when a configuration is wrong.
+//! Tests of the messages about an invalid configuration.
 
 use super::refusal;
 use crate::config::Config;

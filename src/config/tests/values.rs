@@ -1,4 +1,4 @@
-//! What good values become.
+//! Tests of how valid values are parsed.
 
 use super::load;
 use crate::config::{Config, validate_exposure};

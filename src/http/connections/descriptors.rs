@@ -1,4 +1,4 @@
-//! How many connections the process has file descriptors for.
+//! Number of connections that the process has file descriptors for.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

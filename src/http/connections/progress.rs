@@ -1,4 +1,4 @@
-//! How far a connection is: what its client owes, until when, and who gives way first. No clock and no socket of its own.
+//! Progress of a connection: what its client owes, by when, and which gives way first. No clock or socket of its own.
 
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ enum Stage {
     /// A request has begun to come.
     Receiving { since: Instant },
     Answering {
-        /// When the first of the requests under way came.
+        /// Arrival of the oldest request under way.
         since: Instant,
         requests: usize,
     },

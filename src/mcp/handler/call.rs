@@ -26,7 +26,7 @@ use crate::{
     tools::{Call, Client, Effect, Output, find_execution},
 };
 
-/// How long after a question was given up a client may still ask what became of its call.
+/// Time after an expired question in which a client may still ask for the result of its call.
 const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 
 /// Begins the state of a call that asks for a choice, and has done nothing. No execution's id begins so.
@@ -39,7 +39,7 @@ pub(super) struct ToolCall<'a> {
     /// The id under which logs can be found.
     pub(super) request_id: &'a str,
     pub(super) client: Arc<dyn Client>,
-    /// Whether the client repeats a call that is answered with a question.
+    /// True if the client repeats a call that was answered with a question.
     pub(super) repeats_with_input: bool,
 }
 

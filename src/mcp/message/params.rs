@@ -1,5 +1,5 @@
-//! Whether the parameters of a request are what its method takes. The library takes a request whose parameters it
-//! cannot read for one of an unknown method; this names what is wrong.
+//! Validation of a request's parameters against its method. The library takes a request whose parameters it cannot
+//! read for one of an unknown method; this names what is wrong.
 
 use rmcp::model::{
     CancelTaskParams, CompleteRequestParams, GetPromptRequestParams, GetTaskParams, InitializeRequestParams,

@@ -2,8 +2,8 @@
 
 use super::shape::Members;
 
-/// What models call a parameter out of habit, and what it is called here. Only for certain meanings; a name that a tool
-/// has is never taken for another.
+/// Synonyms of parameters that models use out of habit, and the names here. Only where the meaning is certain; a name
+/// that a tool has is never taken for another.
 const SYNONYMS: &[(&str, &str)] = &[
     ("notebook_path", "path"),
     ("file_path", "path"),
@@ -44,7 +44,7 @@ pub(super) fn known_name<'a>(members: &'a Members, given: &str) -> Option<&'a st
     meant.find_map(|name| members.names().find(|known| *known == name))
 }
 
-/// Whether two names differ only in how their words are joined.
+/// Returns whether two names differ only in how their words are joined.
 fn is_same_word(one: &str, another: &str) -> bool {
     fn letters(name: &str) -> impl Iterator<Item = char> {
         let joints = |character: &char| !matches!(character, '_' | '-');

@@ -125,7 +125,7 @@ impl Shape {
         self.is_any || self.words.is_some()
     }
 
-    /// Whether a value of this kind may stand here, whatever is inside it.
+    /// Returns whether the schema takes a value of this type, whatever is inside it.
     pub(super) fn takes(&self, value: &Value) -> bool {
         self.is_any
             || match value {
@@ -143,7 +143,7 @@ impl Shape {
     }
 }
 
-/// Whether a number has no fraction, however it is written.
+/// Returns whether a number has no fraction, however it is written.
 fn is_whole(number: &serde_json::Number) -> bool {
     !number.is_f64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
 }
@@ -196,7 +196,7 @@ impl Members {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether the names are the caller's own.
+    /// Returns whether any names are allowed.
     pub(super) fn is_open(&self) -> bool {
         self.0.is_empty()
     }

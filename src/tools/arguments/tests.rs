@@ -1,4 +1,4 @@
-//! What is taken, what is refused, and that what fits is left alone.
+//! Tests of which arguments are accepted and refused, and that valid ones are left alone.
 
 use proptest::{prelude::*, strategy::Union};
 use schemars::JsonSchema;
@@ -291,7 +291,7 @@ fn a_synonym_stands_only_for_what_the_tool_does_not_know() {
     }
 }
 
-/// What is not listed is known all the same, in every spelling.
+/// Unlisted arguments are accepted all the same, in every spelling.
 #[test]
 fn an_unlisted_argument_is_taken() {
     let tools = catalogue();

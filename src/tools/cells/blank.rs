@@ -28,7 +28,7 @@ fn blank(room: &Room) -> Option<String> {
     is_blank.then_some(cell.id)
 }
 
-/// Whether nobody but the caller is known to be in the room.
+/// Returns whether nobody but the caller is known to be in the room.
 fn is_alone(call: &Call, room: &Room) -> bool {
     let own = call.principal().name.as_str();
     room.present().iter().all(|name| name.starts_with(own))

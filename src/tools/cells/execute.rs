@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Whether anything was executed, or still will be.
+    /// Returns whether anything was executed, or still will be.
     pub(in crate::tools) fn is_executed(&self) -> bool {
         self.is_open() || self.executed_cells() > 0
     }
@@ -197,7 +197,7 @@ pub(in crate::tools) struct Change {
     /// Position of each of them, as far as they are still there.
     pub(in crate::tools) positions: Vec<Option<usize>>,
     pub(in crate::tools) edited: Edited,
-    /// What became of sources.
+    /// Changes of sources.
     pub(in crate::tools) sources: Vec<SourceChange>,
     /// The same in words for a model.
     pub(in crate::tools) text: String,

@@ -75,7 +75,7 @@ impl ShownCell {
         (!self.truncated.source).then_some(self.source.as_str())
     }
 
-    /// Whether its metadata was too large to be shown.
+    /// Returns whether its metadata was too large to be shown.
     pub(in crate::tools) fn lacks_metadata(&self) -> bool {
         self.truncated.metadata
     }

@@ -114,8 +114,8 @@ pub(super) async fn connect_notebook(call: Call, arguments: Arguments) -> Result
     ))
 }
 
-/// Whether the name stands for this notebook already. It must not stand for another, unless that is gone or the name is
-/// to be given to this one.
+/// Returns whether the name is already this notebook's. It must not be another's, unless that one is gone or the mode
+/// gives the name to this one.
 async fn is_connected(
     call: &Call,
     name: &str,

@@ -133,8 +133,8 @@ pub(super) async fn get_notebook(call: Call, arguments: Arguments) -> Result<Too
     })
 }
 
-/// Whether a notebook's own metadata is shown. What extensions keep there can be larger than the notebook, but the
-/// few lines about its kernel are wanted also where the cells fill the limit.
+/// Returns whether a notebook's own metadata is shown. Extensions can store more there than the notebook itself has,
+/// but the few lines about its kernel are wanted even where the cells fill the limit.
 fn fits(metadata: &Value, max: usize, content_length: usize) -> bool {
     let size = metadata.to_string().len();
     size <= max && (size <= SMALL_METADATA || size <= max.saturating_sub(content_length))

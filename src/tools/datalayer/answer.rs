@@ -119,7 +119,7 @@ fn outputs_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array" })
 }
 
-/// What outputs belong to.
+/// Source of outputs.
 #[derive(Default)]
 pub(super) struct Source {
     pub(super) cell_id: Option<String>,

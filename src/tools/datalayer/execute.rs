@@ -136,7 +136,7 @@ pub(super) async fn execute_code(call: Call, arguments: CodeArguments) -> Result
     run(&call, "code.execute", wait, start).await
 }
 
-/// How long a call waits.
+/// Waiting time of a call.
 struct Wait {
     options: RunOptions,
     /// Seconds, if the call says so.
@@ -181,7 +181,7 @@ async fn run(
     })
 }
 
-/// What is to be said of an execution beside its outputs.
+/// Remark on an execution beside its outputs.
 fn standing(result: &RunResult, timeout: Option<f64>) -> Option<String> {
     let id = &result.execution_id;
     match (result.open(), &result.question) {

@@ -98,7 +98,7 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     Ok(text("notebook.use", told_text))
 }
 
-/// Whether the name stands for this notebook already. It must not stand for another, unless that is gone.
+/// Returns whether the name is already this notebook's. It must not be another's, unless that one is gone.
 async fn is_used(call: &Call, name: &str, server: &JupyterServer, path: &DocPath) -> Result<bool, ToolError> {
     let Some(connection) = call.connections().get(&call.principal().id, name) else {
         return Ok(false);
@@ -143,7 +143,7 @@ async fn create(call: &Call, server: &JupyterServer, path: &DocPath) -> Result<(
     }
 }
 
-/// What does not exist, in the words of the original.
+/// Error about a missing document, in the words of the original.
 fn missing(error: JupyterError, path: &DocPath) -> ToolError {
     match error {
         JupyterError::NotFound { .. } => ToolError::argument(

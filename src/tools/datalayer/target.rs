@@ -11,7 +11,7 @@ use crate::tools::{
     named::{Notebook, Place},
 };
 
-/// Where the caller works at the moment.
+/// Current notebook and server of the caller.
 pub(super) fn place(call: &Call) -> Place {
     call.connections().place(&call.principal().id, call.session())
 }

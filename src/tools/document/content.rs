@@ -60,7 +60,7 @@ pub(in crate::tools) struct DocumentContent {
     start_line: usize,
     /// The last one
     end_line: usize,
-    /// Whether the caller can ask for lines
+    /// True if the caller can ask for lines
     #[serde(skip)]
     has_lines: bool,
     #[schemars(with = "Vec<JsonObject>")]
@@ -84,7 +84,7 @@ pub(super) async fn get_document_content(call: Call, arguments: Arguments) -> Re
     }
 }
 
-/// Whether a document is too large to be opened, so that only a part of it can be read.
+/// Returns whether a document is too large to be opened, so that only a part of it can be read.
 fn is_too_large(error: &ToolError) -> bool {
     let is_large = |error: &JupyterError| matches!(error, JupyterError::LargeDocument { .. });
     matches!(error, ToolError::Pool(PoolError::Room(RoomError::Jupyter(why))) if is_large(why))
@@ -125,7 +125,7 @@ async fn beginning(server: &JupyterServer, path: &DocPath, max: usize) -> Result
     })
 }
 
-/// What is told of a file that is not opened: no edit can be checked against it.
+/// Content of a file that is not opened: no edit can be checked against it.
 fn unopened(size: Option<u64>) -> DocumentContent {
     DocumentContent {
         content: String::new(),
@@ -148,7 +148,7 @@ pub(in crate::tools) struct Beginning {
 }
 
 impl Beginning {
-    /// Whether it is text, and some.
+    /// Returns whether it is text and not empty.
     pub(in crate::tools) fn has_text(&self) -> bool {
         self.text.as_ref().is_some_and(|text| !text.is_empty())
     }

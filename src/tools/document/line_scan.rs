@@ -71,7 +71,7 @@ impl LineScan {
         self.ended + usize::from(self.is_open)
     }
 
-    /// Whether not all of what is wanted was kept, of that which was seen.
+    /// Returns whether some of the wanted text seen so far was not kept.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }

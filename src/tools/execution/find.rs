@@ -55,7 +55,7 @@ impl FoundExecution {
     }
 }
 
-/// Whether what ran there may be shown: people may have moved the notebook out of the caller's paths.
+/// Returns whether an execution at a path may be shown: people may have moved the notebook out of the caller's paths.
 pub(super) fn is_readable(call: &Call, path: Option<&str>) -> bool {
     path.is_none_or(|path| call.sees(path, false))
 }

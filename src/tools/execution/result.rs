@@ -68,7 +68,7 @@ pub(in crate::tools) struct RunResult {
     pub(in crate::tools) status: ExecutionStatus,
     pub(in crate::tools) reason: Option<String>,
     pub(in crate::tools) results: Vec<CellResult>,
-    /// What the run gave, in words for a model.
+    /// Outputs and status of the run, in words for a model.
     pub(in crate::tools) text: String,
     pub(in crate::tools) images: Vec<Block>,
     pub(in crate::tools) question: Option<Question>,
@@ -91,7 +91,7 @@ pub(in crate::tools) struct CellResult {
 }
 
 impl CellResult {
-    /// Whether the kernel has begun with it.
+    /// Returns whether the kernel has begun with it.
     pub(in crate::tools) fn has_begun(&self) -> bool {
         self.execution_count.is_some() || matches!(self.status, "completed" | "running" | "input_required")
     }
@@ -228,7 +228,7 @@ impl RunResult {
         is_failure(self.status)
     }
 
-    /// Whether all of it ran and is over, be it by an error of its own.
+    /// Returns whether all of it has run to an end, be it by an error of its own.
     pub(in crate::tools) fn has_run(&self) -> bool {
         let over = matches!(self.status, ExecutionStatus::Completed | ExecutionStatus::Failed);
         over && self.results.iter().all(CellResult::has_begun)

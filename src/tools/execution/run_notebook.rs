@@ -113,7 +113,7 @@ async fn start(call: &Call, arguments: Arguments) -> Result<Arc<Execution>, Tool
     Ok(call.engine().run_copy(&call.claim(), &server, &path, copy).await?)
 }
 
-/// Where the copy is to be kept, if that is free and the caller may write there.
+/// Path at which the copy is to be kept, if that is free and the caller may write there.
 async fn keep(call: &Call, server: &JupyterServer, path: &DocPath, wanted: KeepArgument) -> Result<Keep, ToolError> {
     call.principal().require(Permission::Write)?;
     match wanted {

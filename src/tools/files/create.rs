@@ -198,7 +198,7 @@ fn outputs(cell: &Value) -> impl Iterator<Item = &Value> {
     cell.get("outputs").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether an output has what nbformat requires of its kind.
+/// Returns whether an output has the members that nbformat requires of its type.
 fn is_output(output: &Value) -> bool {
     let has = |member: &str, is: fn(&Value) -> bool| output.get(member).is_some_and(is);
     let is_text = |value: &Value| value.is_string() || value.is_array();
@@ -214,7 +214,7 @@ fn is_output(output: &Value) -> bool {
     }
 }
 
-/// Whether nbformat allows the id. Jupyter writes any to the file, which other programs then refuse.
+/// Returns whether nbformat allows the id. Jupyter writes any to the file, which other programs then refuse.
 fn is_cell_id(id: &str) -> bool {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     (1..=64).contains(&id.len()) && id.chars().all(allowed)

@@ -82,7 +82,7 @@ pub(super) async fn delete_document(call: Call, arguments: Arguments) -> Result<
 /// Content of a directory, at every depth.
 struct Inside {
     count: usize,
-    /// Whether there is more than was counted.
+    /// True if there is more than was counted.
     is_more: bool,
 }
 

@@ -96,8 +96,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ("julia", &["jl"]),
 ];
 
-/// Whether a document is of a type: a file of any kind, text, an image, markdown, a media type, or what its name ends with;
-/// or what is no file.
+/// Returns whether a document is of a type: a file of any kind, text, an image, markdown, a media type, a file
+/// extension; or a notebook or directory.
 pub(super) fn has_type(document: &Document, wanted: &str) -> bool {
     let wanted = wanted.trim().to_ascii_lowercase();
     let wanted = wanted.trim_start_matches('.');

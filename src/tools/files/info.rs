@@ -172,7 +172,7 @@ fn default_format(document: &Document) -> &'static str {
     }
 }
 
-/// Whether so little is wanted of a file that it is not worth having Jupyter read all of it, or it must not.
+/// Returns whether a file should be read in part: little of it is wanted, or Jupyter must not read all of it.
 fn is_better_read_in_part(document: &Document, max: usize) -> bool {
     let is_long = document.size.is_some_and(|size| size > LONG.max(max as u64));
     document.is_large() || document.kind == DocumentKind::File && is_long

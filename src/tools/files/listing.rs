@@ -174,7 +174,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Whether a document is open for live editing in this gateway.
+/// Returns whether a document is open for live editing in this gateway.
 pub(in crate::tools) fn is_open(call: &Call, server: &JupyterServer, document: &Document) -> bool {
     DocPath::parse(&document.path)
         .is_ok_and(|path| call.pool().find(server.name(), &path, RoomKind::of(&path)).is_some())

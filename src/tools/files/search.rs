@@ -158,7 +158,7 @@ async fn find(call: &Call, server: &Arc<JupyterServer>, path: &str, scope: Scope
     walk.find(call, server, picks).await
 }
 
-/// Whether a directory has what others wrote, or what was made of something else.
+/// Returns whether a directory is hidden, or has dependencies or generated files.
 fn is_unwanted(name: &str) -> bool {
     name.starts_with('.') || ["node_modules", "__pycache__", "site-packages"].contains(&name)
 }
@@ -178,7 +178,7 @@ struct Plan {
     truncated: bool,
 }
 
-/// What is not searched, and why.
+/// Files that are not searched, and why.
 #[derive(Default)]
 struct Skipped {
     named: Vec<String>,

@@ -40,7 +40,7 @@ pub(super) fn disarm(notebook: &mut Value) -> Disarmed {
     left_out
 }
 
-/// Whether something of an output is left when what runs is taken out of it.
+/// Removes active content from an output; returns whether anything is left.
 fn keep(output: &mut Value, was_cut: &mut usize) -> bool {
     let Some(data) = output.get_mut("data").and_then(Value::as_object_mut) else {
         return true;

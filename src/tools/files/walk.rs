@@ -24,9 +24,9 @@ pub(in crate::tools) struct Walk {
     /// Beginning of the names of the first level.
     beginning: String,
     filter: Filter,
-    /// Whether the directory was not named itself, so that one that does not exist has nothing in it.
+    /// True if the directory itself was not named, so that a missing one counts as empty.
     may_be_missing: bool,
-    /// Whether what is below a directory is looked at.
+    /// Predicate of the directories to descend into.
     pub(in crate::tools) enters: fn(&Document) -> bool,
     pub(in crate::tools) max_depth: usize,
     pub(in crate::tools) max_found: usize,
@@ -52,7 +52,7 @@ impl Filter {
 /// Documents that a walk found, by path.
 pub(in crate::tools) struct Found {
     pub(in crate::tools) documents: Vec<Document>,
-    /// Whether a limit ended the search before the tree did.
+    /// True if a limit ended the search before the tree did.
     pub(in crate::tools) truncated: bool,
     /// Directories that were not read, and why.
     pub(in crate::tools) skipped: Vec<String>,

@@ -102,7 +102,7 @@ impl ImagePlaces {
 /// Maker of the images in an answer to one caller.
 pub(in crate::tools) struct Illustrator {
     pub(in crate::tools) limits: ImageLimits,
-    /// Whether the caller wants images at all.
+    /// True if the caller wants images at all.
     pub(in crate::tools) wanted: bool,
     /// Number of images that the answer may still get.
     pub(in crate::tools) places: ImagePlaces,

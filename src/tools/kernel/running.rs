@@ -155,8 +155,8 @@ impl UsedKernel {
         }
     }
 
-    /// Whether the caller may know of it: by a document that they may read, as its owner, or, if it belongs to nothing
-    /// else, as one who may read everything.
+    /// Returns whether the caller may see it: by a document that they may read, as its owner, or, if it belongs to
+    /// nothing else, as one who may read everything.
     pub(in crate::tools) fn is_visible_to(&self, call: &Call, server: &JupyterServer) -> bool {
         if !self.paths.is_empty() {
             return self.paths.iter().any(|path| call.sees(path.as_str(), false));

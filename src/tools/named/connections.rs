@@ -18,14 +18,14 @@ type Names = LruCache<String, Connection>;
 
 pub struct Connections(Mutex<LruCache<Arc<str>, Known>>);
 
-/// What is known of one principal.
+/// Names and places of one principal.
 struct Known {
     names: Names,
     /// By MCP session; none for what is done in no session.
     places: LruCache<Option<Arc<str>>, Place>,
 }
 
-/// Where a principal works at the moment, in one MCP session or in none.
+/// Current notebooks and server of a principal, in one MCP session or in none.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tools) struct Place {
     /// Names of the notebooks that were activated, the active one last.
@@ -133,7 +133,7 @@ impl Connections {
         found
     }
 
-    /// Where a principal works at the moment, in an MCP session or in none.
+    /// Current notebooks and server of a principal, in an MCP session or in none.
     pub(in crate::tools) fn place(&self, principal: &str, session: Option<&Arc<str>>) -> Place {
         let mut principals = self.0.lock();
         let known = principals.get_mut(principal);

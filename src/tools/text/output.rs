@@ -34,7 +34,7 @@ const MIN_ERRORS: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::tools) struct OutputText {
     pub(in crate::tools) text: String,
-    /// Whether the limit left something out. A traceback is always shortened, and says so itself.
+    /// True if the limit left something out. A traceback is always shortened, and says so itself.
     pub(in crate::tools) is_cut: bool,
 }
 
@@ -143,7 +143,7 @@ struct Rendered {
 enum Kind {
     /// Text, with the name of its kind.
     Text(&'static str),
-    /// What a stream wrote: the newest matters most.
+    /// Text of a stream: the newest matters most.
     Stream,
     /// A table, and whether its text ends with its shape.
     Table(Shape, bool),

@@ -27,7 +27,7 @@ const MAX_REASON: usize = 300;
 /// Reason of a cancellation that says no more than the status.
 const CANCELLED: &str = "it was cancelled";
 
-/// Whether a batch is so long that its cells are told of in a line each.
+/// Returns whether a batch is so long that each of its cells gets only a line.
 pub(in crate::tools) fn is_long(cells: usize) -> bool {
     cells > MAX_IN_FULL
 }
@@ -136,7 +136,7 @@ fn heading(cell: &CellSnapshot, names: &CellNames) -> String {
     format!("[{}] {} {count}", cell.index, names.short(&cell.cell_id))
 }
 
-/// How an execution stands that did not just end well, and the call that goes on with it.
+/// Status line of an execution, unless it simply ended well, with the call that follows it.
 fn standing(run: &Snapshot, since: &str) -> Option<String> {
     let reason = run.reason.as_deref().filter(|reason| *reason != CANCELLED);
     let reason = reason.map(|reason| cut(reason, MAX_REASON));

@@ -84,7 +84,7 @@ pub(crate) enum EndWriting {
     /// The server has it, or never will.
     Settled,
     OnItsWay {
-        /// How often it was tried to write it again...
+        /// Number of attempts to write it again...
         attempts: u32,
         /// ...and how often that was done.
         rewritten: u32,
@@ -107,7 +107,7 @@ impl RunInKernel {
         self.execution.with_cell(self.position, use_cell)
     }
 
-    /// Whether a cell shows it.
+    /// Returns whether a cell shows it.
     pub(crate) fn is_shown(&self) -> bool {
         self.execution.kind == ExecutionKind::Cells
     }

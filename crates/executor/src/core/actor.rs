@@ -1,4 +1,4 @@
-//! Who does something to a kernel or to what runs there, as the owners of executions are told.
+//! Actors on a kernel or its runs, as the owners of executions are told of them.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Reason {
         }
     }
 
-    /// Whether it was the owner's own doing.
+    /// Returns whether the owner did it.
     pub(crate) fn is_of(&self, owner: &str) -> bool {
         self.actor.as_ref().is_some_and(|actor| actor.is(owner))
     }

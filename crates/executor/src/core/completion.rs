@@ -1,4 +1,4 @@
-//! How a run comes to its end, and what that means for what waits behind it.
+//! Completion of a run, and its effect on the runs behind it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::policy::{MAX_RECENT, MAX_RECENT_BYTES, MAX_REPEATS};
 
-/// What an interrupt of the kernel is to Python.
+/// Exception by which Python reports an interrupt of the kernel.
 const INTERRUPT: &str = "KeyboardInterrupt";
 
 /// The end of a run.
@@ -21,7 +21,7 @@ const INTERRUPT: &str = "KeyboardInterrupt";
 pub(super) struct End {
     status: ExecutionStatus,
     reason: Option<Reason>,
-    /// What the notebook says of it, where the kernel could not.
+    /// Output that the notebook shows for it, where the kernel could send none.
     output: Option<(&'static str, String)>,
 }
 

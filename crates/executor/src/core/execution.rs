@@ -35,7 +35,7 @@ use super::{actor::Actor, notebook::Notebook};
 pub struct Owner {
     pub tenant: Arc<str>,
     pub principal: Arc<str>,
-    /// What collaborators see.
+    /// Display name, as collaborators see it.
     pub name: String,
     /// Of the tenant.
     pub max_open_rooms: usize,
@@ -73,7 +73,7 @@ pub struct Execution {
     pub(crate) stop_on_error: bool,
     /// Kept per cell.
     max_output_bytes: usize,
-    /// When an earlier process was last known to listen to it.
+    /// Time when an earlier process was last known to listen to it.
     pub(crate) last_noted: Option<SystemTime>,
     /// Of a kernel that is no notebook's.
     pub(crate) kernel_name: Option<String>,
@@ -94,15 +94,15 @@ pub(crate) struct State {
     pub(crate) reason: Option<String>,
     /// The question that callers are shown.
     pub(crate) question: Option<Question>,
-    /// How many questions there were.
+    /// Number of questions so far.
     asked: usize,
     /// Something that it put out may not have been heard.
     has_gaps: bool,
-    /// What its owner should know beside how it ended.
+    /// Remarks for its owner beside its outcome.
     remarks: Vec<String>,
     /// Somebody does not want it any more, however its cells take that.
     is_cancelled: bool,
-    /// What its owner must know and has not been told yet.
+    /// Notices for its owner that have not been delivered yet.
     notices: Vec<String>,
     /// The kernel is busy with what somebody else sent to it.
     awaits_kernel: bool,
@@ -125,7 +125,7 @@ pub struct Question {
     pub prompt: String,
     /// The answer must not be shown.
     pub password: bool,
-    /// How many the execution had asked before.
+    /// Number of earlier questions of the execution.
     pub number: usize,
 }
 
@@ -275,7 +275,7 @@ impl Execution {
             .map(|cell| cell.index)
     }
 
-    /// Whether a cell is among its own.
+    /// Returns whether a cell is among its own.
     pub(crate) fn has_cell(&self, id: &str) -> bool {
         self.lock().cells.iter().any(|cell| cell.cell_id == id)
     }

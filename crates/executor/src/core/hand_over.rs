@@ -1,4 +1,4 @@
-//! What passes from one process of the gateway to the next: runs that are left behind, and runs that are taken up.
+//! Hand-over from one process of the gateway to the next: runs that are left behind, and runs that are resumed.
 
 use std::{sync::Arc, time::SystemTime};
 

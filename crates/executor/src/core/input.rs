@@ -64,7 +64,7 @@ pub(crate) enum Input {
     KernelsChanged(Instant),
     /// The server's answer about the kernel.
     ServerAnswered(Result<Option<RunningKernel>, JupyterError>),
-    /// How many clients listen to the kernel, if that could be told.
+    /// Number of clients connected to the kernel, if the server tells.
     Listeners(Option<i64>),
     /// A request could not be sent, and never will be.
     NotSent {
@@ -79,7 +79,7 @@ pub(crate) enum Input {
     },
 
     // Documents.
-    /// What the owner of the next cell edited is on disk, but for these paths, and this is its code.
+    /// The edits of the next cell's owner are on disk, except for these paths, and this is the cell's code.
     Prepared {
         execution: Arc<Execution>,
         unsaved: Vec<String>,
@@ -90,7 +90,7 @@ pub(crate) enum Input {
     WriteDelayed(RunId),
     /// The document lacks something of a run.
     WriteWanted(RunId),
-    /// Whether the server has the end of a run.
+    /// Outcome of sending the end of a run to the server.
     EndArrived {
         run: RunId,
         arrived: bool,

@@ -26,7 +26,7 @@ pub(crate) struct Kernel {
     pub(crate) liveness: Liveness,
     pub(crate) widgets: OutputWidgets,
     checked_at: Instant,
-    /// When it was connected to, or another process was seen behind the connection.
+    /// Time of the connection, or of the first sign of another process behind it.
     new_since: Instant,
 }
 
@@ -75,7 +75,7 @@ impl KernelLife {
         };
     }
 
-    /// Whether it is there and busy with what somebody else sent to it.
+    /// Returns whether it is connected and busy with a request of somebody else.
     pub(crate) fn is_taken(&self, now: Instant, changed: Option<Instant>) -> bool {
         self.get().is_some_and(|kernel| {
             let is_usable = kernel.is_connected && kernel.liveness.is_heard() && !kernel.is_doubtful(now, changed);
@@ -83,7 +83,7 @@ impl KernelLife {
         })
     }
 
-    /// Whether something waits for it to be free.
+    /// Returns whether something waits for it to be free.
     pub(crate) fn is_awaited(&self) -> bool {
         self.get().is_some_and(|kernel| kernel.liveness.is_free_awaited())
     }
@@ -103,7 +103,7 @@ impl Kernel {
         }
     }
 
-    /// Whether it should be looked up again before it is used.
+    /// Returns whether it should be looked up again before it is used.
     pub(crate) fn is_doubtful(&self, now: Instant, kernels_changed: Option<Instant>) -> bool {
         let age = now - self.checked_at;
         let is_unsettled = kernels_changed.is_some_and(|changed| {
@@ -113,7 +113,7 @@ impl Kernel {
         age > KERNEL_TRUSTED || is_unsettled
     }
 
-    /// Whether code can be sent to it.
+    /// Returns whether code can be sent to it.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_connected && self.liveness.is_heard() && self.liveness.is_free()
     }
@@ -125,7 +125,7 @@ impl Kernel {
         self.new_since = now;
     }
 
-    /// Whether its process may have begun just before it was connected to.
+    /// Returns whether its process may have started just before the connection.
     pub(crate) fn is_new(&self, now: Instant) -> bool {
         now - self.new_since < STARTS_WITHIN
     }

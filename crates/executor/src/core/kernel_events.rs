@@ -1,4 +1,4 @@
-//! What the kernel says, what happens to it, and what both mean for what runs there.
+//! Kernel messages and lifecycle events, and their effect on runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// Whether a widget captures an output, which it then has.
+    /// Returns whether a widget captures an output, which it then gets.
     fn captures(&mut self, message: &Message) -> bool {
         let kernel = self.kernel.get_mut();
         kernel.is_some_and(|kernel| kernel.widgets.capture(message))

@@ -29,7 +29,7 @@ const FREE: &str = "free-";
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
-    /// When the kernel last said something, or was sent something.
+    /// Time of the last message from or to the kernel.
     last_contact: Instant,
     /// The requests that the kernel has begun with and not ended, whoever sent them.
     open: VecDeque<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Liveness {
     server_view: ServerView,
 }
 
-/// Whether the server knows what the kernel is at.
+/// Accuracy of the server's view of the kernel's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServerView {
     True,
@@ -176,7 +176,7 @@ impl Liveness {
         });
     }
 
-    /// Whether the process behind the connection is heard.
+    /// Returns whether the process behind the connection answers.
     pub(crate) fn is_heard(&self) -> bool {
         !self
             .probes
@@ -184,12 +184,12 @@ impl Liveness {
             .any(|probe| matches!(probe, Probe::NewProcess { .. }))
     }
 
-    /// Whether a request would be begun with at once, as far as is known.
+    /// Returns whether the kernel would begin with a request at once, as far as is known.
     pub(crate) fn is_free(&self) -> bool {
         self.is_known_free || self.open.is_empty() && !self.busy_before && !self.is_free_awaited()
     }
 
-    /// Whether something waits for the kernel to be free.
+    /// Returns whether something waits for the kernel to be free.
     pub(crate) fn is_free_awaited(&self) -> bool {
         self.probes.iter().any(|probe| matches!(probe, Probe::Free { .. }))
     }
@@ -229,7 +229,7 @@ impl Liveness {
         self.probes.retain(|probe| !matches!(probe, Probe::EndOf { .. }));
     }
 
-    /// Whether the kernel was probed after a run and has not answered.
+    /// Returns whether the kernel was probed after a run and has not answered.
     pub(crate) fn is_end_probed(&self, of: &str) -> bool {
         self.probes
             .iter()
@@ -270,8 +270,8 @@ impl Liveness {
         self.is_asking_server = true;
     }
 
-    /// Whether the server may take a busy kernel for idle. Questions are answered while a cell runs, and Jupyter takes the end
-    /// of any request for that of the kernel's work.
+    /// Returns whether the server may take a busy kernel for idle. Requests beside the queue are answered while a
+    /// cell runs, and Jupyter takes the end of any request for that of the kernel's work.
     pub(crate) fn is_server_misled(&self) -> bool {
         self.server_view == ServerView::Misled
     }

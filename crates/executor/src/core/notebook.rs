@@ -25,7 +25,7 @@ pub(crate) struct Notebook {
 struct State {
     document: Option<DocumentId>,
     path: DocPath,
-    /// When the server last said which document is at the path.
+    /// Time when the server last said which document is at the path.
     identified: Instant,
 }
 

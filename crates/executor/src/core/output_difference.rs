@@ -1,5 +1,5 @@
-//! Whether outputs are those that a notebook has. What differs from run to run by itself is left aside: counts, metadata,
-//! addresses in memory, and how often a stream was flushed. Does no I/O.
+//! Comparison of outputs with those that a notebook has. Differences between any two runs are ignored: counts,
+//! metadata, addresses in memory, and how often a stream was flushed. Does no I/O.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! When the outputs of a run are written to its notebook and kept in the store. Does no I/O.
+//! Schedule of writing a run's outputs to its notebook and to the store. Does no I/O.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::policy::{BUSY_ROOM_INTERVAL, SMALL_OUTPUTS, STORE_INTERVAL, WRITE_INT
 /// The times of one run's writes.
 #[derive(Debug, Default)]
 pub(crate) struct OutputThrottle {
-    /// When what changed is to be written.
+    /// Time of the next write, if something changed.
     due: Option<Instant>,
     written_at: Option<Instant>,
     stored_at: Option<Instant>,

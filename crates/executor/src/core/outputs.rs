@@ -13,9 +13,9 @@ use super::terminal::{Terminal, Written};
 
 /// Under which JupyterLab keeps what code asked and was answered, apart from what it printed.
 const STDIN: &str = "stdin";
-/// What is kept for an error, whatever was put out before it.
+/// Bytes reserved for an error, whatever was put out before it.
 const ERROR_ALLOWANCE: usize = 256 * 1024;
-/// How much of the latest output is told while a call waits.
+/// Characters of the latest output in a progress message.
 const MAX_PROGRESS_CHARS: usize = 200;
 
 pub(crate) struct Outputs {
@@ -23,13 +23,13 @@ pub(crate) struct Outputs {
     /// Nothing is kept beyond this.
     limit: usize,
     bytes: usize,
-    /// Whether it was said that something is missing.
+    /// True if a marker says that something is missing.
     marked: bool,
     missing: Missing,
     /// The next output takes the place of all.
     clear_next: bool,
     document: Document,
-    /// How many of the first are an earlier process's.
+    /// Number of outputs at the start that an earlier process wrote.
     adopted: usize,
 }
 
@@ -68,9 +68,9 @@ enum Output {
 /// State of the shared document.
 #[derive(Default)]
 struct Document {
-    /// How many outputs.
+    /// Number of outputs.
     written: usize,
-    /// How many of those are as they are here.
+    /// Number of those that are the same as here.
     clean: usize,
     /// Of a stream that follows these and differs only in its end: how many bytes are the same...
     same: usize,
@@ -303,7 +303,7 @@ impl Outputs {
         (!line.is_empty()).then(|| line.chars().take(MAX_PROGRESS_CHARS).collect())
     }
 
-    /// Whether the last error was raised by code that says so, and not by an interrupt of the kernel.
+    /// Returns whether the last error came from a `raise` of this name, and not from an interrupt of the kernel.
     pub(crate) fn was_raised(&self, ename: &str) -> bool {
         let errors = self.list.iter().rev().filter_map(|output| match output {
             Output::Other { value, .. } if text(value, "output_type") == "error" => Some(value),

@@ -1,4 +1,4 @@
-//! What people see of what waits and runs: `[*]` in front of cells that wait to run, and who they belong to.
+//! Presence of queued and running cells: the `[*]` in front of them, and the agent that they belong to.
 
 use std::sync::Arc;
 

@@ -33,9 +33,9 @@ struct World {
     /// Inputs that the driver owes the core.
     owed: Vec<Owed>,
     probes: Vec<String>,
-    /// What was sent: the execution, the position, and the request.
+    /// Requests that were sent: the execution, the position, and the message id.
     sent: Vec<(String, usize, String)>,
-    /// What the kernel said of a request.
+    /// Kernel messages about each request.
     said: HashMap<String, Vec<&'static str>>,
     finished: HashSet<String>,
     /// The state of an execution when it ended.

@@ -6,7 +6,7 @@
 pub(crate) struct Written {
     /// Up to here, in bytes, the text is as it was.
     pub(crate) unchanged: usize,
-    /// What stood after that.
+    /// Text that stood after that.
     pub(crate) removed: String,
 }
 

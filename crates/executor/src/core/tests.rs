@@ -151,15 +151,15 @@ pub(crate) struct Scene {
     pub(crate) writes: usize,
     /// How often an execution was recorded.
     pub(crate) records: usize,
-    /// How many executions' cells were shown as queued.
+    /// Number of executions whose cells were shown as queued.
     pub(crate) marked: usize,
     /// The ids of executions that ended.
     pub(crate) finished: Vec<String>,
-    /// What a lookup of the kernel finds.
+    /// Result of a lookup of the kernel.
     pub(crate) finds: KernelInfo,
-    /// How many listen to the kernel.
+    /// Number of clients connected to the kernel.
     pub(crate) listeners: i64,
-    /// Whether the cell's code can be read at once.
+    /// True if the cell's code can be read at once.
     pub(crate) prepares: bool,
     pub(crate) prepared: Vec<Arc<Execution>>,
 }

@@ -1,4 +1,4 @@
-//! How outputs get into the notebook and the store: what is due is written, and the end of a run until the server has it.
+//! Writing of outputs to the notebook and the store; the end of a run is written until the server has it.
 
 use std::sync::Arc;
 

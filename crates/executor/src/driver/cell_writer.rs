@@ -11,7 +11,7 @@ pub(super) struct CellWriter {
     written_to: Option<u64>,
     /// Which of the cells with this id it was.
     made: Option<(u64, u32)>,
-    /// What an earlier process wrote there is still to be taken over.
+    /// True if outputs that an earlier process wrote there are still to be adopted.
     must_adopt: bool,
     /// The end of the run is with the server, or will never be.
     is_settled: bool,
@@ -43,7 +43,7 @@ impl CellWriter {
         }
     }
 
-    /// Whether the document is another one than that which was written to.
+    /// Returns whether the document is not the one that was written to.
     pub(super) fn is_behind(&self, room: &Room) -> bool {
         self.written_to != Some(room.incarnation())
     }

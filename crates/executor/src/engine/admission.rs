@@ -1,4 +1,4 @@
-//! What runs and what waits: how much of either there may be, and what is told to whoever waits.
+//! Admission: limits on running and waiting executions, and messages for those that wait.
 //!
 //! An execution runs once it is the first in its queue and its kernel is free. One that waits behind another, behind what a person runs in
 //! the same kernel, or for an answer to its question uses nothing, and counts as waiting.
@@ -15,7 +15,7 @@ use crate::{
     policy::{MAX_WAITING, MAX_WAITING_BYTES},
 };
 
-/// How many executions a refusal names.
+/// Number of executions that a refusal names.
 const MAX_NAMED: usize = 5;
 /// Characters of a question that are repeated to whoever waits for its answer.
 const MAX_PROMPT: usize = 100;
@@ -24,7 +24,7 @@ const MAX_PROMPT: usize = 100;
 type Heads = HashMap<QueueKey, (SystemTime, String)>;
 
 impl Engine {
-    /// Whether another execution of a notebook would be taken; asked before something is done that it is to follow.
+    /// Checks whether another execution of a notebook would be admitted, before work that it is to follow.
     pub fn has_room(&self, claim: &Claim, server: &JupyterServer, path: &DocPath) -> Result<(), ExecutionError> {
         let notebook = self.shared.notebooks.at(server.name(), path);
         self.check_room(claim, notebook.map(QueueKey::Notebook).as_ref(), 0)

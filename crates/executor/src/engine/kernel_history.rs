@@ -37,11 +37,11 @@ struct LastKernel {
     kernel_id: String,
     /// The process that ran it, as it names itself. Kernels keep their ids when they are restarted; this changes.
     process: Option<String>,
-    /// When and why it, or its process, ended.
+    /// Time and reason of its end, or of its process.
     ended: Option<(SystemTime, Reason)>,
 }
 
-/// When the kernel process of a notebook was last seen to end, whoever ended it.
+/// Time when each notebook's kernel process was last seen to end, whoever ended it.
 pub(crate) struct ProcessEnds(Mutex<LruCache<Arc<Notebook>, SystemTime>>);
 
 impl Default for ProcessEnds {

@@ -48,7 +48,7 @@ impl QueueKey {
         }
     }
 
-    /// Whether the queue may be one of a server.
+    /// Returns whether the queue may belong to a server.
     pub(super) fn may_be_on(&self, server: &str) -> bool {
         match self {
             Self::Notebook(notebook) => *notebook.server == *server,

@@ -1,4 +1,4 @@
-//! When code of each principal last ran on each server: what it wrote may not be in open documents yet.
+//! Time of each principal's last run on each server: open documents may not have yet what the code wrote.
 
 use std::num::NonZeroUsize;
 

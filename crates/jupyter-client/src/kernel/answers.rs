@@ -11,7 +11,7 @@ use super::{Channel, Message};
 /// Begins the ids of such requests, so that a reply is known for one also when nobody waits for it any more.
 const QUESTION: &str = "ask-";
 
-/// Whether a request is one that a caller of [`KernelLink::ask`](super::KernelLink::ask) made, in this process or another.
+/// Returns whether a request was made by [`KernelLink::ask`](super::KernelLink::ask), in this process or another.
 pub fn is_question(msg_id: &str) -> bool {
     msg_id.starts_with(QUESTION)
 }

@@ -1,5 +1,5 @@
-//! What others hold of a kernel: a way to speak to it, the stream of what it says, and behind both the
-//! task that owns the connection and brings it back when it is cut.
+//! Handle of a kernel: requests to it, the stream of its messages, and behind both the task that owns the connection
+//! and restores it when it is cut.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_millis(2500);
 /// A connection that held for so long was a good one; what ended it is a new mishap.
 const GOOD: Duration = Duration::from_secs(10);
-/// How long a cut connection is tried before it is given up.
+/// Time limit for restoring a cut connection.
 const GIVE_UP: Duration = Duration::from_secs(120);
 /// Jupyter drops the connection of a client that sends more than 10 MiB at once.
 const MAX_REQUEST_BYTES: usize = 9 * 1024 * 1024;

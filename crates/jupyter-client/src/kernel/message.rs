@@ -1,4 +1,4 @@
-//! What is said to a kernel and what it says, as values. Does no I/O.
+//! Messages to and from a kernel, as values. Does no I/O.
 
 use std::{fmt, time::SystemTime};
 
@@ -82,9 +82,9 @@ impl Message {
         session.filter(|session| !session.is_empty() && self.parent_session.as_deref() != Some(*session))
     }
 
-    /// Whether the kernel's process has ended, so that replies still awaited of it never come. A successor's
-    /// "starting" is often sent before the server listens to it, so what the old process says when it is
-    /// asked to leave counts too; one end may be told several times.
+    /// Returns whether the kernel's process has ended, so that its pending replies never come. A successor's
+    /// "starting" is often sent before the server listens to it, so the old process's reply to a shutdown counts too;
+    /// one end may be reported several times.
     pub fn tells_end_of_process(&self) -> bool {
         let state = self.content.get("execution_state").and_then(Value::as_str);
         match (self.channel, self.msg_type.as_str()) {
@@ -117,9 +117,9 @@ pub struct ExecuteRequest {
     /// Leaves no trace: no `execute_input`, no history, no execution count.
     pub silent: bool,
     pub store_history: bool,
-    /// Whether `input()` may ask; without, it raises an error.
+    /// True if `input()` may ask; otherwise it raises an error.
     pub allow_stdin: bool,
-    /// Whether an error aborts the requests that wait behind this one.
+    /// True if an error aborts the requests queued behind this one.
     pub stop_on_error: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What waits for the listener of a kernel: bounded by number and by size, so that a cell that prints
-//! faster than its output is taken makes Jupyter wait, not the gateway grow.
+//! Queue of messages for the listener of a kernel: bounded by number and by size, so that a cell that prints faster
+//! than its output is read makes Jupyter wait instead of filling the gateway's memory.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! How messages stand in WebSocket frames: the `v1.kernel.websocket.jupyter.org` subprotocol, and what
-//! servers without it speak. Does no I/O.
+//! Encoding of messages in WebSocket frames: the `v1.kernel.websocket.jupyter.org` subprotocol, and the format of
+//! servers without it. Does no I/O.
 
 mod long_stream;
 

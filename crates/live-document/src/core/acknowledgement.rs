@@ -1,5 +1,5 @@
-//! What the server has shown to have. It broadcasts every update it integrates, to the sender as
-//! well, so an echo is the acknowledgement.
+//! Acknowledgements of edits. The server broadcasts every update it integrates, to the sender as well, so an echo is
+//! the acknowledgement.
 
 use tokio::sync::oneshot;
 use yrs::{IdSet, StateVector, Update};
@@ -15,7 +15,7 @@ pub(crate) struct Lost;
 pub(crate) struct Acknowledgements {
     acked: StateVector,
     pending: Vec<Pending>,
-    /// How many edits were ever registered.
+    /// Number of edits ever registered.
     registered: u64,
 }
 
@@ -65,17 +65,17 @@ impl Acknowledgements {
         self.registered
     }
 
-    /// Whether the server has all edits up to one.
+    /// Returns whether the server has all edits up to one.
     pub(crate) fn has_all_to(&self, number: u64) -> bool {
         self.pending.first().is_none_or(|first| first.number > number)
     }
 
-    /// Whether nothing is on its way.
+    /// Returns whether no edit is pending.
     pub(crate) fn is_settled(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// What the server has shown to have.
+    /// State vector that the server has acknowledged.
     pub(crate) fn acknowledged(&self) -> &StateVector {
         &self.acked
     }

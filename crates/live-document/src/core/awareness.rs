@@ -1,5 +1,5 @@
-//! Who is in the room: agents of this gateway, each with a presence of its own over the one socket,
-//! and everybody else. Does no I/O.
+//! Awareness of a room: agents of this gateway, each with a presence of its own over the one socket, and everybody
+//! else. Does no I/O.
 
 use std::{
     borrow::Cow,
@@ -34,13 +34,13 @@ pub(crate) struct Awareness {
     others: HashMap<u64, Other>,
     /// Since when it is heard what people say.
     since: Instant,
-    /// Whether we edited: before that, the server knows of no agent here.
+    /// True if we edited: before that, the server knows of no agent here.
     edited: bool,
-    /// Whether the server saved an edit of its own accord.
+    /// True if the server saved an edit of its own accord.
     saved: bool,
-    /// What agents said last of autosave.
+    /// Value of `autosave` that agents sent last.
     said: Option<bool>,
-    /// Whether the server was left to decide about the first change of ours.
+    /// True if the server was left to decide about our first change.
     decided: bool,
     /// What is still to be said of agents that have left.
     goodbyes: Vec<AwarenessEntry>,
@@ -74,11 +74,11 @@ pub(crate) struct Visit<'a> {
     pub(crate) name: &'a str,
     pub(crate) activity: Activity,
     pub(crate) availability: Option<Availability>,
-    /// How long it stays after the last time it did something.
+    /// Time for which it stays after its last activity.
     pub(crate) stays: Duration,
 }
 
-/// Where an agent's cursor is, or what it selected.
+/// Cursor or selection of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cursors {
     /// The cell, if it is a notebook.
@@ -100,12 +100,12 @@ struct Agent {
     announcement: Option<(String, Instant)>,
     cursors: Option<Cursors>,
     stays: Duration,
-    /// What it says of itself beside its name.
+    /// Members of its state beside its name.
     members: Map<String, Value>,
     last_active: Instant,
-    /// When it was said what is true now; nothing if that is still to be said.
+    /// Time when its current state was sent; none if that is still due.
     last_sent: Option<Instant>,
-    /// When something was said at all.
+    /// Time when any state was last sent.
     last_said: Option<Instant>,
 }
 
@@ -269,8 +269,8 @@ impl Awareness {
         }
     }
 
-    /// What to say before the first change of ours, if agents were shown although it is not known what people want: they
-    /// withdraw until it is sent, so that the server decides by itself whether to save it, and thereby tells.
+    /// Withdraws agents that were shown before our first change, if it is not known what people want: until it is
+    /// sent, the server decides by itself whether to save, and so shows what they want.
     pub(crate) fn withdraw(&mut self) -> Vec<AwarenessEntry> {
         if self.decided || self.autosave().is_some() {
             self.decided = true;
@@ -286,13 +286,13 @@ impl Awareness {
             .collect()
     }
 
-    /// Whether agents may keep the server from saving what somebody else changes who is silent: they say that they need
-    /// not have it saved as long as it is not known what people want.
+    /// Returns whether agents may keep the server from saving the changes of somebody who sends no awareness: they
+    /// say that they need no saving as long as it is not known what people want.
     pub(crate) fn may_keep_from_saving(&self) -> bool {
         self.said == Some(false) && self.autosave_preferences().next().is_none()
     }
 
-    /// Whether an agent is shown with what it does, and was a moment ago.
+    /// Returns whether an agent was shown with this activity a moment ago.
     pub(crate) fn is_shown(&self, id: &Arc<str>, activity: Activity, now: Instant) -> bool {
         // Whoever edits or executes has also read.
         let is_same = |agent: &Agent| agent.activity == activity || activity == Activity::Reading;
@@ -301,18 +301,18 @@ impl Awareness {
         self.agents.get(id).is_some_and(is_fresh)
     }
 
-    /// What an agent does when a run of its has ended: nothing, or what else it executes.
+    /// Activity of an agent after the end of one of its runs: idle, or what else it executes.
     pub(crate) fn activity_after_run(&self, id: &Arc<str>) -> Activity {
         let agent = self.agents.get(id).filter(|agent| agent.activity.is_execution());
         agent.map_or(Activity::Idle, |agent| agent.activity)
     }
 
-    /// Whether no agent is here.
+    /// Returns whether no agent is here.
     pub(crate) fn is_empty(&self) -> bool {
         self.agents.is_empty()
     }
 
-    /// What others say of themselves. Returns whether a newcomer should be told who is here.
+    /// Takes in the states of others. Returns whether a newcomer should be told who is here.
     pub(crate) fn received(&mut self, entries: Vec<AwarenessEntry>) -> bool {
         let mut newcomer = false;
         for entry in entries {
@@ -351,7 +351,7 @@ impl Awareness {
         self.others.insert(client, other).is_none()
     }
 
-    /// What somebody else last said of themselves.
+    /// Last state of another client.
     pub(crate) fn state_of(&self, client: u64) -> Option<&Value> {
         self.others.get(&client).map(|other| &other.state)
     }
@@ -361,14 +361,14 @@ impl Awareness {
         self.others.keys().copied()
     }
 
-    /// What the people who are here say of themselves, agents left aside.
+    /// States of the people who are here, without agents.
     pub(crate) fn people(&self) -> impl Iterator<Item = &Value> {
         let here = self.others.values().filter(|other| other.is_here(self.now));
         here.map(|other| &other.state)
             .filter(|state| state.get(AGENT).is_none())
     }
 
-    /// What must be said now: presences that changed or would be forgotten, and agents that left.
+    /// States to send now: presences that changed or would expire, and agents that left.
     ///
     /// The server saves if anybody in the room wants that, or if nobody says anything, so among people agents say
     /// that they need not have it, and likewise until it is known whether there are any.
@@ -385,7 +385,7 @@ impl Awareness {
         self.due_with(&[("autosave", says.into()), (AGENT, true.into())], Agent::shown_from)
     }
 
-    /// When something is due that is still to be said.
+    /// Time when the next unsent state is due.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         if !self.goodbyes.is_empty() {
             return Some(self.now);
@@ -470,8 +470,8 @@ impl Awareness {
         names.into_iter().collect()
     }
 
-    /// Whether people want the document saved by itself, as soon as that is known. Jupyter tells newcomers of nobody
-    /// who is in a room already; what they want is known when they next speak, or by what the server does.
+    /// Returns whether people want autosave, as soon as that is known. Jupyter does not tell newcomers who is in a
+    /// room already; their preference is known when they next send their state, or by what the server does.
     pub(crate) fn autosave(&self) -> Option<bool> {
         let mut preferences = self.autosave_preferences().peekable();
         match preferences.peek() {
@@ -480,7 +480,7 @@ impl Awareness {
         }
     }
 
-    /// Whether the server is known to save by itself what is changed from now on.
+    /// Returns whether the server is known to save later changes by itself.
     pub(crate) fn server_saves(&self) -> bool {
         self.autosave() == Some(true) && (self.said == Some(true) || self.autosave_preferences().any(|wanted| wanted))
     }
@@ -507,7 +507,7 @@ impl Other {
         name.filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
-    /// Whether this one wants the document saved by itself, as the server understands it.
+    /// Autosave preference of this client, as the server understands it.
     fn autosave_preference(&self) -> Option<bool> {
         let state = self.state.as_object().filter(|state| !state.is_empty())?;
         if state.contains_key(AGENT) {
@@ -518,7 +518,7 @@ impl Other {
 }
 
 impl Agent {
-    /// What it does, given what it now says to do: a single call does not hide that its code goes on.
+    /// Activity after a new one was reported: a single call does not hide that code of the agent still runs.
     fn activity_with(&self, said: Activity, now: Instant) -> Activity {
         let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_WITHIN;
         let is_call = matches!(said, Activity::Idle | Activity::Reading | Activity::Editing);

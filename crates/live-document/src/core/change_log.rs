@@ -1,5 +1,5 @@
-//! Who changed which source, and when: enough to tell whether something was changed by somebody else since a caller
-//! looked at it, and by whom. What a run writes into its cell is no change of it.
+//! Log of authors and times of source changes: enough to tell whether something was changed by somebody else since a
+//! caller read it, and by whom. What a run writes into its cell does not count.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,7 +12,7 @@ use super::{
     policy::{JUST_TYPED, TYPING},
 };
 
-/// Who made a change.
+/// Author of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Author {
     /// A principal of the gateway.
@@ -58,7 +58,7 @@ pub(crate) struct History {
     latest: Vec<(Author, u64)>,
     /// The latest change of those authors who are not remembered any more.
     forgotten: u64,
-    /// When somebody who is no principal of the gateway last changed it.
+    /// Time and author of the last change by somebody who is no principal of the gateway.
     typed: Option<(Instant, Author)>,
     run: RunMark,
     /// The run has begun and not ended.
@@ -68,15 +68,15 @@ pub(crate) struct History {
 /// The last run of a cell, as far as it was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunMark {
-    /// When it began, and the number of the revision by which runs are in order; none if that was not seen.
+    /// Revision and time of its start, by which runs are ordered; `None` if that was not seen.
     pub began: Option<(u64, SystemTime)>,
     /// The source was changed since.
     pub is_edited: bool,
 }
 
-/// How many moves are remembered; who knows an older order must look again.
+/// Number of moves that are remembered; a caller that knows an older order must read again.
 const MAX_MOVES: usize = 256;
-/// How many authors of one thing are remembered. Every page that a person opens is another.
+/// Number of authors per thing that are remembered. Every page that a person opens is another.
 const MAX_AUTHORS: usize = 8;
 
 impl History {
@@ -210,7 +210,7 @@ impl ChangeLog {
         self.cells.get(cell).map(|history| history.run).unwrap_or_default()
     }
 
-    /// When the log began; nothing before is known.
+    /// Start of the log; nothing before is known.
     pub(crate) fn began(&self) -> SystemTime {
         self.began
     }
@@ -261,17 +261,17 @@ impl ChangeLog {
         self.whole.others_since(since, me)
     }
 
-    /// Who may be about to go on typing in a cell.
+    /// Author who may be about to go on typing in a cell.
     pub(crate) fn typing_in(&self, cell: &str) -> Option<&Author> {
         self.cells.get(cell)?.typing(&self.clock, TYPING)
     }
 
-    /// Who typed in a cell a moment ago.
+    /// Author who typed in a cell a moment ago.
     pub(crate) fn just_typed_in(&self, cell: &str) -> Option<&Author> {
         self.cells.get(cell)?.typing(&self.clock, JUST_TYPED)
     }
 
-    /// Who may be about to go on typing in a text.
+    /// Author who may be about to go on typing in a text.
     pub(crate) fn typing_in_text(&self) -> Option<&Author> {
         self.whole.typing(&self.clock, TYPING)
     }

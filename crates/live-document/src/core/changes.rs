@@ -21,18 +21,18 @@ pub struct DocumentChange {
     pub time: SystemTime,
 }
 
-/// What was changed. A change of several kinds is of the greatest.
+/// Kind of a change. A change of several kinds is of the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// Outputs, counts and whatever else runs write.
     Outputs,
-    /// What a cell, or the text of a document, says.
+    /// The source of a cell, or the text of a document.
     Source,
     /// Which cells there are, and in which order.
     Structure,
 }
 
-/// Where the changes of one document go. Following is bounded: who is too slow learns that changes were missed.
+/// Sender of one document's changes. It is bounded: a slow subscriber learns that changes were missed.
 #[derive(Debug, Clone)]
 pub(crate) struct ChangeStream {
     pub(crate) document: Arc<DocumentId>,

@@ -1,4 +1,4 @@
-//! How deep in the document each of its blocks is. A shared type in a shared type in a shared type may come in as many
+//! Depth of each block in the document. A shared type in a shared type in a shared type may come in as many
 //! small updates as there are levels; yrs deletes them recursively, and so does whatever reads them as JSON.
 //!
 //! Follows yrs in what can be placed when: a block whose neighbours or parent are missing waits for them.
@@ -20,7 +20,7 @@ pub(crate) struct Depths {
     waiting: Vec<Block>,
 }
 
-/// What one client made, by where it begins. What follows upon each other at the same depth is one run.
+/// Blocks of one client, by their first clock. Adjacent ones of the same depth are one run.
 type Runs = BTreeMap<u32, Run>;
 
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ impl Depths {
         Ok(rest)
     }
 
-    /// How deep a place is, or what is missing to know it.
+    /// Depth of a place, or the id that is missing to know it.
     fn depth_at(&self, place: Place) -> Result<usize, Id> {
         match place {
             Place::Nowhere => Ok(GARBAGE),

@@ -1,4 +1,4 @@
-//! How a room's connection may end, and what that means.
+//! Reasons for the end of a room's connection, and their consequences.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,7 @@ use super::{document::UpdateError, scan::Excess};
 
 /// The code by which Jupyter says that a document does not exist.
 pub(crate) const GONE: u16 = 4404;
-/// How a connection ended.
+/// Reason for the end of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Disconnect {
     Cut(String),
@@ -39,7 +39,7 @@ struct CloseReason {
 }
 
 impl Disconnect {
-    /// Whether joining again may help: the connection was cut, or the server wants a new session.
+    /// Returns whether joining again may help: the connection was cut, or the server wants a new session.
     pub(crate) fn is_recoverable(&self) -> bool {
         match self {
             Self::Cut(_) => true,

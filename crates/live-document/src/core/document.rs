@@ -91,10 +91,10 @@ pub(crate) struct Document {
     meta: MapRef,
     order: CellList,
     log: ChangeLog,
-    /// When the document last changed, for those who watch it.
+    /// Watch of the time of the last change.
     pub(crate) changed: watch::Sender<SystemTime>,
     changed_at: Instant,
-    /// Where its changes are told.
+    /// Stream of its changes.
     pub(crate) stream: Option<ChangeStream>,
     /// The tool by which it is being edited.
     tool: Option<Arc<str>>,
@@ -106,17 +106,17 @@ pub(crate) struct Document {
     duplicated: Option<HashSet<Arc<str>>>,
     /// Cells that others gave another id, with the one they had.
     renamed: Vec<(Arc<str>, Hook<MapRef>)>,
-    /// What it saw of the transaction that just ended is still to be noted.
+    /// Observer of transactions; what it saw of the last one is still to be recorded.
     observer: Observer,
-    /// How deep its blocks are, so that none comes to be deeper than can be handled.
+    /// Depths of its blocks, so that none becomes deeper than can be handled.
     depths: Depths,
-    /// How much it has grown at most since its size was last measured, that size included.
+    /// Upper bound of its size: the last measurement, and what was added since.
     grown: usize,
-    /// What our last edit changed, or where a run of ours is.
+    /// Range of our last edit, or the place of our run.
     selection: Option<Selection>,
-    /// How often the server noted in the document that it wrote it to disk.
+    /// Number of saves that the server noted in the document.
     saves: Arc<AtomicU64>,
-    /// How often it was noted whether the document differs from the file.
+    /// Number of times the server noted whether the document differs from the file.
     resets: Arc<AtomicU64>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Applied {
     pub(crate) update: Vec<u8>,
     pub(crate) ticket: Ticket,
     pub(crate) revision: String,
-    /// What was changed, as JupyterLab shows selections.
+    /// Changed ranges, as JupyterLab shows selections.
     pub(crate) cursors: Option<Cursors>,
 }
 
@@ -220,12 +220,12 @@ impl Document {
         self.doc.transact().state_vector()
     }
 
-    /// What somebody with this state vector lacks.
+    /// Encodes the update that a peer with this state vector lacks.
     pub(crate) fn diff(&self, vector: &StateVector) -> Vec<u8> {
         self.doc.transact().encode_diff_v1(vector)
     }
 
-    /// Where the server says the file is now; it follows renames.
+    /// Path of the file as the server has it now; it follows renames.
     pub(crate) fn path(&self) -> Option<String> {
         let txn = self.doc.transact();
         Some(text_of(&self.state, &txn, "path")).filter(|path| !path.is_empty())
@@ -345,12 +345,12 @@ impl Document {
         cells.any(|cell| has_error(&cell, &txn))
     }
 
-    /// What a notebook says of itself as a whole.
+    /// Metadata of the notebook.
     pub(crate) fn metadata(&self) -> Value {
         notebook_metadata(&self.meta, &self.doc.transact())
     }
 
-    /// Whether cells have ids in the file, which older formats do not know.
+    /// Returns whether cells have ids in the file, which older formats do not know.
     fn file_has_ids(&self) -> bool {
         let meta = map_to_json(&self.meta, &self.doc.transact());
         meta.get("nbformat_minor").and_then(Value::as_i64).unwrap_or(5) >= 5
@@ -501,7 +501,7 @@ impl Document {
     }
 }
 
-/// Who made an update, if it is one client that adds something. Who only takes something away is not told.
+/// Author of an update, if it is one client that inserts something. Deletions have no author.
 fn author_of(update: &Update) -> Author {
     let insertions = update.insertions(true);
     let mut clients = insertions.client_ids().map(|client| client.get());

@@ -1,4 +1,4 @@
-//! What a document is known by.
+//! Identity of a document.
 
 use std::sync::Arc;
 

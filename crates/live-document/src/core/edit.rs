@@ -1,5 +1,5 @@
-//! What callers may do to a document, as data: it can be checked before anything changes, and done
-//! again in a document that the server has rebuilt.
+//! Edits of a document, as data: they can be checked before anything changes, and repeated in a document that the
+//! server has rebuilt.
 
 use jupyter_client::counted;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub struct NewCell {
     pub execution_count: Option<i64>,
     /// Images and the like that its text refers to; code has none.
     pub attachments: Option<Value>,
-    /// Whether JupyterLab may run what its outputs bring along. Those that it has already must come from a run.
+    /// True if JupyterLab may run active content in its outputs. Existing outputs must come from a run.
     pub trusted: bool,
 }
 
@@ -85,7 +85,7 @@ pub enum Edit {
         cell: String,
         source: String,
     },
-    /// What its source becomes too, if that changes.
+    /// Also sets the source, if that changes with the kind.
     SetKind {
         cell: String,
         kind: CellKind,
@@ -140,7 +140,7 @@ pub enum Edit {
     },
 }
 
-/// What an edit is to respect.
+/// Conditions and options of an edit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EditOptions<'a> {
     /// Others must not have changed what it is about since.

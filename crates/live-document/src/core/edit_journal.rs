@@ -17,7 +17,7 @@ use super::{
 /// More unsaved edits than this are not remembered; a server saves every second.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was done, in enough detail to do it again or to tell that it is gone.
+/// Edit in enough detail to repeat it, or to tell that it is gone.
 #[derive(Debug, Clone)]
 pub(crate) enum JournaledEdit {
     Inserted {
@@ -50,7 +50,7 @@ pub(crate) enum JournaledEdit {
     },
 }
 
-/// What an edit is about.
+/// Subject of an edit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     Cell(String),
@@ -71,7 +71,7 @@ impl fmt::Display for Subject {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
-    /// Who did it, if that is known.
+    /// Author, if known.
     pub(crate) author: Option<Arc<str>>,
     pub(crate) done: JournaledEdit,
     /// The cells of it that somebody else removed. They must not come back.
@@ -83,7 +83,7 @@ pub(crate) struct EditJournal {
     entries: VecDeque<Entry>,
     bytes: usize,
     next: u64,
-    /// Who does what is noted next.
+    /// Author of the next entries.
     author: Option<Arc<str>>,
     /// The latest edit of each author that is not saved yet, also if it is too large to be remembered.
     unsaved: HashMap<Arc<str>, u64>,
@@ -165,7 +165,7 @@ impl EditJournal {
         }
     }
 
-    /// What is not saved yet, the latest first.
+    /// Unsaved edits, the latest first.
     pub(crate) fn latest_first(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().rev()
     }
@@ -197,7 +197,7 @@ impl EditJournal {
         }
     }
 
-    /// What sources and the text were before and after each edit, by what was edited.
+    /// Sources and text before and after each edit, by subject.
     pub(crate) fn texts(&self) -> HashMap<Subject, Vec<(&str, &str)>> {
         let mut all: HashMap<Subject, Vec<(&str, &str)>> = HashMap::new();
         for entry in &self.entries {
@@ -284,7 +284,7 @@ impl JournaledEdit {
         }
     }
 
-    /// What it changed, of something that was there before.
+    /// Subject that it changed, if that was there before.
     fn subject(&self) -> Option<Subject> {
         match self {
             Self::Changed { cell, .. } | Self::Deleted { cell, .. } => Some(Subject::Cell(cell.clone())),
@@ -363,7 +363,7 @@ impl Document {
         changed
     }
 
-    /// Whether the edit was done again, conflicts with what stands there now, or (`None`) is there already.
+    /// Repeats an edit: true if applied, false if it conflicts with the text now, `None` if it is there already.
     fn repeat_one(&mut self, txn: &mut yrs::TransactionMut<'_>, done: &JournaledEdit) -> Option<bool> {
         match done {
             JournaledEdit::Inserted { after, before, cells } => {

@@ -1,27 +1,27 @@
-//! When it is looked whether the file of an open document is still where it was: what happens to files on disk has to be
-//! asked for, which must not cost a busy server more than it is worth. Does no I/O.
+//! Schedule of checks whether the file of an open document is still in its place: changes on disk must be asked for,
+//! which must not cost a busy server more than it is worth. Does no I/O.
 
 use std::time::{Duration, Instant};
 
 use super::policy::{MIN_TRUST, STEADY_CALLS};
 
-/// When a document was used, and its file last known to be in its place.
+/// Times of a document's last use and of the last check of its file.
 #[derive(Debug)]
 pub(crate) struct FileCheck {
     checked: Instant,
     used: Instant,
-    /// How many calls came in a row.
+    /// Number of calls in a row.
     streak: u32,
 }
 
 /// A call, as far as the file is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Whether the document is in steady use: then it is looked beside the call, and not before.
+    /// True if the document is in steady use: then the check runs beside the call, and not before it.
     pub(crate) is_steady: bool,
-    /// How long ago the file was known to be in its place.
+    /// Time since the file was last known to be in its place.
     pub(crate) age: Duration,
-    /// How long it is trusted to be.
+    /// Time for which that is trusted.
     pub(crate) trust: Duration,
 }
 

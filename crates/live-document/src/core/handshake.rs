@@ -18,9 +18,9 @@ use super::{
 pub(crate) struct Handshake {
     pub(crate) document: Document,
     pub(crate) updates: Vec<Vec<u8>>,
-    /// What the server said to have, if it said so yet; some ask only after they have answered.
+    /// State vector of the server, if it sent one yet; some ask only after they have answered.
     pub(crate) server_vector: Option<StateVector>,
-    /// Whether the server was seen to send a notebook piece by piece.
+    /// True if the server was seen to send a notebook in parts.
     pub(crate) loads_progressively: bool,
     stage: Stage,
     until: Instant,
@@ -38,7 +38,7 @@ enum Stage {
     },
 }
 
-/// What is to be done next.
+/// Next step of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Wait,
@@ -58,12 +58,12 @@ impl Handshake {
         }
     }
 
-    /// What begins it.
+    /// First message of the handshake.
     pub(crate) fn request() -> Vec<u8> {
         Message::SyncStep1(encode_vector(&StateVector::default())).encode()
     }
 
-    /// When [`Self::on_timeout`] is due.
+    /// Time when [`Self::on_timeout`] is due.
     pub(crate) fn until(&self) -> Instant {
         self.until
     }

@@ -1,4 +1,4 @@
-//! What comes over a room's socket, taken in.
+//! Handling of the messages from a room's socket.
 
 use jupyter_client::DocPath;
 

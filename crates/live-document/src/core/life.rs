@@ -30,7 +30,7 @@ use super::{
     wire::Message,
 };
 
-/// Where in its life a document is.
+/// Phase in the life of a document.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Connected, and complete in memory.
@@ -43,7 +43,7 @@ pub(crate) enum Phase {
     Closed,
 }
 
-/// What is waited for before a document is left.
+/// Condition that closing a document waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Leaving {
     /// It is not known yet whether people want it saved.
@@ -74,7 +74,7 @@ pub(crate) enum Input<'a> {
     Pong(&'a [u8]),
     /// A caller changed something, or the time of [`State::next_timer`] has come.
     Tick,
-    /// What callers and runs have changed may be sent.
+    /// Pending changes of callers and runs may be sent.
     Flush,
     /// Somebody needs on disk what is in the document.
     SaveRequested,
@@ -92,17 +92,17 @@ pub(crate) enum Input<'a> {
     Close,
 }
 
-/// What joining again has brought.
+/// Result of joining again.
 pub(crate) struct Joined {
-    /// Where the document was when it was joined.
+    /// Path of the document when it was joined.
     pub(crate) path: DocPath,
     pub(crate) file_id: String,
-    /// Whether the server can write the file.
+    /// True if the server can write the file.
     pub(crate) writable: bool,
-    /// When the file was last written, by the server's clock.
+    /// Modification time of the file, by the server's clock.
     pub(crate) file_written: Option<SystemTime>,
     pub(crate) theirs: ServerDocument,
-    /// What the server said to have, if it said so yet; some ask only after they have answered.
+    /// State vector of the server, if it sent one yet; some ask only after they have answered.
     pub(crate) server_vector: Option<StateVector>,
 }
 
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// When [`Input::Tick`] is due, if nothing happens before.
+    /// Time when [`Input::Tick`] is due, if nothing happens before.
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         match self.phase {
             Phase::Synced { next_tick, .. } => {
@@ -189,7 +189,7 @@ impl State {
         }
     }
 
-    /// Whether the document needs its connection no more, or needs another.
+    /// Returns whether the document needs no connection any more, or a new one.
     pub(crate) fn has_no_connection(&self) -> bool {
         matches!(self.phase, Phase::Reconnecting { .. } | Phase::Closed)
     }
@@ -380,7 +380,7 @@ fn send(frames: Vec<Vec<u8>>) -> Vec<Effect> {
     }
 }
 
-/// Whether a document that could not be joined may be there the next time.
+/// Returns whether joining the document may succeed later.
 fn is_worth_retrying(error: &RoomError) -> bool {
     !matches!(
         error,

@@ -1,4 +1,4 @@
-//! How much is taken over into a document at once, beside the limits of what is received at all.
+//! Limits of what is taken over into a document at once, beside those of what is received at all.
 
 /// The most blocks in one update of a document. In memory each takes some 200 bytes, on the wire two may do. A notebook
 /// with 50,000 cells has half as many.

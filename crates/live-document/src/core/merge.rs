@@ -10,7 +10,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
 
-/// What is found until then is right too, only coarser, so that more of it may conflict.
+/// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Both sides changed the same place.
@@ -41,7 +41,7 @@ impl Change {
     }
 }
 
-/// What becomes of two insertions at the same place.
+/// Treatment of two insertions at the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ties {
     Conflict,
@@ -104,8 +104,8 @@ fn conflict(base: &str, ours: &Change, theirs: &Change, ties: Ties) -> bool {
     }
 }
 
-/// Whether text is put into what a change takes away. At its ends it is beside it, unless whole lines were rewritten: there
-/// only what is on another line is.
+/// Returns whether an insertion is inside the range that a change removes. At its ends it is beside it, unless whole
+/// lines were rewritten: there only what is on another line is.
 fn touches(base: &str, insertion: &Change, change: &Change, ties: Ties) -> bool {
     let rewrites = change.rewrites && ties != Ties::Beside;
     let (at, removed) = (insertion.old.start, &base[change.old.clone()]);
@@ -118,7 +118,7 @@ fn touches(base: &str, insertion: &Change, change: &Change, ties: Ties) -> bool 
     }
 }
 
-/// Where a place of the base is in what they made of it. What they put right there comes before.
+/// Maps an offset of the base to their text. Their insertions at that offset come before it.
 fn shifted(made: &[Change], at: usize) -> usize {
     let before = made.iter().filter(|change| change.old.end <= at);
     let (removed, added) = before.fold((0, 0), |(removed, added), change| {
@@ -151,7 +151,7 @@ struct Pair {
     new: Range<usize>,
 }
 
-/// What differs between two texts, in whole words.
+/// Diff of two texts, in whole words.
 fn changes(old: &str, new: &str) -> Vec<Change> {
     let prefix = common_prefix(old, new);
     if prefix == old.len() && prefix == new.len() {
@@ -213,7 +213,7 @@ fn differences(
         .collect()
 }
 
-/// Where each piece of a text starts, and where the last one ends.
+/// Offsets of the pieces of a text, and the end of the last one.
 fn starts(first: usize, pieces: &[&str]) -> Vec<usize> {
     let mut end = first;
     let ends = pieces.iter().map(|piece| {

@@ -23,7 +23,7 @@ pub struct Cell {
     pub outputs: Vec<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Value>,
-    /// What Jupyter says the cell is doing; empty where it says nothing.
+    /// `execution_state` of the cell as Jupyter has it; empty where there is none.
     #[serde(skip)]
     pub execution_state: String,
 }
@@ -104,7 +104,7 @@ pub(crate) fn outputs(cell: &MapRef, txn: &impl ReadTxn) -> Vec<Value> {
     }
 }
 
-/// Whether an output of the cell is an error; nothing but the kind of each is looked at.
+/// Returns whether an output of the cell is an error; reads only the type of each.
 pub(crate) fn has_error(cell: &MapRef, txn: &impl ReadTxn) -> bool {
     let is_error = |kind: Option<&Any>| matches!(kind, Some(Any::String(kind)) if &**kind == "error");
     let plain = |output: &Any| matches!(output, Any::Map(members) if is_error(members.get("output_type")));

@@ -1,4 +1,4 @@
-//! Who the people in a room are, by name, and where their cursors are.
+//! People in a room: their names and cursors.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -18,7 +18,7 @@ const MAX_NAME: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     pub name: String,
-    /// Where the cursor is, if it is somewhere.
+    /// Position of the cursor, if there is one.
     pub at: Option<Cursor>,
 }
 
@@ -111,7 +111,7 @@ impl State {
     }
 }
 
-/// What a presence calls its user.
+/// Display name in an awareness state.
 pub(super) fn user_name(state: &Value) -> Option<String> {
     let user = state.get("user")?;
     let names = ["display_name", "name", "username"].iter();

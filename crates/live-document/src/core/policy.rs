@@ -1,11 +1,10 @@
-//! How long things may take and how often they are done, each with its reason. No clock and no I/O: whoever asks says how
-//! much time has passed.
+//! Time limits and intervals, each with its reason. No clock and no I/O: the caller says how much time has passed.
 
 use std::time::Duration;
 
 // Connection.
 
-/// How often presences, saving and the liveness of the connection are looked after.
+/// Interval between checks of presences, saving and the liveness of the connection.
 pub(crate) const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so that a connection on which nothing came for this long is dead.
 pub(crate) const SILENCE: Duration = Duration::from_secs(20);
@@ -29,14 +28,14 @@ pub(crate) const LOADING_QUIET: Duration = Duration::from_millis(400);
 pub(crate) const FIRST_QUIET: Duration = Duration::from_millis(30);
 /// A notebook without cells is still being loaded, or somebody deleted them all; then nothing comes.
 pub(crate) const EMPTY_QUIET: Duration = Duration::from_secs(2);
-/// How many pings come back without a new cell in between before a notebook counts as complete.
+/// Number of pings that come back without a new cell in between before a notebook counts as complete.
 pub(crate) const SYNC_PINGS: u8 = 3;
 
 // Callers.
 
-/// How long an edit waits for a lost connection to come back.
+/// Longest wait of an edit for a lost connection to come back.
 pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
-/// How long an edit waits for the server to acknowledge it before it answers without.
+/// Longest wait of an edit for the server's acknowledgement before it answers without.
 pub(crate) const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 /// For so long somebody who typed may be about to go on.
 pub(crate) const TYPING: Duration = Duration::from_secs(60);
@@ -47,7 +46,7 @@ pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
 
 // Saving.
 
-/// What is done about changes that are not on disk yet.
+/// Next step about changes that are not on disk yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SaveStep {
     /// The server saves them by itself, or people do.
@@ -95,37 +94,36 @@ pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
 /// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
 /// can forget to.
 pub(crate) const REQUEST_FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
-/// How long a document that is left waits until its file has what was written in it: whoever looks at the file next, a
-/// copy for instance, must find the edits there.
+/// Longest wait of a closing document until its file has what was written in it: whoever reads the file next, to copy
+/// it for instance, must find the edits there.
 pub(crate) const LEAVE_SAVE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often that is asked for; a server that saves something else every time saves this too.
+/// Number of requests for that; a server that saves something else every time saves this too.
 pub(crate) const LEAVE_SAVES: usize = 3;
-/// How often it is looked whether enough time has passed to know whether people want their document saved.
+/// Interval between checks whether enough time has passed to know if people want their document saved.
 pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
-/// How long what was edited may take to reach the disk, for code that is about to run.
+/// Time limit for edits to reach the disk, for code that is about to run.
 pub(crate) const SAVED_WITHIN: Duration = Duration::from_secs(5);
 /// The same for somebody who asks for nothing else. A large notebook takes the server some seconds.
 pub(crate) const SAVED_ON_REQUEST_WITHIN: Duration = Duration::from_secs(30);
 /// A save that an edit overtook is given up by the server, and asked for again.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long a server that is kept from saving by changes is left alone after it was asked: to write a notebook costs it
-/// as much as to run some dozens of small cells, which would have to wait for it.
+/// Pause between requests to save while changes keep the server from saving: writing a notebook costs it as much as
+/// running some dozens of small cells, which would have to wait for it.
 pub(crate) fn save_pause(took: Duration) -> Duration {
     took.saturating_mul(20).min(Duration::from_secs(12))
 }
 
 // The file.
 
-/// How long after its announcement a document is overwritten at the latest.
+/// Longest delay between the announcement that a document is overwritten and the overwriting.
 pub(crate) const OVERWRITTEN_WITHIN: Duration = Duration::from_secs(5);
-/// How long an open document may take to follow its file, at which Jupyter looks once a second.
+/// Longest time until an open document follows its file, which Jupyter checks once a second.
 pub(crate) const FOLLOWS_WITHIN: Duration = Duration::from_secs(4);
 /// A file that is older than this when its document is opened is in the document.
 pub(crate) const LOOKED_AT_BY_THEN: Duration = Duration::from_secs(3);
-/// How long a call waits while others check their files with the same server, if nothing was heard of its document for
-/// too long, and how long one that reads waits for the answer: what is in memory is good enough while a server is too
-/// busy to say more.
+/// Longest wait of a call whose file was not checked for too long while others check theirs with the same server, and
+/// of a call that reads for the answer: the document in memory is good enough while the server is busy.
 pub(crate) const FILE_CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// A document is in steady use after so many calls in a row, none of which came long after the one before.
 pub(crate) const STEADY_CALLS: u32 = 3;
@@ -133,8 +131,8 @@ pub(crate) const STEADY_CALLS: u32 = 3;
 pub(crate) const MIN_TRUST: Duration = Duration::from_secs(1);
 pub(crate) const MAX_TRUST: Duration = Duration::from_secs(15);
 
-/// How long a file is trusted to be where it was: so many times as long as it takes to ask that the server is not kept
-/// busy by it. Of the last two answers the faster counts; one that came late by chance says nothing.
+/// Time for which a file is trusted to be in its place: a multiple of the time to ask, so that asking does not keep
+/// the server busy. The faster of the last two answers counts; one that came late by chance says nothing.
 pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
     one.min(other).saturating_mul(50).clamp(MIN_TRUST, MAX_TRUST)
 }

@@ -1,5 +1,5 @@
-//! How an agent looks to people: its name, what it does at the moment, its colour, and a robot by which it is told from a
-//! person. Does no I/O.
+//! Appearance of an agent to people: its name, its activity, its colour, and a robot that tells it from a person.
+//! Does no I/O.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const COLOURS: [&str; 8] = [
     "#8844ff", "#d6336c", "#0c8599", "#e8590c", "#2f9e44", "#1971c2", "#9c36b5", "#846358",
 ];
 
-/// What an agent does in a document.
+/// Activity of an agent in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// It did something a moment ago.
@@ -23,7 +23,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Whether it goes on by itself until it is said to have ended, unlike what a single call does.
+    /// Returns whether it goes on by itself until its end is reported, unlike the activity of a single call.
     pub(crate) fn is_execution(self) -> bool {
         match self {
             Self::Queued | Self::Running | Self::AwaitingInput => true,

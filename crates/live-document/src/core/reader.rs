@@ -14,7 +14,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     pub(crate) fn left(&self) -> usize {
         self.0.len()
     }
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         u32::try_from(self.number()?).map_err(|_| Malformed("a number is too large"))
     }
 
-    /// How many of something follow, each of which takes a byte at least.
+    /// Reads a count of items, each of which takes a byte at least.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::try_from(self.number()?).ok();
         let possible = count.filter(|count| *count <= self.left());

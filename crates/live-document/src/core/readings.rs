@@ -1,5 +1,5 @@
-//! What each principal last read, or wrote, of a document: what it sends as a whole text means a change of that. Bounded: the
-//! longest unused is forgotten first, texts before the digests by which it can be told that nothing changed.
+//! Last reading or writing of each principal, per document: a whole text that it sends means a change of that.
+//! Bounded: the least recently used is dropped first, texts before the digests that tell that nothing changed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +23,7 @@ const RECENT: u64 = MAX_READINGS as u64 / 4;
 /// As many documents are remembered after they were closed: agents often take longer to think than a room stays open.
 const MAX_DOCUMENTS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
-/// What is known of the documents of a server, also of those that are closed.
+/// Readings of the documents of a server, also of closed ones.
 #[derive(Debug)]
 pub(crate) struct ReadDocuments(Mutex<LruCache<String, Arc<Mutex<Readings>>>>);
 
@@ -34,7 +34,7 @@ impl Default for ReadDocuments {
 }
 
 impl ReadDocuments {
-    /// What principals read of a document, by the id of its room.
+    /// Readings of a document, by the id of its room.
     pub(crate) fn of(&self, room_id: &str) -> Arc<Mutex<Readings>> {
         let mut documents = self.0.lock();
         if let Some(known) = documents.get_mut(room_id) {
@@ -46,7 +46,7 @@ impl ReadDocuments {
     }
 }
 
-/// What can be read.
+/// Part of a document that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Readable {
     Cell(Arc<str>),
@@ -62,15 +62,15 @@ impl Readable {
     }
 }
 
-/// What was read of something.
+/// Reading of such a part.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     digest: u64,
     /// The whole text, unless it is forgotten.
     pub(crate) text: Option<Arc<str>>,
-    /// Whether all of it was shown.
+    /// True if all of it was shown.
     pub(crate) is_whole: bool,
-    /// When; nothing of what others did since is known to the principal.
+    /// Moment of the reading; later changes of others are not known to the principal.
     pub(crate) at: Moment,
 }
 
@@ -94,7 +94,7 @@ impl Readings {
         self.entries.get(&key).map(|(_, reading)| reading)
     }
 
-    /// Whether a reading was of this very text.
+    /// Returns whether a reading was of this very text.
     pub(crate) fn is_of(&self, reading: &Reading, text: &str) -> bool {
         match &reading.text {
             Some(read) => **read == *text,

@@ -17,13 +17,13 @@ use super::{
     splice::Splice,
 };
 
-/// Where edits come from, and what is known about those whose work they meet.
+/// Context in which a principal's edits are reconciled with the work of others.
 pub(crate) struct Reconciler<'a> {
     pub(crate) document: &'a Document,
     pub(crate) readings: &'a Readings,
     pub(crate) principal: &'a Arc<str>,
     pub(crate) options: EditOptions<'a>,
-    /// What people call an author.
+    /// Display name of an author.
     pub(crate) name: &'a dyn Fn(&Author) -> String,
     /// The names of the people whose cursor is in a cell.
     pub(crate) present: &'a dyn Fn(&str) -> Vec<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Reconciler<'a> {
 pub(crate) struct Plan {
     pub(crate) edits: Vec<Edit>,
     pub(crate) merged: Vec<Merged>,
-    /// What the principal knows when they are done.
+    /// Knowledge of the principal when they are done.
     pub(crate) known: Vec<Known>,
     refusals: Vec<Refusal>,
 }
@@ -59,18 +59,18 @@ impl fmt::Display for Merged {
     }
 }
 
-/// What a principal knows of something after its edit.
+/// Knowledge of a principal about something after its edit.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) subject: Readable,
-    /// What it believes to stand there; nothing if it cannot tell any more.
+    /// Text that it believes to be there; `None` if it cannot tell any more.
     pub(crate) text: Option<String>,
     pub(crate) is_whole: bool,
     /// Since when it does not know what others did; nothing means since now.
     pub(crate) since: Option<Moment>,
 }
 
-/// What becomes of a whole text that a principal sends.
+/// Resolution of a whole text that a principal sends.
 enum Resolution {
     AsAsked,
     Merged(Vec<Splice>, Vec<String>),
@@ -353,7 +353,7 @@ impl Known {
         }
     }
 
-    /// What is known of a text after parts of it were changed.
+    /// Knowledge of a text after parts of it were changed.
     fn after(reading: &Reading, text: Option<String>) -> Self {
         Self {
             subject: Readable::Text,

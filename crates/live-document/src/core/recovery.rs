@@ -1,4 +1,4 @@
-//! What becomes of a document when it is joined again: one decision, and one function that carries it out.
+//! Recovery of a document that is joined again: one decision, and one function that carries it out.
 //!
 //! The server's document is received into an empty one first, so that nothing is merged before it is known to belong
 //! together. The decision then depends on four questions; the first row that fits counts:
@@ -32,7 +32,7 @@ use super::{
     state::State,
 };
 
-/// How a document goes on after it was joined again.
+/// Decision about a document that was joined again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recovery {
     /// Both are merged: the connection was cut, and nothing else happened.
@@ -46,17 +46,17 @@ pub(crate) enum Recovery {
     Adopt,
 }
 
-/// What is known of our document when the server's was received.
+/// State of our document when the server's was received.
 pub(crate) struct Ours<'a> {
-    /// What the server had shown to have.
+    /// State vector that the server had acknowledged.
     pub(crate) acknowledged: &'a StateVector,
-    /// What we have.
+    /// Our state vector.
     pub(crate) has: &'a StateVector,
     /// Names the server's process.
     pub(crate) server_session: &'a str,
 }
 
-/// What is known of the document that the server came back with.
+/// State of the document that the server came back with.
 pub(crate) struct Theirs<'a> {
     pub(crate) has: &'a StateVector,
     pub(crate) server_session: &'a str,
@@ -65,9 +65,9 @@ pub(crate) struct Theirs<'a> {
 /// Times by which a file that is older than the document is told.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clocks {
-    /// When the file was last written, by the server's clock, if it says so.
+    /// Modification time of the file, by the server's clock, if it says so.
     pub(crate) file_written: Option<SystemTime>,
-    /// When the server was last heard before the cut, by ours.
+    /// Time of the server's last message before the cut, by our clock.
     pub(crate) last_heard: SystemTime,
 }
 
@@ -85,20 +85,20 @@ pub(crate) fn decide(ours: &Ours<'_>, theirs: &Theirs<'_>, clocks: Clocks) -> Re
     }
 }
 
-/// Whether a document is the one that the server had, or an earlier state of it: a server that was killed comes
-/// back without what it had not yet noted down, which browsers then send it again, and so must we.
+/// Returns whether a document is the one that the server had, or an earlier state of it: a server that was killed
+/// comes back without its latest updates, which browsers then send again, and so must we.
 ///
-/// Every document has something of a client with a random name: the server itself notes where the file is.
-/// What is loaded from a file is said by client 0, whichever document it is.
+/// Every document has blocks of a client with a random id: the server itself notes the path of the file. Blocks that
+/// are loaded from a file belong to client 0, in any document.
 pub(super) fn is_same_history(acknowledged: &StateVector, theirs: &StateVector) -> bool {
     let has_all = acknowledged.iter().all(|(client, clock)| theirs.get(client) >= *clock);
     let is_shared = |client: &ClientID| client.get() != 0 && theirs.get(client) > 0;
     has_all || acknowledged.iter().any(|(client, _)| is_shared(client))
 }
 
-/// Whether somebody has done something that we lack: they typed while the server was away, or just before, and came back
-/// before us. Of clients that are not known here one is the restarted server itself, which makes its document the same as
-/// the file.
+/// Returns whether somebody made changes that we lack: they typed while the server was away, or just before, and came
+/// back before us. One of the clients unknown here is the restarted server itself, which makes its document the same
+/// as the file.
 fn is_behind(ours: &StateVector, theirs: &StateVector) -> bool {
     let is_known = |client: &ClientID| ours.get(client) > 0;
     let strangers = theirs.iter().filter(|(client, _)| !is_known(client)).count();

@@ -26,7 +26,7 @@ pub struct Refusal {
     pub cause: Cause,
     /// The names of those who changed it or are in it.
     pub by: Vec<String>,
-    /// What stands there now, cut if it is long.
+    /// Current text, cut if it is long.
     pub text: String,
     pub is_whole: bool,
     /// Of all that stands there, in code points.
@@ -137,7 +137,7 @@ impl Refused {
         }
     }
 
-    /// Whether something was refused because it was only shown in part.
+    /// Refusal of something that was only shown in part, if there is one.
     pub fn part(&self) -> Option<&Refusal> {
         self.refusals.iter().find(|refusal| refusal.cause == Cause::Part)
     }

@@ -1,5 +1,5 @@
-//! When to ask the server to write to disk, and what is known to be there. It saves by itself after a
-//! second without changes, but never while changes keep coming.
+//! Requests to save, and what is known to be on disk. The server saves by itself after a second without changes, but
+//! never while changes keep coming.
 //!
 //! Its "success" alone proves nothing: a save that another change overtook is given up and answered so
 //! too. What does is the hash it then notes in the document; any noted after the answer is of a save
@@ -24,26 +24,26 @@ use super::{
     wire::SaveStatus,
 };
 
-/// What is known of saves on one connection.
+/// State of saving on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
     last_request: u64,
     /// The request under way.
     request: Option<Request>,
     asked_at: Option<Instant>,
-    /// How long the last save took until it was answered.
+    /// Duration of the last save until its answer.
     took: Duration,
     /// The request that the next note of a save is of, or of a later one.
     answered: Option<Request>,
     /// The last request that is known to have been done.
     confirmed: u64,
-    /// How many the server said to have failed.
+    /// Number of saves that failed, by the server's answers.
     failures: u64,
     /// Somebody wants it saved although nothing of ours is unsaved.
     is_wanted: bool,
     /// The place in the journal up to which the server had everything when it noted a save.
     noted: Option<u64>,
-    /// Whether the server has passed over a request.
+    /// True if the server has ignored a request.
     ignores_requests: bool,
     failed: bool,
     /// Nothing is asked for before this.
@@ -87,7 +87,7 @@ impl Saving {
         }
     }
 
-    /// What a ping that is sent after a request carries.
+    /// Payload of the ping after a request.
     pub(crate) fn ping(&self) -> [u8; 8] {
         self.last_request.to_be_bytes()
     }
@@ -97,8 +97,8 @@ impl Saving {
         std::mem::take(&mut self.failed)
     }
 
-    /// Whether the server may be asked again, considering what it costs it. When changes have come to an end since it was
-    /// last asked, one more save is the last, so that it need not wait.
+    /// Returns whether another request is worth its cost to the server. When changes have come to an end since the
+    /// last one, one more save is the last, so that it need not wait.
     fn is_worth_asking(&self, now: Instant, unchanged_for: Duration) -> bool {
         let pause = save_pause(self.took);
         let is_last = |asked: Duration| unchanged_for >= SAVES_AFTER && asked > unchanged_for;
@@ -108,7 +108,7 @@ impl Saving {
         })
     }
 
-    /// Whether it may be asked now. A request that is under way would be given up for another.
+    /// Returns whether a request may be sent now. One that is under way would be given up for another.
     fn may_ask(&self, now: Instant) -> bool {
         let is_early = self.not_before.is_some_and(|moment| now < moment);
         let is_forgotten = self.ignores_requests
@@ -228,7 +228,7 @@ impl State {
     }
 }
 
-/// Whether the noted hash is that of the text as it is now. Of a notebook that cannot be told.
+/// Returns whether the noted hash is that of the current text. Of a notebook that cannot be told.
 fn is_text_of_file(document: &Document) -> bool {
     let hash = document.file_hash();
     document.kind() != RoomKind::Text || hash.is_empty() || hash == sha256(&document.text())

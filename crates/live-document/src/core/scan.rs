@@ -76,7 +76,7 @@ pub(crate) struct Id {
     pub(crate) clock: u32,
 }
 
-/// Where a block belongs.
+/// Place of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// It is garbage and belongs nowhere.
@@ -95,7 +95,7 @@ pub(crate) struct Block {
     pub(crate) id: Id,
     pub(crate) length: u32,
     pub(crate) place: Place,
-    /// How deeply its own values are nested.
+    /// Nesting depth of its own values.
     pub(crate) nesting: usize,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Block {
 pub(crate) struct Scanned<'a> {
     /// The update, without deep values that it deletes.
     pub(crate) update: Cow<'a, [u8]>,
-    /// How deep they are in the document is for `Depths` to know.
+    /// Blocks of the update; their depth in the document is for `Depths` to know.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -200,7 +200,7 @@ impl Scanner<'_> {
         Ok(client)
     }
 
-    /// How many bytes were read.
+    /// Number of bytes read.
     fn offset(&self) -> usize {
         self.size - self.reader.left()
     }
@@ -367,7 +367,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// What the update deletes, as far as it matters.
+    /// Reads the delete set of the update, as far as it matters.
     fn delete_set(&mut self) -> Result<DeletedRanges, Malformed> {
         let mut deleted = DeletedRanges::of_interest(&self.deep, &self.blocks);
         for _ in 0..self.reader.count()? {

@@ -35,8 +35,8 @@ pub(crate) fn between(old: &str, new: &str) -> Vec<Splice> {
     splices
 }
 
-/// Where the inserted texts stand once all splices are done, from the beginning to the end; a place where something was
-/// only taken away is empty.
+/// Ranges of the inserted texts once all splices are done, from the beginning to the end; empty where something was
+/// only deleted.
 pub(crate) fn spans(splices: &[Splice]) -> Vec<Range<u32>> {
     let (mut inserted, mut deleted) = (0_u32, 0_u32);
     let span = |splice: &Splice| {

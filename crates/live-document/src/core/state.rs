@@ -1,4 +1,4 @@
-//! What a room consists of: the document, who is in it, and what waits to be sent.
+//! State of a room: the document, who is in it, and what waits to be sent.
 
 use std::time::Instant;
 
@@ -37,13 +37,13 @@ pub(crate) struct State {
     /// Changes of the document, in the order in which they were made.
     changes: Vec<Change>,
     outbox_bytes: usize,
-    /// What of ours is not on disk yet, if anything.
+    /// Our changes that are not on disk yet, if any.
     pub(crate) unsaved: Option<Unsaved>,
     pub(crate) saving: Saving,
     pub(crate) phase: Phase,
     /// Until when changes are, or were, held back.
     held_until: Option<Instant>,
-    /// Whether the server can write the file.
+    /// True if the server can write the file.
     pub(crate) writable: bool,
     /// Whether there is a file; a fork has none, and nothing of it is ever saved.
     pub(crate) has_file: bool,
@@ -68,17 +68,17 @@ struct Overwriting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unsaved {
     since: Instant,
-    /// Whether the server was known to save by itself whenever something of it was changed.
+    /// True if the server was known to save by itself at each of these changes.
     entrusted: bool,
 }
 
-/// What waits to be sent, and how urgently.
+/// Changes that wait to be sent, by urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     Nothing,
     /// Runs that were over before they could be sent.
     WholeRuns,
-    /// What runs wrote.
+    /// Outputs of runs.
     Outputs,
     /// Something that a caller waits for.
     Edits,
@@ -90,7 +90,7 @@ struct Change {
     origin: Origin,
 }
 
-/// Where a change comes from.
+/// Origin of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Somebody waits until the server has it.
@@ -162,7 +162,7 @@ impl State {
         self.note_file();
     }
 
-    /// Whether Jupyter has said so since then.
+    /// Returns whether Jupyter has announced an overwrite since then.
     pub(crate) fn was_overwritten_since(&self, since: Instant) -> bool {
         self.overwriting.is_some_and(|overwriting| overwriting.at >= since)
     }
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// What the author is to be told of edits that are gone.
+    /// Takes what the author is to be told of lost edits.
     pub(crate) fn take_discarded_of(&mut self, author: &str) -> Vec<String> {
         let own = self.discarded.extract_if(.., |discarded| *discarded.author == *author);
         own.map(|discarded| discarded.subject.to_string()).collect()
@@ -272,7 +272,7 @@ impl State {
         self.awareness.record_edit();
     }
 
-    /// Whether something of ours may be written to disk, but it is not known yet if people want that.
+    /// Returns whether changes of ours are unsaved, and it is not known yet if people want them saved.
     pub(crate) fn may_want_saving(&self) -> bool {
         self.unsaved.is_some() && self.awareness.autosave().is_none()
     }
@@ -295,7 +295,7 @@ impl State {
             .filter(|until| *until > self.now() && self.may_want_saving())
     }
 
-    /// What is to be done about changes that are not on disk.
+    /// Next step about changes that are not on disk.
     pub(crate) fn save_step(&self) -> SaveStep {
         self.unsaved.map_or(SaveStep::Wait, |unsaved| {
             let unsaved_for = self.document.clock().since(unsaved.since);
@@ -303,24 +303,24 @@ impl State {
         })
     }
 
-    /// Whether people do the saving, and a save that ends now has everything.
+    /// Returns whether people save by hand, and a save that ends now has everything.
     pub(crate) fn is_saved_by_hand(&self) -> bool {
         self.unsaved.is_some()
             && self.awareness.autosave() == Some(false)
             && self.document.unchanged_for() >= SAVE_OVERDUE
     }
 
-    /// Whether the server saves, by itself and later than it was made, every change that is not on disk yet.
+    /// Returns whether the server will save every unsaved change by itself.
     pub(crate) fn is_entrusted(&self) -> bool {
         self.unsaved.is_some_and(|unsaved| unsaved.entrusted)
     }
 
-    /// Whether something of ours is to be written to disk, and nobody minds.
+    /// Returns whether changes of ours are to be saved, and people want that.
     pub(crate) fn wants_saving(&self) -> bool {
         self.unsaved.is_some() && self.awareness.autosave() == Some(true)
     }
 
-    /// Whether the server is too far behind to be given more.
+    /// Returns whether the server is too far behind to be sent more.
     pub(crate) fn is_full(&self) -> bool {
         self.outbox_bytes > MAX_OUTBOX_BYTES
     }
@@ -331,7 +331,7 @@ impl State {
         self.outbox.push(frame);
     }
 
-    /// What can be sent at any time, presences that are due included.
+    /// Takes the messages that can be sent at any time, including due presences.
     pub(crate) fn take_outbox(&mut self) -> Vec<Vec<u8>> {
         let due = self.awareness.due();
         if !due.is_empty() {
@@ -342,12 +342,12 @@ impl State {
         outbox
     }
 
-    /// Whether something waits to be sent, held back or not.
+    /// Returns whether changes wait to be sent, held back or not.
     pub(crate) fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// What waits to be sent and may be sent now.
+    /// Changes that may be sent now, by urgency.
     pub(crate) fn waiting(&self) -> Waiting {
         let is_edit = |change: &Change| change.origin == Origin::Caller;
         let is_whole_run = |change: &Change| change.origin == Origin::WholeRun;

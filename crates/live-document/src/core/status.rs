@@ -51,7 +51,7 @@ pub enum RoomError {
 }
 
 impl RoomError {
-    /// Whether the document breaks a limit, so that opening it again is of no use until somebody has changed it.
+    /// Returns whether the document breaks a limit, so that it cannot be opened until somebody changes it.
     pub fn is_excess(&self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl RoomError {
         )
     }
 
-    /// Whether the same may succeed in a moment.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Jupyter(error) => error.may_pass(),

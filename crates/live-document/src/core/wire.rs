@@ -32,7 +32,7 @@ pub(crate) struct AwarenessEntry {
     pub(crate) state: String,
 }
 
-/// What the server answers to a save, or says of a conflict.
+/// Answer of the server to a save, or its notice of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum JupyterMessage {

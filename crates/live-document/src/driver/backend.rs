@@ -21,10 +21,10 @@ pub(crate) trait DocumentBackend: Send + Sync {
         fork: Option<&Fork>,
     ) -> impl Future<Output = Result<(Self::Connection, JoinedFile), RoomError>> + Send;
 
-    /// When a file was last written, by the server's clock, if it says so.
+    /// Modification time of a file, by the server's clock, if it says so.
     fn last_written(&self, path: &DocPath) -> impl Future<Output = Option<SystemTime>> + Send;
 
-    /// Whether a file is known to be gone.
+    /// Returns whether a file is known to be gone.
     fn is_gone(&self, path: &DocPath) -> impl Future<Output = bool> + Send;
 }
 
@@ -51,14 +51,14 @@ pub(crate) enum Incoming {
     Lost(Disconnect),
 }
 
-/// What is known of a document's file when it is joined.
+/// File of a document when it is joined.
 pub(crate) struct JoinedFile {
     pub(crate) file_id: String,
     /// Names the server's process.
     pub(crate) server_session: String,
-    /// Whether the server can write the file, as far as it says.
+    /// True if the server can write the file, as far as it says.
     pub(crate) writable: bool,
     pub(crate) created: Option<String>,
-    /// When the file was last written, by the server's clock.
+    /// Modification time of the file, by the server's clock.
     pub(crate) written: Option<SystemTime>,
 }

@@ -1,4 +1,4 @@
-//! How a WebSocket ends, in the words of the core, and what callers are told of it.
+//! Reasons for the end of a WebSocket, in terms of the core, and the messages for callers.
 
 use jupyter_client::{DocPath, JupyterError, JupyterServer};
 use tokio_tungstenite::tungstenite::{self, error::CapacityError, protocol::CloseFrame};
@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// What is left of the code by which servers before jupyter-collaboration 4 say that they cannot open a
-/// file: it is one that nobody may send. That the file exists is known by then.
+/// Close code seen when servers before jupyter-collaboration 4 cannot open a file: theirs is one that nobody may
+/// send. That the file exists is known by then.
 const UNSPEAKABLE: u16 = 1002;
 
 impl From<tungstenite::Error> for Disconnect {

@@ -1,5 +1,5 @@
-//! Whether the document of an open room is still where it was. Jupyter tells of what is renamed or deleted through it;
-//! what happens to files on disk has to be asked for, which must not cost a busy server more than it is worth.
+//! Checks whether the file of an open room is still in its place. Jupyter reports renames and deletions that go
+//! through it; changes on disk must be asked for, which must not cost a busy server more than it is worth.
 
 use std::{
     sync::Arc,
@@ -16,10 +16,10 @@ use crate::{
     core::policy::{FILE_CHECK_PATIENCE, MAX_TRUST, file_trust},
 };
 
-/// How the rooms of one server ask it for their documents: one at a time, and more rarely the longer it takes.
+/// File checks of the rooms of one server: one at a time, and more rarely the longer they take.
 pub(crate) struct FileChecks {
     permit: Arc<Semaphore>,
-    /// How long the last two answers took. One that came late by chance says nothing.
+    /// Durations of the last two answers. One that came late by chance says nothing.
     answers: Mutex<[Duration; 2]>,
 }
 

@@ -15,9 +15,9 @@ use crate::{
     },
 };
 
-/// What is known of the file on disk.
+/// State of the file on disk.
 pub(crate) struct FileSeen {
-    /// When it was written as the document has it.
+    /// Modification time of the version that the document has.
     written: Option<SystemTime>,
     checked: Option<Instant>,
 }
@@ -34,7 +34,7 @@ impl FileSeen {
 }
 
 impl Room {
-    /// Whether edits of this author are not known to be on disk.
+    /// Returns whether edits of this author are not known to be on disk.
     pub fn has_unsaved_of(&self, author: &str) -> bool {
         self.0.read().document.journal.has_unsaved_of(author)
     }
@@ -126,13 +126,13 @@ impl Room {
         false
     }
 
-    /// Whether the document says that it has what its file has not, as JupyterLab marks it.
+    /// Returns whether the document is marked as differing from its file, as JupyterLab does.
     pub fn is_dirty(&self) -> bool {
         self.0.read().document.is_dirty()
     }
 
-    /// Whether the file has the text as it is or was. What the server says of a save is no proof: one that began before
-    /// the last edit may end after it.
+    /// Returns whether the file has the current text or an earlier one. The server's answer to a save is no proof:
+    /// one that began before the last edit may end after it.
     async fn has_one_of(&self, texts: &mut Vec<String>) -> bool {
         let text = sha256(&self.0.read().document.text());
         if texts.last() != Some(&text) {
@@ -181,7 +181,7 @@ impl Room {
         }
     }
 
-    /// Whether the document has what the file has: it was saved so, or is the same, or was taken over since.
+    /// Returns whether the document has what the file has: saved so, the same, or reset to it since.
     async fn has_content_of(&self, since: Instant, resets: u64) -> bool {
         let path = self.info().path;
         let Ok(file) = self.0.server.document_with_hash(&path).await else {
@@ -211,7 +211,7 @@ impl Room {
     }
 }
 
-/// What tells one state of a notebook from another.
+/// Fingerprint of a notebook's state.
 fn outline(notebook: &Value) -> Vec<(&Value, &Value, usize)> {
     let cells = notebook["cells"].as_array().map(Vec::as_slice).unwrap_or_default();
     let outputs = |cell: &Value| cell["outputs"].as_array().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! Who is online, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
+//! Global awareness, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
 //! document they are in. Agents are there while they work; and it is listened to while somebody wants to know who else is.
 
 use std::{
@@ -52,7 +52,7 @@ enum Hearing {
 
 struct State {
     awareness: Awareness,
-    /// Whether a task looks after it.
+    /// True while a task maintains it.
     is_kept: bool,
     failed: Option<Instant>,
     /// Since when others are heard, if they are.
@@ -277,12 +277,12 @@ impl State {
         true
     }
 
-    /// What is to be said now; agents that have left say so once.
+    /// States to send now; agents that have left send theirs once.
     fn due(&mut self) -> Vec<AwarenessEntry> {
         self.awareness.due_at_most_every(GLOBAL_PRESENCE_INTERVAL)
     }
 
-    /// Whether somebody is to be shown in the room when it is joined again, and whoever that is says so then.
+    /// Returns whether somebody is to be shown when the room is joined again; their states are then sent anew.
     fn goes_on(&mut self) -> bool {
         self.due();
         self.awareness.repeat_all_now();

@@ -28,9 +28,9 @@ pub struct Host {
     pub(crate) availabilities: Availabilities,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,
-    /// Where agents are listed as online.
+    /// List of agents that are online.
     pub(crate) global_awareness: GlobalAwareness,
-    /// How its rooms see to it that their documents are in their places.
+    /// File checks of its rooms.
     pub(crate) file_checks: FileChecks,
     /// Which of them sends outputs.
     pub(crate) output_throttle: Arc<OutputThrottle>,
@@ -38,7 +38,7 @@ pub struct Host {
     pub(crate) tasks: TaskTracker,
     /// Ends what goes on without an open document.
     pub(crate) closing: CancellationToken,
-    /// What principals read of its documents.
+    /// Readings of its documents by principals.
     pub(crate) read_documents: ReadDocuments,
 }
 
@@ -80,8 +80,8 @@ impl Host {
         &self.server
     }
 
-    /// Whether a notebook that has some of its cells may still be growing. A server does not say so, but whoever
-    /// opens a notebook first sees it.
+    /// Returns whether a notebook that has some of its cells may still be loading. A server does not say so, but the
+    /// first to open a notebook sees it.
     pub(crate) fn loads_progressively(&self) -> bool {
         self.loads_progressively.load(Ordering::Relaxed)
     }

@@ -23,7 +23,7 @@ use crate::core::policy::{LONGEST_OUTPUT_SLOT, output_rest};
 /// The one right to send outputs to a server.
 pub(crate) struct OutputThrottle {
     semaphore: Arc<Semaphore>,
-    /// How many documents wait for it.
+    /// Number of documents that wait for it.
     waiting: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ struct ActiveSlot {
     used: Used,
 }
 
-/// What was done with the right to send.
+/// Use of the right to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Used {
     NotYet,

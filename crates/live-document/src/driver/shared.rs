@@ -1,4 +1,4 @@
-//! What the task of an open document and those who hold it share.
+//! State that the task of an open document shares with its handles.
 
 use std::{
     sync::Arc,
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) server: Arc<Host>,
     pub(crate) kind: RoomKind,
     pub(crate) session_id: String,
-    /// When the file was made, as Jupyter says it.
+    /// Creation time of the file, as Jupyter says it.
     pub(crate) created: Option<String>,
     pub(crate) state: RwLock<State>,
     pub(crate) status: watch::Sender<RoomStatus>,
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) save: Notify,
     pub(crate) file: Mutex<FileSeen>,
     pub(crate) closing: CancellationToken,
-    /// How long agents are shown after the last time they did something here.
+    /// Time for which agents stay visible after their last activity here.
     pub(crate) presence: Duration,
     pub(crate) file_check: Mutex<FileCheck>,
     /// Ends when the server has answered where the file is, if calls wait for that.

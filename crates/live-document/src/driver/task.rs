@@ -94,7 +94,7 @@ pub(crate) async fn open(
     Ok(Room(shared))
 }
 
-/// How the use of a connection ended.
+/// Next step after a connection.
 enum Next {
     Reconnect { after: Duration },
     Closed,

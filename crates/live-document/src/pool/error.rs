@@ -21,7 +21,7 @@ pub enum PoolError {
 }
 
 impl PoolError {
-    /// Whether the same may succeed in a moment.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Room(error) => error.may_pass(),
@@ -30,12 +30,12 @@ impl PoolError {
         }
     }
 
-    /// Whether the document breaks a limit.
+    /// Returns whether the document breaks a limit.
     pub fn is_excess(&self) -> bool {
         matches!(self, Self::Room(error) if error.is_excess())
     }
 
-    /// Whether there is no such document.
+    /// Returns whether there is no such document.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::Pool;
 
-/// How long a server's events are followed before it is checked whether anybody still needs them.
+/// Interval between checks whether anybody still needs a server's events.
 const FEED_PATIENCE: Duration = Duration::from_secs(30);
 const FEED_RETRY: Duration = Duration::from_secs(2);
 

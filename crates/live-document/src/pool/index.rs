@@ -7,7 +7,7 @@ use jupyter_client::DocPath;
 use super::slot::Slot;
 use crate::{DocumentId, RoomKind};
 
-/// Where a document is.
+/// Place of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) server: Arc<str>,

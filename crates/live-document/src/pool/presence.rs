@@ -61,7 +61,7 @@ impl Pool {
         true
     }
 
-    /// How long agents are shown in a room after the last time they did something there.
+    /// Time for which an agent stays visible in a room after its last activity there.
     pub fn presence_timeout(&self) -> Duration {
         self.limits.presence_timeout
     }

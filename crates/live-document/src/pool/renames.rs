@@ -7,7 +7,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 
 const MAX_RENAMES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// How often one document is followed to another name; it may even have got its first one back.
+/// Number of renames of one document that are followed; it may even have got its first name back.
 const MAX_STEPS: usize = 8;
 
 /// By server and the name that something had the name that it got.

@@ -58,7 +58,7 @@ impl Slot {
         started.elapsed().saturating_sub(self.last_used())
     }
 
-    /// When it was last used, counted from the pool's start.
+    /// Time of its last use, counted from the pool's start.
     pub(super) fn last_used(&self) -> Duration {
         Duration::from_millis(self.last_used.load(Ordering::Relaxed))
     }
@@ -88,7 +88,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// What the document is known by, whatever its path.
+    /// Identity of the document, whatever its path.
     pub fn document_id(&self) -> Option<&DocumentId> {
         self.hold.slot.id.get()
     }

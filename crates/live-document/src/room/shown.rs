@@ -1,4 +1,4 @@
-//! What principals were shown of a room, and their edits held against it.
+//! Readings of principals in a room, and the check of their edits against them.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl Room {
         work(&reconciler)
     }
 
-    /// What a refusal shows is read.
+    /// Records the texts that a refusal shows as read.
     pub(crate) fn record_refused(&self, state: &State, author: &Arc<str>, error: &EditError) {
         let EditError::Refused(refused) = error else { return };
         let mut readings = self.0.readings.lock();

@@ -9,9 +9,9 @@ use sqlx::{
 
 use crate::{StoreError, location::Location};
 
-/// How long a statement waits for another process that writes to the same file.
+/// Longest wait of a statement for another process that writes to the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a caller waits for a free connection.
+/// Longest wait of a caller for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite writes one at a time; the others read meanwhile.
 const CONNECTIONS: u32 = 4;

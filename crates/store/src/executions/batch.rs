@@ -22,7 +22,7 @@ pub(crate) struct Rename {
 /// The file or directory that has another path now.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// What was at a path, or below it.
+    /// A file or directory at a path, with everything below it.
     Path(String),
     /// A file, by the server's id of it, wherever it was.
     File(String),

@@ -15,7 +15,7 @@ pub(crate) struct StoredLease {
     pub(crate) lease: Lease,
     /// By the clock of the database, in microseconds since 1970.
     pub(crate) expires_at: i64,
-    /// Whether it was not renewed in time, by the same clock.
+    /// True if it was not renewed in time, by the same clock.
     pub(crate) has_expired: bool,
 }
 

@@ -47,7 +47,7 @@ fn data_size(mime: &str, value: &Value) -> usize {
     }
 }
 
-/// Whether it is a value by itself: a list of texts is a list there, and not the lines of one text.
+/// Returns whether the value is JSON: there, a list of strings is a list, and not the lines of one text.
 fn is_json(mime: &str, value: &Value) -> bool {
     mime.ends_with("json") && !value.is_string()
 }
@@ -160,7 +160,7 @@ fn show_data(mime: &str, value: &mut Value, max: usize, hint: &str) -> bool {
     show_whole(value, max)
 }
 
-/// Whether a part of it is of use.
+/// Returns whether a MIME type is text, which may be cut.
 fn is_text(mime: &str) -> bool {
     let ends = ["json", "xml", "javascript", "latex"];
     mime.starts_with("text/") || ends.iter().any(|end| mime.ends_with(end))

@@ -1,4 +1,4 @@
-//! What a look over all cells of a notebook tells: its sections, what failed, and what may not be true any more. Does no I/O.
+//! Overview of a notebook: its sections, the cells that failed, and the outputs that may be outdated. Does no I/O.
 
 use std::{collections::BTreeMap, time::SystemTime};
 

@@ -203,7 +203,7 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Whether a cell ran to an end of its own.
+/// Returns whether a cell completed or failed.
 fn has_run(cell: &CellSnapshot) -> bool {
     matches!(cell.status, ExecutionStatus::Completed | ExecutionStatus::Failed)
 }

@@ -1,4 +1,4 @@
-//! What is searched for, and where it is in a text. Does no I/O.
+//! Search pattern, and its matches in a text. Does no I/O.
 
 use regex::{Regex, RegexBuilder};
 
@@ -102,7 +102,7 @@ fn hit(line: usize, text: &str, at: usize) -> Hit {
     Hit { line, text: shown }
 }
 
-/// Whether a query has capital letters; those of classes such as `\S` are none.
+/// Returns whether a query has capital letters, not counting those of classes such as `\S`.
 fn has_capitals(query: &str, is_regex: bool) -> bool {
     let mut escaped = false;
     query.chars().any(|character| {

@@ -1,4 +1,4 @@
-//! What of a document is searched: the text of a file, sources and outputs of a notebook. Does no I/O.
+//! Searchable texts of a document: the text of a file, sources and outputs of a notebook. Does no I/O.
 
 use jupyter_client::without_ansi;
 use live_document::Cell;
@@ -107,7 +107,7 @@ impl Lines {
 }
 
 impl FileOutput {
-    /// What a person reads of it.
+    /// Text of the output as a person reads it.
     fn text(self) -> String {
         if !self.traceback.is_empty() {
             return without_ansi(&self.traceback.join("\n"));

@@ -21,7 +21,7 @@ const SCRIPTS: [&str; 2] = ["application/javascript", "text/javascript"];
 
 type Bundle = Map<String, Value>;
 
-/// What a model reads of a bundle.
+/// Renders a MIME bundle for a model.
 pub(super) fn rendered(data: &Bundle) -> Rendered {
     if data.contains_key(BOKEH_LOAD) {
         return Rendered::blank("[BokehJS is loaded]".to_owned());
@@ -99,7 +99,7 @@ fn text<'a>(data: &'a Bundle, mime: &str) -> Option<Cow<'a, str>> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Whether plain text only names an object: `<Figure size 640x480 with 1 Axes>`, `<IPython.core.display.SVG object>`.
+/// Returns whether plain text only names an object, as `<Figure size 640x480 with 1 Axes>` does.
 fn is_name_only(plain: &str) -> bool {
     let plain = plain.trim();
     let is_tag = plain.starts_with('<') && plain.ends_with('>') && !plain.contains('\n');

@@ -97,7 +97,7 @@ fn tag_end(tag: &str) -> usize {
     tag.len()
 }
 
-/// What follows a raw element: from its closing tag on.
+/// Markup after a raw element: from its closing tag on.
 fn after_raw<'a>(markup: &'a str, name: &str) -> &'a str {
     let is_close = |at: &usize| {
         let close = markup.as_bytes().get(at + 2..at + 2 + name.len());

@@ -1,4 +1,4 @@
-//! What is neither text nor a figure, in a line: SVG, sound, films, maps, documents and other bytes.
+//! Lines for outputs that are neither text nor a figure: SVG, audio, video, maps, documents and other bytes.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jupyter_client::counted;

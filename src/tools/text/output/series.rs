@@ -127,7 +127,7 @@ fn range(first: String, last: String) -> String {
     }
 }
 
-/// Whether a text begins as ISO 8601 dates do: their order is that of their letters.
+/// Returns whether a text begins like an ISO 8601 date: such dates sort as text.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = [0, 1, 2, 3, 5, 6];

@@ -57,7 +57,7 @@ pub(super) fn text(output: &Value) -> String {
     lines.join("\n")
 }
 
-/// What an error says, on as many lines as it has.
+/// Error name and message, on as many lines as they have.
 fn error_line(output: &Value, has_frames: bool) -> String {
     let member = |name: &str| {
         let text = output
@@ -102,7 +102,7 @@ struct Section<'a> {
     frames: Vec<Frame<'a>>,
     /// Lines that belong to no frame.
     other: Vec<&'a str>,
-    /// How it led to the next one.
+    /// Link to the next error, such as `caused by`.
     chain: &'static str,
 }
 

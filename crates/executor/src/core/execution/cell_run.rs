@@ -25,15 +25,15 @@ pub(crate) struct CellRun {
     /// The cell is shown as queued.
     pub(crate) is_shown_queued: bool,
     pub(crate) outputs: Outputs,
-    /// What widgets captured, which is shown there and not in the cell.
+    /// Outputs that widgets captured, shown there and not in the cell.
     pub(crate) captured: Outputs,
-    /// How often the kernel dropped the request.
+    /// Number of times the kernel dropped the request.
     pub(crate) drops: u32,
     /// The outputs of the original of a cell of a copy, until they were compared.
     pub(crate) expected: Option<Vec<Value>>,
     /// Whether it is meant to raise an error, after which the others run all the same.
     pub(crate) may_raise: bool,
-    /// How its outputs differ from those.
+    /// Difference between its outputs and those.
     pub(crate) differs: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl RunState {
         }
     }
 
-    /// Whether the code has been seen to run.
+    /// Returns whether the code has been seen to run.
     pub(crate) fn has_begun(&self) -> bool {
         match self {
             Self::Running | Self::AwaitingInput(_) => true,
@@ -118,7 +118,7 @@ impl RunState {
         }
     }
 
-    /// Whether the kernel has said nothing of it.
+    /// Returns whether the kernel has sent nothing about it.
     pub(crate) fn is_untouched(&self) -> bool {
         matches!(self, Self::Sent)
     }

@@ -15,7 +15,7 @@ pub struct NotebookCopy {
     /// The code cells in their order.
     pub cells: Vec<CopiedCell>,
     pub kernel_name: String,
-    /// Where the copy is kept with its outputs, if it is.
+    /// File for the copy with its outputs, if it is kept.
     pub keep: Option<Keep>,
 }
 
@@ -35,7 +35,7 @@ pub struct CopiedCell {
     pub expected: Option<Vec<Value>>,
 }
 
-/// Where a copy is kept.
+/// File in which a copy is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     pub path: DocPath,
@@ -82,7 +82,7 @@ impl CellRun {
 }
 
 impl Execution {
-    /// Whether a copy is to be kept before it ends.
+    /// Returns whether a copy is still to be kept before it ends.
     pub(crate) fn has_unkept(&self) -> bool {
         self.lock().unkept.is_some()
     }

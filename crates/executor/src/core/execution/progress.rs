@@ -1,4 +1,4 @@
-//! How an execution moves on, from its queue to its end.
+//! Progress of an execution, from its queue to its end.
 
 use std::{collections::HashMap, time::SystemTime};
 
@@ -7,7 +7,7 @@ use store::ExecutionStatus;
 
 use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
-/// What is said of an execution whose outputs may have gaps.
+/// Remark on an execution whose outputs may have gaps.
 const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
 /// What is said of cells of which an earlier process did not record whether it sent them.
 const UNKNOWN: &str = "the gateway restarted, so it is unknown whether some cells ran";

@@ -36,9 +36,9 @@ pub struct CellSnapshot {
     pub execution_count: Option<i64>,
     /// As nbformat has them.
     pub outputs: Vec<Value>,
-    /// How many characters it put out that are not among these.
+    /// Number of output characters that are not among these.
     pub missing: usize,
-    /// How the outputs of a cell of a copy differ from those of the original.
+    /// Difference between the outputs of a copy's cell and those of the original.
     pub differs: Option<String>,
 }
 

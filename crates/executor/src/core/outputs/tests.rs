@@ -1,4 +1,4 @@
-//! What outputs fold into, and that the document ends up with it.
+//! Tests of how outputs are merged, and that the document ends up with the result.
 
 use proptest::prelude::*;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{Framing, Message, escape_length, parse, v1_parts};
 use crate::{is_shallow_json, kernel::Channel};
 
-/// How many bytes of JSON a character may take: a surrogate pair, both halves escaped.
+/// Upper bound of the bytes of JSON for one character: a surrogate pair, both halves escaped.
 const LONGEST_CHARACTER: usize = 12;
 
 /// The messages that a long one is taken for.
@@ -18,7 +18,7 @@ pub(in crate::kernel) struct LongStream {
     /// Without its text.
     message: Message,
     frame: Bytes,
-    /// Where in the frame the rest of the text is, escaped as in JSON and without its quotes.
+    /// Range of the rest of the text in the frame, escaped as in JSON and without its quotes.
     rest: Range<usize>,
     piece: usize,
 }

@@ -1,4 +1,4 @@
-//! Who is shown to people, and what people want saved.
+//! Tests of the presences shown to people, and of their autosave preferences.
 
 use super::*;
 

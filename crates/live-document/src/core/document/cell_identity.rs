@@ -8,7 +8,7 @@ use yrs::Map;
 
 use super::{super::Cell, Applied, Author, Document, OBSERVER, restore::Snapshot};
 
-/// Who made a cell, and when in their counting.
+/// Yjs id of a cell: client and clock.
 pub(crate) type Made = (u64, u32);
 
 /// A cell at its place in the order.
@@ -19,7 +19,7 @@ pub(super) struct Placed {
     pub(super) cell: Cell,
 }
 
-/// How the server came back.
+/// Age of the file that the server came back with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileAge {
     /// With a file that nobody wrote since it was last heard: it knows nothing that the document did not.
@@ -28,7 +28,7 @@ pub(crate) enum FileAge {
     MaybeNewer,
 }
 
-/// What is to be done so that every cell is there once, under the id it had.
+/// Repairs by which every cell is there once, under the id it had.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CellRepairs {
     /// Places of cells that get back an id.
@@ -108,12 +108,12 @@ fn identify_cells(held: &[Placed], now: &[Placed], came: FileAge, without_ids: b
 
 type Places = std::collections::BTreeSet<usize>;
 
-/// What the cells that are there now are to be called.
+/// Ids to be given to the present cells.
 struct Names<'a> {
     now: &'a [Placed],
     /// The ids by place.
     of: Vec<&'a str>,
-    /// Whether a cell was there before, by place.
+    /// True for each place whose cell was there before.
     is_known: Vec<bool>,
     /// The ids that there were before.
     ids: HashSet<&'a str>,

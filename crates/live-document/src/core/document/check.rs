@@ -1,12 +1,12 @@
-//! Whether edits can be done: checked before anything changes, so that a batch is done whole or not at all.
+//! Checks of edits before anything changes, so that a batch is applied whole or not at all.
 
 use super::{Author, Document, Edit, EditError};
 
-/// What others changed of what edits are about.
+/// Changes by others of what edits are about.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stale {
     pub(crate) cells: Vec<(String, Vec<Author>)>,
-    /// Who moved cells, or changed the text.
+    /// Authors who moved cells, or changed the text.
     pub(crate) whole: Vec<Author>,
 }
 
@@ -75,7 +75,7 @@ impl Document {
         }
     }
 
-    /// What others changed since a revision of what edits are about.
+    /// Changes by others, since a revision, of what edits are about.
     pub(crate) fn changed_since(&self, given: &str, edits: &[Edit], me: &Author) -> Result<Stale, EditError> {
         let since = self.log.parse(given).ok_or_else(|| EditError::UnknownRevision {
             given: given.to_owned(),

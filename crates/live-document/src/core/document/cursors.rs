@@ -1,4 +1,4 @@
-//! Where a cursor of somebody else is, from what JupyterLab says of it.
+//! Cursors of others, from what JupyterLab sends of them.
 
 use serde_json::Value;
 use yrs::{
@@ -53,7 +53,7 @@ impl Document {
     }
 }
 
-/// What a position says of where it is, the most exact first.
+/// Sticky indices of a position, the most exact first.
 fn sticky_indices(position: &Value) -> impl Iterator<Item = StickyIndex> {
     let id = |member: &str| {
         let id = position.get(member)?;

@@ -51,7 +51,7 @@ impl Document {
         discarded
     }
 
-    /// Whether something that an edit did is gone, although the latest edit of the same left it there.
+    /// Returns whether an edit is gone although the latest edit of the same subject left it there.
     fn has_lost(&self, subject: &Subject, edit: &JournaledEdit, latest: &JournaledEdit) -> bool {
         if matches!(latest, JournaledEdit::Deleted { .. }) {
             return false;
@@ -66,7 +66,7 @@ impl Document {
         splice::between(old, new).iter().any(is_out)
     }
 
-    /// What an edit was about, and whether it is gone from there.
+    /// Subjects of an edit, each with whether the edit is gone from there.
     fn losses(&self, entry: &Entry) -> Vec<(Subject, bool)> {
         let cell = |id: &str| Subject::Cell(id.to_owned());
         match &entry.done {
@@ -87,7 +87,7 @@ impl Document {
     }
 }
 
-/// Whether a text has what a change put into it, whatever else was done to it.
+/// Returns whether a text still has what a change put into it, whatever else was done to it.
 pub(super) fn is_still_there(old: &str, new: &str, now: &str) -> bool {
     now == new
         || now != old

@@ -62,7 +62,7 @@ impl Document {
     }
 }
 
-/// Who made a cell, and when: the same for everybody in the room.
+/// Yjs id of a cell, client and clock: the same for everybody in the room.
 pub(super) fn made(entry: &CellEntry) -> Option<(u64, u32)> {
     match entry.hook.as_ref().map(Hook::id) {
         Some(BranchID::Nested(id)) => Some((id.client.get(), id.clock)),

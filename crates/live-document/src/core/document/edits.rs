@@ -50,12 +50,12 @@ impl Document {
         Some(self.finish(txn, &Author::Unknown))
     }
 
-    /// Whether it says that it is not saved.
+    /// Returns whether the document is marked as unsaved.
     pub(crate) fn is_dirty(&self) -> bool {
         says_dirty(&self.state, &self.doc.transact())
     }
 
-    /// Where an edit is done, and whether it takes something away from there: what is put before a place comes first.
+    /// Position of an edit, and whether it removes something there: insertions before a position come first.
     fn place(&self, txn: &impl ReadTxn, edit: &Edit) -> (usize, bool) {
         let of = |cell: &str| self.position_of(cell).unwrap_or_default();
         match edit {

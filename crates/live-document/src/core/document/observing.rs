@@ -1,4 +1,4 @@
-//! What a transaction changed, as it is seen at its end.
+//! Changes of a transaction, as observed at its end.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,7 +27,7 @@ pub(super) enum Observed {
     Structure(Vec<Step>),
     /// A cell that has another id now, by its place.
     Identified(usize, Arc<str>),
-    /// What a cell says, or of which kind it is.
+    /// The source or the type of a cell.
     Source(Arc<str>),
     /// A part of the cell at a place, by which it is known from now on, and what that changed.
     PartAt(usize, ID, Part, Changes),
@@ -40,7 +40,7 @@ pub(super) enum Observed {
     Text,
 }
 
-/// What a shared part of a document is to its cell.
+/// Role of a shared type in its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Cell,
@@ -49,7 +49,7 @@ pub(super) enum Part {
     Other,
 }
 
-/// What an event changes of its cell.
+/// Change of a cell by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changes {
     Source,
@@ -102,7 +102,7 @@ impl Observer {
         }
     }
 
-    /// What was seen since the last time.
+    /// Takes what was observed since the last call.
     pub(super) fn take(&self) -> Vec<Observed> {
         std::mem::take(&mut self.0.lock().seen)
     }
@@ -336,7 +336,7 @@ impl Document {
     }
 }
 
-/// What stands at a path that begins at the cells.
+/// Part of a cell at a path that begins at the cells.
 fn part_at(path: &VecDeque<PathSegment>) -> Part {
     match (path.len(), path.get(1)) {
         (1, _) => Part::Cell,
@@ -346,8 +346,8 @@ fn part_at(path: &VecDeque<PathSegment>) -> Part {
     }
 }
 
-/// What an event of one of its parts changes of a cell. Some clients replace the text as a whole. A run begins when the count of
-/// the one before is taken away.
+/// Change of a cell by an event of one of its parts. Some clients replace the text as a whole. A run begins when the
+/// count of the one before is removed.
 fn changes(event: &Event, part: Part, txn: &TransactionMut<'_>) -> Changes {
     match (part, event) {
         (Part::Source, _) => Changes::Source,

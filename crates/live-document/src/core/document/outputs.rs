@@ -1,5 +1,5 @@
-//! What a run writes into its cell: that it runs, what it puts out, that it ended. JupyterLab draws
-//! only certain shapes of such changes correctly, so they are made here and nowhere else.
+//! Writes of a run into its cell: its start, its outputs, its end. JupyterLab draws only certain shapes of such
+//! changes correctly, so they are made here and nowhere else.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use yrs::{Any, Array, ArrayPrelim, ArrayRef, Map, MapRef, Out, ReadTxn, Text, Te
 use super::{Applied, Author, CellEntry, Document, OBSERVER, Selection, Transact};
 use crate::core::notebook::{execution_count, output_prelim, text_of};
 
-/// What JupyterLab calls a cell that runs or is queued, and shows as `[*]`.
+/// `execution_state` of a cell that runs or is queued, which JupyterLab shows as `[*]`.
 const RUNNING: &str = "running";
 const IDLE: &str = "idle";
 
@@ -38,27 +38,27 @@ pub struct RunEnd {
 /// A change at the end of a cell's outputs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputsChange {
-    /// How many outputs the cell has if nobody else touched them.
+    /// Number of outputs of the cell if nobody else changed them.
     pub expected: usize,
-    /// How many of them stay, the one that `tail` changes included.
+    /// Number of them that stay, including the one that `tail` changes.
     pub keep: usize,
     pub tail: Option<StreamTail>,
     pub push: Vec<Value>,
 }
 
-/// What happens at the end of the last output that stays, which is a stream.
+/// Change at the end of the last output that stays, which is a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamTail {
     pub name: String,
-    /// How much to take away from the end, in UTF-16 units.
+    /// Number of UTF-16 units to remove from the end.
     pub cut: u32,
     pub append: String,
 }
 
-/// What came of a change of outputs.
+/// Result of a change of outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputsWritten {
-    /// How many outputs the cell has now.
+    /// Number of outputs of the cell now.
     pub length: usize,
     /// Somebody else had changed them, so that what is new was only added.
     pub detached: bool,

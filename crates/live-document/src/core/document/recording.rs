@@ -17,7 +17,7 @@ use super::{
     observing::{Changes, Observed, Step},
 };
 
-/// Where a change comes from.
+/// Origin of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
     /// From here.

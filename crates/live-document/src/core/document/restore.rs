@@ -1,6 +1,6 @@
-//! What a restarted Jupyter has taken out of a document. It begins with what it had noted down of it, some of which
-//! came too late to be noted, and then makes that the same as the file, which may be older or written by half. What
-//! everybody in the room had before is brought back.
+//! Restoration of what a restarted Jupyter has removed from a document. It begins with the updates it had stored,
+//! without the latest ones, and then makes that the same as the file, which may be older or written by half. What
+//! everybody in the room had before is restored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use super::{
     splice,
 };
 
-/// What a document held at one moment.
+/// Content of a document at one moment.
 pub(crate) struct Snapshot {
     text: String,
     pub(super) cells: Vec<Placed>,
@@ -217,8 +217,8 @@ impl From<&Cell> for NewCell {
     }
 }
 
-/// Whether a restarted server has set a text back. Merging alone does not bring it back: what the server had noted down
-/// of an edit it has taken out again. Others who came back before us may have brought back some of our edits and not all;
+/// Returns whether a restarted server has reset a text. Merging alone does not restore it: the server has deleted
+/// what it had stored of an edit. Others who came back before us may have restored some of our edits and not all;
 /// then the server's text contains a state of ours, and nothing that ours does not.
 fn is_set_back(theirs: &str, ours: &str, edits: &[(&str, &str)]) -> bool {
     let mut states = edits.iter().flat_map(|(old, new)| [*old, *new]);
@@ -227,14 +227,14 @@ fn is_set_back(theirs: &str, ours: &str, edits: &[(&str, &str)]) -> bool {
     states.any(|state| state == theirs) || keeps_only_ours
 }
 
-/// Whether merging has put something into a text that had it already: somebody restored it in a document of the server
-/// in which it had not been restored yet, and we have it as it was restored before.
+/// Returns whether merging has duplicated something in a text: somebody restored it in a document of the server in
+/// which it was missing, and we have it as it was restored before.
 fn is_doubled(merged: &str, theirs: &str, ours: &str, edits: &[(&str, &str)]) -> bool {
     let has_all = edits.iter().all(|(old, new)| is_still_there(old, new, theirs));
     has_all && is_subsequence(ours, theirs) && is_subsequence(theirs, merged)
 }
 
-/// Whether a text has all characters of another, in their order.
+/// Returns whether a text has all characters of another, in their order.
 fn is_subsequence(part: &str, whole: &str) -> bool {
     let mut rest = whole.chars();
     part.chars().all(|wanted| rest.any(|character| character == wanted))

@@ -1,4 +1,4 @@
-//! What an agent changed last, as a selection that JupyterLab paints in everybody's page.
+//! Last change of an agent, as a selection that JupyterLab shows in everybody's page.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ impl Position {
 }
 
 impl Selection {
-    /// What an edit put there; a place where it only took something away is empty.
+    /// Ranges that an edit inserted; empty where it only deleted something.
     pub(super) fn of_edit(cell: Option<&str>, ranges: Vec<Range<u32>>) -> Self {
         let whole = ranges
             .first()

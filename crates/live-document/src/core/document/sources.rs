@@ -1,4 +1,4 @@
-//! What edits made of sources and texts, for those who did them.
+//! Changes of sources and texts by edits, for the callers who made them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,11 +11,11 @@ use super::{Document, Edit, text_of};
 pub struct SourceChange {
     /// Nothing for a text document.
     pub cell: Option<String>,
-    /// Where the cell is, or was if it is deleted.
+    /// Position of the cell, or its last one if it is deleted.
     pub position: usize,
     /// Code, markdown or raw.
     pub kind: String,
-    /// What it was before, if that was another kind.
+    /// Kind before, if that was another one.
     pub old_kind: Option<String>,
     /// Nothing for a new cell.
     pub before: Option<String>,
@@ -68,7 +68,7 @@ impl Document {
         Touched { subjects, before }
     }
 
-    /// What edits have changed, in the order of the document; what is gone comes last.
+    /// Changes by edits, in the order of the document; deleted cells come last.
     pub(crate) fn changes_since(&self, touched: Touched) -> Vec<SourceChange> {
         let mut before: HashMap<Option<String>, Source> = touched
             .before

@@ -1,4 +1,4 @@
-//! What becomes of the edits of one principal beside those of others.
+//! Tests of edits by one principal beside those of others.
 
 use serde_json::json;
 use yrs::StateVector;

@@ -30,7 +30,7 @@ use crate::core::{
 };
 
 const CLIENTS: usize = 3;
-/// What is sent arrives soon: it is undelivered for some steps, and everything is delivered before anybody waits.
+/// Duration of a step. Messages take some steps to arrive; all are delivered before anybody waits.
 const STEP: Duration = Duration::from_millis(20);
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,7 @@ enum Step {
     Change(usize),
     /// A client adds to the cell that it appended last.
     Revise(usize),
-    /// What the server sent comes to a client.
+    /// A client receives a message of the server.
     Deliver(usize),
     /// Everybody who is connected has received everything, and then nothing happens for long.
     Wait,
@@ -83,9 +83,9 @@ struct Made {
     /// Tells that it arrived, until it did.
     ticket: Option<Ticket>,
     is_acknowledged: bool,
-    /// Whether the file was written from outside before it had the edit, or deleted its cell.
+    /// True if the file was written from outside before it had the edit, or deleted its cell.
     is_overwritten: bool,
-    /// Whether its author was told that it is gone.
+    /// True if its author was told that it is gone.
     is_told: bool,
 }
 
@@ -286,7 +286,7 @@ impl Simulation {
         self.written = self.time();
     }
 
-    /// What somebody overwrites now need not be there afterwards, but its author must be told.
+    /// Marks unsaved edits as overwritten: they may be missing afterwards, but their authors must be told.
     fn mark_unsaved_overwritten(&mut self) {
         let saved: String = self.file.iter().map(|(_, source)| source.as_str()).collect();
         for edit in self.edits.iter_mut().filter(|edit| !saved.contains(&edit.mark)) {

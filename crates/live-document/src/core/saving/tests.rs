@@ -1,4 +1,4 @@
-//! What is believed of saves, by what the server says and does.
+//! Tests of what is taken to be saved, by the server's answers and behaviour.
 
 use super::*;
 use crate::core::{

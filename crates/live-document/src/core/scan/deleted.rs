@@ -9,12 +9,12 @@ use super::{Block, DELETED, KIND};
 pub(super) struct Deep {
     pub(super) block: usize,
     pub(super) nesting: usize,
-    /// Where the block begins, with the byte that tells the kind of its content.
+    /// Offset of the block, at the byte that tells the kind of its content.
     pub(super) info: usize,
     pub(super) content: Range<usize>,
 }
 
-/// What an update deletes of the clients that have deep values.
+/// Deleted ranges of the clients that have deep values.
 #[derive(Debug, Default)]
 pub(super) struct DeletedRanges(HashMap<u64, Vec<Range<u32>>>);
 
@@ -44,7 +44,7 @@ impl DeletedRanges {
         }
     }
 
-    /// Whether the whole of a block is deleted.
+    /// Returns whether the whole of a block is deleted.
     pub(super) fn covers(&self, deep: &Deep, blocks: &[Block]) -> bool {
         let Block { id, length, .. } = blocks[deep.block];
         let Some(ranges) = self.0.get(&id.client) else {

@@ -89,7 +89,7 @@ fn in_many(levels: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// What yrs can decode and drop on a stack that is smaller than that of any thread here.
+/// Returns whether yrs can decode and drop an update on a stack smaller than that of any thread here.
 fn is_harmless(update: Vec<u8>) -> bool {
     let work = move || {
         let Ok(update) = Update::decode_v1(&update) else {

@@ -34,7 +34,7 @@ impl Frame<'_> {
         })
     }
 
-    /// Whether it is a call of the same line, as in a recursion.
+    /// Returns whether it is a call of the same line, as in a recursion.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let arrow = |frame: &Self| {
             frame

@@ -108,7 +108,7 @@ fn cells_without_ids_are_known_by_their_content_and_their_neighbours() {
     );
 }
 
-/// What a restarted server may have done to a cell.
+/// Possible treatment of a cell by a restarted server.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Stays,
