@@ -29,7 +29,7 @@ const RUNS: usize = 4;
 /// How long many execute at a time, again and again.
 const WINDOW: Duration = Duration::from_secs(4);
 /// How long the server may be busy with what was written before.
-const SAVED_WITHIN: Duration = Duration::from_secs(4);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(4);
 const PARTS: [&str; 4] = [
     "executions one",
     "executions output",
@@ -222,7 +222,7 @@ impl Bench {
             let count = again_and_again(&mut agents, async |agent| agent.execute().await).await;
             ours.push(micros(started.elapsed()) / count);
             // The server saves the notebooks after the last change.
-            tokio::time::sleep(SAVED_WITHIN).await;
+            tokio::time::sleep(SAVE_TIMEOUT).await;
             let started = Instant::now();
             let count = again_and_again(&mut lines, async |line| line.execute("1+1").await).await;
             theirs.push(micros(started.elapsed()) / count);

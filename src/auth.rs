@@ -9,5 +9,5 @@ mod tokens;
 
 pub use authenticator::Authenticator;
 pub use method::{AuthError, Credentials, Method, Outcome};
-pub use path_rules::{PathRules, Uncovered};
+pub use path_rules::{NotFullyAllowed, PathRules};
 pub use principal::{AccessError, Principal, Tenant};

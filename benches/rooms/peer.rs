@@ -19,7 +19,7 @@ use yrs::{
 
 use crate::lab::lab;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const SYNC: u8 = 0;
 const STEP_1: u8 = 0;
@@ -147,7 +147,7 @@ impl Peer {
 
     async fn hear(&mut self) -> Heard {
         loop {
-            let message = timeout(PATIENCE, self.socket.next()).await.expect("something comes");
+            let message = timeout(TIMEOUT, self.socket.next()).await.expect("something comes");
             let message = message.expect("the room stays open").expect("a frame");
             // The kernel forgets the setting after a while.
             #[cfg(target_os = "linux")]

@@ -29,7 +29,7 @@ pub struct PathRules {
 
 /// Why not all of a directory may be touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Uncovered {
+pub enum NotFullyAllowed {
     /// This denial could match something in it.
     Denied(String),
     /// No rule allows all of it.
@@ -101,14 +101,14 @@ impl PathRules {
 
     /// Checks that whatever is in a directory may be touched, judged by the rules alone: what is done to a
     /// directory is done to all that is in it, seen or not. Where the rules leave a doubt it is not covered.
-    pub fn covers(&self, directory: &DocPath) -> Result<(), Uncovered> {
+    pub fn covers(&self, directory: &DocPath) -> Result<(), NotFullyAllowed> {
         let denial = self.reaches.iter().find(|reach| reach.could_match_below(directory));
         if let Some(denial) = denial {
-            return Err(Uncovered::Denied(format!("!{}", denial.pattern)));
+            return Err(NotFullyAllowed::Denied(format!("!{}", denial.pattern)));
         }
         match self.allows_everything || self.is_in_allowed_tree(directory) {
             true => Ok(()),
-            false => Err(Uncovered::NotAllowed),
+            false => Err(NotFullyAllowed::NotAllowed),
         }
     }
 

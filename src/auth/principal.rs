@@ -7,7 +7,7 @@ use jupyter_client::DocPath;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{PathRules, Uncovered};
+use super::{NotFullyAllowed, PathRules};
 use crate::types::{Permission, PermissionSet, Toolset};
 
 /// A group of tokens with its servers and upper bounds.
@@ -103,7 +103,7 @@ impl Principal {
     }
 
     /// Returns whether it has all rights of another one.
-    pub(super) fn has_rights_of(&self, before: &Self) -> bool {
+    pub(super) fn includes_rights_of(&self, before: &Self) -> bool {
         let (tenant, former) = (&self.tenant, &before.tenant);
         self.id == before.id
             && tenant.name == former.name
@@ -189,8 +189,8 @@ impl Principal {
             covered.map_err(|uncovered| AccessError::Tree {
                 path: directory.to_string(),
                 why: match uncovered {
-                    Uncovered::Denied(rule) => format!("rule `{rule}` may deny something in it"),
-                    Uncovered::NotAllowed => "not everything in it is allowed".to_owned(),
+                    NotFullyAllowed::Denied(rule) => format!("rule `{rule}` may deny something in it"),
+                    NotFullyAllowed::NotAllowed => "not everything in it is allowed".to_owned(),
                 },
                 name: self.name.clone(),
             })?;

@@ -41,7 +41,7 @@ impl OwnTokens {
         for (digest, before) in &before.0 {
             let now = self.0.iter_mut().find(|(known, _)| known == digest);
             match now.and_then(|(_, now)| Arc::get_mut(now)) {
-                Some(now) if now.has_rights_of(before) => now.replace(before),
+                Some(now) if now.includes_rights_of(before) => now.replace(before),
                 _ => before.revoked().cancel(),
             }
         }

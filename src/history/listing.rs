@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How long readers wait for a document that was opened just now to be found in the store.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// How long those wait who need everything to be written.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 /// Newest versions that an error names.
@@ -77,7 +77,7 @@ impl History {
         if let Some(track) = &track {
             let is_unknown = || track.lock().stored.is_none();
             if is_unknown() && self.queue.failure().is_none() {
-                let _ = timeout(PATIENCE, self.wait_until_written(Some(&track.document))).await;
+                let _ = timeout(TIMEOUT, self.wait_until_written(Some(&track.document))).await;
             }
         }
         let known = track

@@ -29,7 +29,7 @@ use crate::types::Permission;
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Probes give up after a second, and would take one server that hangs for a gateway that does.
-const PATIENCE: Duration = Duration::from_millis(800);
+const TIMEOUT: Duration = Duration::from_millis(800);
 /// The store among the names of servers, none of which looks like it.
 const STORE: &str = "(store)";
 
@@ -76,7 +76,7 @@ impl Readiness {
         let state = |server: &Arc<JupyterServer>| {
             let (name, server) = (server.name().to_owned(), Arc::clone(server));
             async move {
-                let unknown = json!({ "status": "down", "reachable": false, "error": format!("it has not answered within {PATIENCE:?}; it may be busy or hung") });
+                let unknown = json!({ "status": "down", "reachable": false, "error": format!("it has not answered within {TIMEOUT:?}; it may be busy or hung") });
                 let state = self.state_of(&name, unknown, async move { ask(&server).await }).await;
                 (name, state)
             }
@@ -87,7 +87,7 @@ impl Readiness {
 
     async fn store(&self) -> Value {
         let store = self.store.clone();
-        let unknown = json!({ "status": "down", "error": format!("it has not answered within {PATIENCE:?}") });
+        let unknown = json!({ "status": "down", "error": format!("it has not answered within {TIMEOUT:?}") });
         let ping = async move {
             match store.ping().await {
                 Ok(()) => json!({ "status": "up" }),
@@ -117,7 +117,7 @@ impl Readiness {
                 }
             }
         };
-        match timeout(PATIENCE, look.answer.clone()).await {
+        match timeout(TIMEOUT, look.answer.clone()).await {
             Ok(answer) => answer,
             Err(_) => look.known().unwrap_or(unknown),
         }

@@ -36,11 +36,11 @@ const KEY: &str = "input-";
 /// Names a choice, beside which there is no other question.
 const CHOICE: &str = "choice";
 /// Longest delay of a cancellation notice behind the end of its call, in the versions that have such notices.
-const NOTICE_TRAILS: Duration = Duration::from_secs(5);
+const CANCEL_NOTICE_DELAY: Duration = Duration::from_secs(5);
 
 /// Time limit for a client whose connection is lost to resume the stream of its call. Clients are told to retry after
 /// three seconds.
-const RETURNS_WITHIN: Duration = Duration::from_secs(10);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The calls of one session that are under way, so that those that the client takes back can be told from those
 /// whose connection is lost.
@@ -161,7 +161,7 @@ impl Client for McpClient {
             () = taken_back.cancelled() => {}
             () = self.context.ct.cancelled() => {
                 if !is_modern(&self.context) {
-                    let _ = timeout(NOTICE_TRAILS, taken_back.cancelled()).await;
+                    let _ = timeout(CANCEL_NOTICE_DELAY, taken_back.cancelled()).await;
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Client for McpClient {
 
     async fn left(&self) {
         match self.context.extensions.get::<Audience>() {
-            Some(audience) => audience.wait_until_left(RETURNS_WITHIN).await,
+            Some(audience) => audience.wait_until_left(RESUME_TIMEOUT).await,
             // The newer era has no way to come back; whose connection is lost has cancelled.
             None => std::future::pending().await,
         }

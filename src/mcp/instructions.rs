@@ -29,7 +29,7 @@ const fn about(tools: &'static [&'static str], text: &'static str) -> Sentence {
     }
 }
 
-const fn for_who_may(permission: Permission, text: &'static str) -> Sentence {
+const fn if_permitted(permission: Permission, text: &'static str) -> Sentence {
     Sentence {
         text,
         tools: &[],
@@ -125,12 +125,12 @@ const VOCABULARIES: [Vocabulary; 4] = [
 ];
 
 const END: &[Sentence] = &[
-    for_who_may(
+    if_permitted(
         Permission::Execute,
         "Never write an open document's file from code or a shell, a notebook's .ipynb least of all: use these tools, \
          which merge with what people type.",
     ),
-    for_who_may(
+    if_permitted(
         Permission::Write,
         "If an edit is refused because somebody changed the place, read what stands there and edit that; `force` \
          overwrites people.",

@@ -14,7 +14,7 @@ use crate::srcbook::templates;
 /// Number of values that the protocol allows in one answer.
 const MAX_VALUES: usize = 100;
 /// Time that Jupyter has to answer; what comes later is of no use to somebody who types.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Arguments that the caller has filled in already.
 pub type Known = HashMap<String, String>;
@@ -91,7 +91,7 @@ impl View {
         let (Some(server), Some(path)) = (self.server(known), path) else {
             return BTreeSet::new();
         };
-        let read = timeout(PATIENCE, server.document_with_content(&path)).await;
+        let read = timeout(TIMEOUT, server.document_with_content(&path)).await;
         let Ok(Ok(Content::Notebook(notebook))) = read.map(|read| read.map(Document::into_content)) else {
             return BTreeSet::new();
         };
@@ -108,7 +108,7 @@ impl View {
         let owner = self.principal.owner();
         let path = Some(&open.info.path);
         let listing = self.engine.list(&owner, Some(&open.server), path, None, MAX_VALUES);
-        let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);
+        let listed = timeout(TIMEOUT, listing).await.ok().and_then(Result::ok);
         let listed = listed.unwrap_or_default().into_iter();
         listed.map(|execution| execution.execution_id).collect()
     }
@@ -120,7 +120,7 @@ impl View {
             return BTreeSet::new();
         };
         let listing = self.versions(&open.server, &open.info.path, MAX_VALUES);
-        let listed = timeout(PATIENCE, listing).await.ok().and_then(Result::ok);
+        let listed = timeout(TIMEOUT, listing).await.ok().and_then(Result::ok);
         let versions = listed.unwrap_or_default().into_iter();
         versions.map(|version| version.id.to_string()).collect()
     }
@@ -148,7 +148,7 @@ impl View {
             return BTreeSet::new();
         }
         // A server that is down or hangs has nothing to offer; the call that follows says so.
-        let listed = timeout(PATIENCE, server.list_directory(&directory)).await;
+        let listed = timeout(TIMEOUT, server.list_directory(&directory)).await;
         let entries = listed.ok().and_then(Result::ok).unwrap_or_default();
         let shown = entries.into_iter().filter_map(|entry| {
             let path = DocPath::parse(&entry.path).ok()?;

@@ -16,7 +16,7 @@ use super::{
 use crate::error::{ClientError, ErrorKind};
 
 /// Time that a list waits for the records of what was run before it does without.
-const RECORDS_PATIENCE: Duration = Duration::from_secs(1);
+const RECORDS_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,7 +73,7 @@ impl View {
 
     /// Runs in all notebooks at once. Not knowing them is no reason to read nothing, nor to wait.
     pub(super) async fn runs_by_notebook(&self) -> Option<RunsByNotebook> {
-        let found = timeout(RECORDS_PATIENCE, self.engine.runs_by_notebook()).await;
+        let found = timeout(RECORDS_TIMEOUT, self.engine.runs_by_notebook()).await;
         found.ok()?.ok()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use similar::TextDiff;
 
 /// Time for a fine diff, which could take forever on two long texts; a coarser one does as well.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The lines that differ, with some around them; empty if none do.
 pub(super) fn unified(before: &str, after: &str, context: usize) -> String {
@@ -18,7 +18,7 @@ pub(super) fn unified(before: &str, after: &str, context: usize) -> String {
             }
         }
     }
-    let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+    let compared = TextDiff::configure().timeout(TIMEOUT).diff_lines(&before, &after);
     let mut unified = compared.unified_diff();
     unified.context_radius(context).to_string().trim_end().to_owned()
 }

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{eventually, jupyter::install_tls, lab, own_lab::OwnLab, proxy::Proxy};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn server(url: &str, token: &str) -> Arc<JupyterServer> {
     install_tls();
@@ -83,7 +83,7 @@ impl Kernel {
     }
 
     async fn next(&mut self) -> KernelEvent {
-        let event = timeout(PATIENCE, self.events.recv()).await;
+        let event = timeout(TIMEOUT, self.events.recv()).await;
         event.expect("an event in time").expect("a link")
     }
 
@@ -448,7 +448,7 @@ async fn a_closed_link_ends_its_events_and_the_kernel_runs_on() {
     let (server, id) = (Arc::clone(&kernel.server), kernel.link.kernel_id().to_owned());
     let clone = kernel.link.clone();
     kernel.link.close();
-    while timeout(PATIENCE, kernel.events.recv()).await.unwrap().is_some() {}
+    while timeout(TIMEOUT, kernel.events.recv()).await.unwrap().is_some() {}
     let refused = clone.execute("never", &request("1")).await.unwrap_err();
     assert_eq!(refused, KernelError::Closed { kernel: id.clone() });
     let (link, events) = KernelLink::connect(Arc::clone(&server), &id, &new_id()).await.unwrap();
@@ -505,10 +505,10 @@ async fn a_server_is_asked_to_start_few_kernels_at_a_time() {
     let _starts: Vec<_> = starts.collect();
     let mut asked = Vec::new();
     for _ in 0..4 {
-        asked.push(timeout(PATIENCE, listener.accept()).await.unwrap().unwrap());
+        asked.push(timeout(TIMEOUT, listener.accept()).await.unwrap().unwrap());
     }
     let another = timeout(Duration::from_millis(300), listener.accept()).await;
     assert!(another.is_err(), "the others wait");
     asked.remove(0);
-    timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
+    timeout(TIMEOUT, listener.accept()).await.unwrap().unwrap();
 }

@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 /// How soon nobody may hear anything any more.
-const CUT_WITHIN: Duration = Duration::from_secs(5);
+const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Stage {
     file: PathBuf,
@@ -87,7 +87,7 @@ fn call(agent: &Arc<Agent>, follows: bool) -> impl Future<Output = (u16, String)
         (answer.status().as_u16(), answer.text().await.unwrap_or_default())
     });
     async move {
-        let answer = timeout(CUT_WITHIN, answer).await.expect("the answer is cut off");
+        let answer = timeout(CUT_OFF_TIMEOUT, answer).await.expect("the answer is cut off");
         answer.expect("no panic")
     }
 }
@@ -118,7 +118,7 @@ async fn who_is_removed_is_cut_off_at_once_and_nobody_else_is() {
 
         // Ben may do more than before.
         stage.read_again(&[token("ben", ""), token("cleo", "")].concat()).await;
-        timeout(CUT_WITHIN, anas.ended()).await.expect("her stream ends");
+        timeout(CUT_OFF_TIMEOUT, anas.ended()).await.expect("her stream ends");
         for (status, text) in [followed.await, awaited.await] {
             assert!(status == 401 || status == 200, "{era:?}: {status} {text}");
             assert!(!text.contains("execution_id"), "{era:?}: {text}");
@@ -159,7 +159,9 @@ async fn what_may_no_longer_be_read_is_no_longer_told() {
             stage.folder.path("other")
         );
         stage.read_again(&token("ana", &narrowed)).await;
-        timeout(CUT_WITHIN, watcher.ended()).await.expect("the stream ends");
+        timeout(CUT_OFF_TIMEOUT, watcher.ended())
+            .await
+            .expect("the stream ends");
 
         let ana = match era {
             Era::Legacy => {

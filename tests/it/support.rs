@@ -23,7 +23,7 @@ pub mod watcher;
 pub mod wire;
 
 pub use agent::{Agent, Era};
-pub use deadline::{PATIENCE, within};
+pub use deadline::{TIMEOUT, within};
 pub use gateway::{Gateway, TOKEN};
 pub use human::Human;
 pub use lab::lab;

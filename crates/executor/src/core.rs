@@ -48,11 +48,11 @@ use self::{
     completion::End,
     execution::Execution,
     input::{Code, Effect, Input, Moment, Obstacle},
-    kernel::KernelLife,
+    kernel::KernelState,
     liveness::DueProbe,
     retained::RetainedBytes,
 };
-use crate::policy::{INTERRUPTS_WITHIN, PRESENCE_INTERVAL};
+use crate::policy::{INTERRUPT_TIMEOUT, PRESENCE_INTERVAL};
 
 /// Settings of one core.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub(crate) struct Core {
     settings: CoreSettings,
     retained: RetainedBytes,
     queue: VecDeque<Arc<Execution>>,
-    kernel: KernelLife,
+    kernel: KernelState,
     active: Option<ActiveRun>,
     recent: VecDeque<EndedRun>,
     /// Number of recent runs whose end has not reached the server yet.
@@ -102,7 +102,7 @@ impl Core {
             settings,
             retained,
             queue: VecDeque::new(),
-            kernel: KernelLife::None,
+            kernel: KernelState::None,
             active: None,
             recent: VecDeque::new(),
             unsettled: 0,
@@ -225,7 +225,7 @@ impl Core {
         }
         let answer_by = question.and_then(|question| question.answer_by(self.settings.input_timeout));
         if answer_by.is_some_and(|at| at <= now) {
-            self.give_question_up();
+            self.expire_question();
         }
         self.show_queued();
         if !self.is_idle() && self.presence_shown + PRESENCE_INTERVAL <= now {
@@ -256,7 +256,7 @@ impl Core {
                 self.finish(&execution);
                 continue;
             };
-            if self.kernel.is_taken(self.now.at, self.kernels_changed) {
+            if self.kernel.is_used_by_others(self.now.at, self.kernels_changed) {
                 execution.mark_awaiting_kernel();
                 return self.probe_free();
             }
@@ -357,7 +357,7 @@ impl Core {
     /// The actor who interrupted the kernel just now, if somebody did.
     fn take_recent_interrupt(&mut self) -> Option<Actor> {
         let (at, actor) = self.last_interrupt.take()?;
-        (self.now.at - at < INTERRUPTS_WITHIN).then_some(actor)
+        (self.now.at - at < INTERRUPT_TIMEOUT).then_some(actor)
     }
 
     fn next_id(&mut self) -> String {

@@ -39,7 +39,7 @@ use crate::{
         notebook::Notebook,
     },
     engine::Shared,
-    policy::KERNELS_CHANGED_APART,
+    policy::KERNEL_START_RESOLUTION,
 };
 
 /// Request to a driver.
@@ -225,7 +225,7 @@ impl Driver {
 
     /// Gives the core an input, and carries out what it wants, with all that follows at once.
     async fn feed(&mut self, input: Input) {
-        let mut inputs = self.look_around(input);
+        let mut inputs = self.poll_connection(input);
         while let Some(input) = inputs.pop_front() {
             for effect in self.core.on(input, Moment::now()) {
                 inputs.extend(self.carry_out(effect).await);
@@ -238,7 +238,7 @@ impl Driver {
     }
 
     /// Puts before an input what can be seen without waiting: a connection that is down, a kernel that somebody started.
-    fn look_around(&mut self, input: Input) -> VecDeque<Input> {
+    fn poll_connection(&mut self, input: Input) -> VecDeque<Input> {
         let mut inputs = VecDeque::from([input]);
         let connection = self.connection.as_ref();
         if connection.is_some_and(|connection| !connection.link.is_connected()) {
@@ -249,7 +249,7 @@ impl Driver {
         let now = Instant::now();
         let changed = self.server.kernels_changed().and_then(|ago| now.checked_sub(ago));
         // The same moment is told a little differently each time.
-        let told = self.kernels_changed.map(|told| told + KERNELS_CHANGED_APART);
+        let told = self.kernels_changed.map(|told| told + KERNEL_START_RESOLUTION);
         if let Some(at) = changed.filter(|_| changed > told) {
             self.kernels_changed = changed;
             inputs.push_front(Input::KernelsChanged(at));

@@ -35,7 +35,7 @@ use crate::{
         retained::RetainedBytes,
     },
     driver::{Command, Driver},
-    policy::{MAX_COMMANDS, SETTLES_WITHIN},
+    policy::{MAX_COMMANDS, RECOVERY_TIMEOUT},
 };
 use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
 use live_document::pool::{Lease, Pool};
@@ -214,7 +214,7 @@ impl Engine {
     /// Waits until what earlier processes left behind is known.
     pub async fn settled_in(&self) {
         let mut settled = self.settled.subscribe();
-        let _ = timeout(SETTLES_WITHIN, settled.wait_for(|settled| *settled)).await;
+        let _ = timeout(RECOVERY_TIMEOUT, settled.wait_for(|settled| *settled)).await;
     }
 
     /// An execution that has not ended, if it is the owner's.

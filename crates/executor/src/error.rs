@@ -32,9 +32,9 @@ pub enum ExecutionError {
 
 impl ExecutionError {
     /// Returns whether a retry may succeed.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.may_pass(),
+            Self::Jupyter(error) | Self::Kernel(KernelError::Jupyter(error)) => error.is_transient(),
             _ => false,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) const MAX_COMMANDS: usize = 64;
 
 /// Longest wait for a slow disk to record cells before they are shown as queued.
-pub(crate) const RECORDED_WITHIN: Duration = Duration::from_millis(250);
+pub(crate) const RECORD_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How long sending code waits for a disk that is slow to record it.
 pub(crate) const SENDING_RECORDED_WITHIN: Duration = Duration::from_millis(500);
@@ -19,19 +19,19 @@ pub(crate) const RECORDS_OF_ALL_CELLS: usize = 64;
 // Kernels.
 
 /// Time without a message from a busy kernel after which the server is asked about it.
-pub(crate) const SILENCE: Duration = Duration::from_secs(5);
+pub(crate) const QUIET_LIMIT: Duration = Duration::from_secs(5);
 /// By then a kernel's process has said that it starts. Some say so from another thread than the one that runs code, and so after
 /// the first run has begun.
-pub(crate) const STARTS_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const STARTING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a notebook is trusted to still have its kernel. One that is shut down says so itself.
 pub(crate) const KERNEL_TRUSTED: Duration = Duration::from_secs(10);
 /// Time after the start of a kernel in which a notebook may be assigned to it: JupyterLab says which notebook a
 /// kernel is for only some time after starting it.
 pub(crate) const KERNEL_UNSETTLED: Duration = Duration::from_secs(15);
 /// Time limit for asking a server which notebook is at a path; after that, the notebook is known by its path.
-pub(crate) const IDENTIFIED_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Shortest distance between two starts of kernels; closer ones are one start whose age was measured twice.
-pub(crate) const KERNELS_CHANGED_APART: Duration = Duration::from_millis(10);
+pub(crate) const KERNEL_START_RESOLUTION: Duration = Duration::from_millis(10);
 /// The pauses between questions to a new process whether it is heard, which double.
 pub(crate) const PROBE_FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const PROBE_MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -40,13 +40,13 @@ pub(crate) const PROBE_RENEWS_AFTER: Duration = Duration::from_secs(2);
 /// Requests that a kernel says to be at. It is at one or two; one that never says that it is done must not make this grow.
 pub(crate) const MAX_OPEN_REQUESTS: usize = 16;
 /// Time limit for asking Jupyter who else listens to a kernel; the kernel's messages wait meanwhile.
-pub(crate) const LISTENERS_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const LISTENERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for shutting down a kernel that the notebook does not have any more, while the next run waits.
-pub(crate) const RETIRES_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const KERNEL_RETIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for a kernel to shut down when the gateway leaves it.
-pub(crate) const SHUTS_DOWN_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const KERNEL_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time between a request to interrupt and the end of the run that it hits.
-pub(crate) const INTERRUPTS_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A request that the kernel drops because another client's failed is sent again, but not for ever.
 pub(crate) const MAX_REPEATS: u32 = 5;
 
@@ -66,16 +66,16 @@ pub(crate) const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) const BUSY_ROOM_INTERVAL: Duration = Duration::from_millis(25);
 /// Runs that are over before a person could notice are shown once, with their end: each change of a notebook costs Jupyter
 /// about as much as running a small cell.
-pub(crate) const UNNOTICED: Duration = Duration::from_millis(50);
+pub(crate) const RUN_SHOWN_AFTER: Duration = Duration::from_millis(50);
 /// Time within which a kernel may pick up a cell before people see the cell as queued.
-pub(crate) const PICKED_UP_WITHIN: Duration = Duration::from_millis(250);
+pub(crate) const PICK_UP_SHOWN_AFTER: Duration = Duration::from_millis(250);
 /// Longest delay between the result of a cell and its end.
 pub(crate) const END_FOLLOWS_RESULT: Duration = Duration::from_millis(5);
 /// Outputs that no notebook shows are stored as often as they change while they are small, and then less often.
 pub(crate) const STORE_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const SMALL_OUTPUTS: usize = 64 * 1024;
 /// Time limit for the end of a run to reach the server before it is written once more.
-pub(crate) const END_ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const END_ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A server that loses the end of a run this often will not keep it.
 pub(crate) const MAX_REWRITES: u32 = 5;
 /// A server that cannot be written to is tried for some minutes.
@@ -96,14 +96,14 @@ pub(crate) const MAX_STORED_OUTPUT_BYTES: usize = 1024 * 1024;
 pub(crate) const PRESENCE_INTERVAL: Duration = Duration::from_secs(10);
 /// Time for which a cell may wait before people see it as queued. Each change of a notebook costs Jupyter about as
 /// much as running a small cell, and with many callers of one notebook most cells wait only some tenths of a second.
-pub(crate) const QUEUE_UNNOTICED: Duration = Duration::from_millis(500);
+pub(crate) const QUEUED_SHOWN_AFTER: Duration = Duration::from_millis(500);
 
 // From one process of the gateway to the next.
 
 /// Longest wait of a call right after the start for executions of earlier processes to be resumed.
-pub(crate) const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for reaching a server when the gateway resumes what runs there.
-pub(crate) const RETURNS_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const RETURN_FIRST_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) const RETURN_MAX_BACKOFF: Duration = Duration::from_millis(2500);
 /// Times of the checks for orphan kernels: Jupyter may take a moment to notice that the gateway that used them is

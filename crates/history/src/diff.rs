@@ -12,7 +12,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::{Cell, Content, Delta, Notebook, Operation};
 
 /// What is found until then is right too, only not as small.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A difference of one cell, of the metadata of a notebook, or of a text document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -144,7 +144,7 @@ fn of_cell(old: &Cell, new: &Arc<Cell>, index: usize, is_moved: bool, context: u
 impl Difference {
     fn new(cell: Option<(&Arc<Cell>, usize)>, status: Status, (old, new): (&str, &str), context: usize) -> Self {
         let mut config = TextDiff::configure();
-        config.deadline(Instant::now() + PATIENCE);
+        config.deadline(Instant::now() + TIMEOUT);
         let diff = config.diff_lines(old, new);
         let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));

@@ -252,7 +252,7 @@ impl JupyterServer {
     }
 
     /// Sends a request that Jupyter answers with nothing. Whatever else answers with something else.
-    pub(super) async fn send_for_nothing(&self, request: RequestBuilder, subject: &str) -> Result<(), JupyterError> {
+    pub(super) async fn send_no_content(&self, request: RequestBuilder, subject: &str) -> Result<(), JupyterError> {
         let response = self.send(request, subject).await?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(()),

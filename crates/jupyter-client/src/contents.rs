@@ -236,7 +236,7 @@ impl JupyterServer {
 
     pub async fn delete(&self, path: &DocPath) -> Result<(), JupyterError> {
         let request = self.request(Method::DELETE, &contents_url(path));
-        self.send_for_nothing(request, path.as_str()).await
+        self.send_no_content(request, path.as_str()).await
     }
 
     pub async fn rename(&self, from: &DocPath, to: &DocPath) -> Result<(), JupyterError> {

@@ -69,7 +69,7 @@ pub enum JupyterError {
 
 impl JupyterError {
     /// Returns whether a retry may succeed: the server was not reached, or failed temporarily.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Timeout { .. } => true,
             // A proxy in front of a server that is just being started answers in its place.

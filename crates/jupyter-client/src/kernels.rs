@@ -11,7 +11,7 @@ use crate::{DocPath, Starter};
 
 /// Jupyter answers only when a kernel has started, which takes its time where many do at once. To give up earlier
 /// would leave behind a kernel that nobody asked for any more.
-const STARTS_WITHIN: Duration = Duration::from_secs(60);
+const KERNEL_START_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunningKernel {
@@ -107,7 +107,7 @@ impl JupyterServer {
 
     /// A request that starts a kernel.
     pub(super) fn patient(&self, request: RequestBuilder) -> RequestBuilder {
-        request.timeout(STARTS_WITHIN.max(self.request_timeout()))
+        request.timeout(KERNEL_START_TIMEOUT.max(self.request_timeout()))
     }
 
     pub(super) fn no_kernel(&self, id: &str) -> JupyterError {

@@ -30,7 +30,7 @@ use crate::{
         change_log::{Author, RunMark},
         document::{Applied, Document},
         life::Input,
-        policy::{ACKNOWLEDGE_PATIENCE, RECONNECT_PATIENCE},
+        policy::{ACKNOWLEDGE_TIMEOUT, EDIT_RECONNECT_TIMEOUT},
         refusal::names,
         state::{Origin, State},
     },
@@ -359,7 +359,7 @@ impl Room {
 
     /// Waits until the server has an edit; whether it does.
     async fn wait_for(&self, ticket: Acknowledgement) -> Result<bool, RoomError> {
-        match timeout(ACKNOWLEDGE_PATIENCE, ticket.0).await {
+        match timeout(ACKNOWLEDGE_TIMEOUT, ticket.0).await {
             Ok(Ok(Ok(()))) => Ok(true),
             Ok(Ok(Err(Lost))) => Err(self.lost()),
             Ok(Err(_)) | Err(_) => Ok(false),
@@ -573,7 +573,7 @@ impl Room {
         }
         let mut status = self.0.status.subscribe();
         let settled = status.wait_for(|status| *status != RoomStatus::Reconnecting);
-        match timeout(RECONNECT_PATIENCE, settled).await {
+        match timeout(EDIT_RECONNECT_TIMEOUT, settled).await {
             Ok(Ok(now)) => match &*now {
                 RoomStatus::Disconnected(why) => Err(why.clone()),
                 RoomStatus::Connected | RoomStatus::Reconnecting => Ok(()),

@@ -12,7 +12,7 @@ use std::{
 
 pub(crate) use batch::{Batch, Origin, Rename};
 
-use crate::{ExecutionFilter, ExecutionRecord, LeftBehind, Store, StoreError, row::micros};
+use crate::{AbandonedExecution, ExecutionFilter, ExecutionRecord, Store, StoreError, row::micros};
 
 impl Store {
     /// Takes note of a record without waiting: the newest version of each execution is written in the
@@ -68,7 +68,7 @@ impl Store {
 
     /// Takes over everybody's executions that have not ended and whose gateway has left. Each is given to one
     /// gateway only, whoever asks at the same time.
-    pub async fn take_over(&self) -> Result<Vec<LeftBehind>, StoreError> {
+    pub async fn take_over(&self) -> Result<Vec<AbandonedExecution>, StoreError> {
         // In this order: a gateway has its lease before it has executions.
         let owners = self.database.gateways_with_unfinished().await?;
         let present = self.sweep_leases().await?;

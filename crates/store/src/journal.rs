@@ -69,7 +69,7 @@ impl Journal {
         let version = state.version;
         let since = state.remove(&record.execution_id).map(|pending| pending.since);
         while state.has_no_room_for(bytes) {
-            state.give_one_up();
+            state.drop_oldest();
             self.progress.send_replace(());
         }
         let id = record.execution_id.clone();
@@ -231,7 +231,7 @@ impl State {
             && self.renames.front().is_none_or(|(noted, _)| *noted > version)
     }
 
-    fn give_one_up(&mut self) {
+    fn drop_oldest(&mut self) {
         let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.since);
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             tracing::error!(

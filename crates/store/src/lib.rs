@@ -55,7 +55,7 @@ pub use forks::ForkRecord;
 pub use lease::OtherGateway;
 pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
-pub use record::{CellRecord, ExecutionFilter, ExecutionRecord, LeftBehind, StoredQuestion, Terms};
+pub use record::{AbandonedExecution, CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion, Terms};
 pub use schema::Migrated;
 pub use size::{HistoryLimits, LogLimits, StoreLimits};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};

@@ -40,7 +40,7 @@ pub struct ExecutionRecord {
 
 /// An execution whose gateway has left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftBehind {
+pub struct AbandonedExecution {
     pub record: ExecutionRecord,
     /// Time when that gateway last wrote it.
     pub noted_at: Option<SystemTime>,

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ExecutionRecord, LeftBehind, Terms, database::Row};
+use crate::{AbandonedExecution, ExecutionRecord, Terms, database::Row};
 
 pub(crate) fn read_execution(row: &Row) -> Result<ExecutionRecord, sqlx::Error> {
     Ok(ExecutionRecord {
@@ -36,8 +36,8 @@ pub(crate) fn read_execution(row: &Row) -> Result<ExecutionRecord, sqlx::Error> 
     })
 }
 
-pub(crate) fn read_left_behind(row: &Row) -> Result<LeftBehind, sqlx::Error> {
-    Ok(LeftBehind {
+pub(crate) fn read_left_behind(row: &Row) -> Result<AbandonedExecution, sqlx::Error> {
+    Ok(AbandonedExecution {
         record: read_execution(row)?,
         noted_at: row.get::<Option<i64>>("noted_at")?.map(time),
     })

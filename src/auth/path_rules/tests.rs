@@ -167,9 +167,9 @@ fn a_directory_is_covered_if_nothing_in_it_could_be_denied() {
     }
     assert_eq!(
         rules(&["**", "!a/b/**"]).covers(&path("a")),
-        Err(Uncovered::Denied("!a/b/**".to_owned()))
+        Err(NotFullyAllowed::Denied("!a/b/**".to_owned()))
     );
-    assert_eq!(rules(&["a/b/**"]).covers(&path("a")), Err(Uncovered::NotAllowed));
+    assert_eq!(rules(&["a/b/**"]).covers(&path("a")), Err(NotFullyAllowed::NotAllowed));
 }
 
 /// Pieces of which globs are made that match names of the letters a, b and c.

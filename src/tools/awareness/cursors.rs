@@ -129,7 +129,7 @@ impl Describe for UserCursors {
 }
 
 /// By then everybody who is in a document has said so.
-const EVERYBODY_SPOKE: std::time::Duration = std::time::Duration::from_secs(20);
+const AWARENESS_ROUND: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub(super) async fn get_user_cursors(call: Call, arguments: CursorsArguments) -> Result<UserCursors, ToolError> {
     let server = call.server(arguments.server.as_deref())?;
@@ -157,7 +157,7 @@ pub(super) async fn get_user_cursors(call: Call, arguments: CursorsArguments) ->
     });
     without_cursor.sort();
     let since = room.listening_since();
-    let is_young = since.elapsed().is_ok_and(|elapsed| elapsed < EVERYBODY_SPOKE);
+    let is_young = since.elapsed().is_ok_and(|elapsed| elapsed < AWARENESS_ROUND);
     Ok(UserCursors {
         document_path: path.to_string(),
         cursors,

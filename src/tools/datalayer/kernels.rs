@@ -24,7 +24,7 @@ use crate::{
 /// The word that asks for a kernel in the place of an id.
 const NEW: &str = "NEW";
 /// Time that a kernel may take to answer before the call returns without that.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+const KERNEL_READY_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -146,7 +146,7 @@ pub(super) async fn choose_kernel(
         (KernelChoice::Own | KernelChoice::New, None) => match start_kernel(call, server, path, room).await {
             Ok(kernel) => {
                 // Whoever looks at its state next should not find it starting for ever.
-                let _ = timeout(ANSWERS_WITHIN, greet(Arc::clone(server), &kernel.id)).await;
+                let _ = timeout(KERNEL_READY_TIMEOUT, greet(Arc::clone(server), &kernel.id)).await;
                 Ok(format!("Connected to kernel '{}'.", kernel.id))
             }
             Err(error) if matches!(choice, KernelChoice::Own) => Ok(format!("The kernel cannot be started: {error}")),

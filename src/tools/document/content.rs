@@ -25,7 +25,7 @@ const DEFAULT_MAX_CONTENT: usize = 32_768;
 const MAX_BEGINNING: usize = 8 * 1024 * 1024;
 /// The most that is looked through for lines of such a file, and how long.
 const MAX_SCANNED: usize = 1024 * 1024 * 1024;
-const SCANS_WITHIN: Duration = Duration::from_secs(60);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Unit of `content_length` where nobody has counted the characters.
 pub(in crate::tools) const BYTES: &str = "bytes";
@@ -273,7 +273,7 @@ async fn lines_of_file(
     let max_kept = max.saturating_mul(4).clamp(4, MAX_BEGINNING);
     let mut scan = LineScan::new(wanted.indices(), max_kept, MAX_SCANNED);
     let is_whole = server
-        .read_through(path, SCANS_WITHIN, |chunk| scan.take(chunk))
+        .read_through(path, SCAN_TIMEOUT, |chunk| scan.take(chunk))
         .await?;
     let (seen, is_cut) = (scan.lines(), scan.is_cut());
     if is_whole {

@@ -3,7 +3,7 @@
 use jupyter_client::{Document, DocumentKind};
 
 /// Text by more than its media type, which few of these have.
-const TEXT_ENDINGS: &[&str] = &[
+const TEXT_EXTENSIONS: &[&str] = &[
     "md",
     "markdown",
     "txt",
@@ -108,7 +108,9 @@ pub(super) fn has_type(document: &Document, wanted: &str) -> bool {
         "directory" | "folder" => document.kind == DocumentKind::Directory,
         _ if !is_file => false,
         "file" => true,
-        "text" => mime.starts_with("text/") || has_one_of(&document.name, TEXT_ENDINGS) || !document.name.contains('.'),
+        "text" => {
+            mime.starts_with("text/") || has_one_of(&document.name, TEXT_EXTENSIONS) || !document.name.contains('.')
+        }
         "image" => mime.starts_with("image/"),
         media if media.contains('/') => mime == media,
         named => match NAMED.iter().find(|(name, _)| *name == named) {

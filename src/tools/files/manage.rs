@@ -19,7 +19,7 @@ use crate::tools::{Call, ToolError, cells::Edited, changes, document::Beginning,
 /// Characters that are looked at to tell text from what is none.
 const MAX_SNIFFED: usize = 64 * 1024;
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
-const OPEN_WITHIN: Duration = Duration::from_secs(4);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(4);
 const OPEN_AGAIN: Duration = Duration::from_millis(200);
 
 /// Refuses to move a directory unless all that is in it is allowed, here and there. Jupyter is asked
@@ -263,7 +263,7 @@ async fn wait_until_open(call: &Call, server: &Arc<JupyterServer>, path: &DocPat
             sleep(OPEN_AGAIN).await;
         }
     };
-    let _ = timeout(OPEN_WITHIN, opening).await;
+    let _ = timeout(OPEN_TIMEOUT, opening).await;
 }
 
 /// A notebook that was found valid, as it is put into a room.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Time that a new kernel may take before the call returns without its answer.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+const KERNEL_READY_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +42,7 @@ pub(super) async fn assign_nb_kernel(call: Call, arguments: Arguments) -> Result
     server.document(&path).await?;
     let session = give_kernel(&call, &server, &path, &arguments.kernel_name).await?;
     // Whoever looks at its state next should not find it starting for ever.
-    let _ = timeout(ANSWERS_WITHIN, greet(server, &session.kernel.id)).await;
+    let _ = timeout(KERNEL_READY_TIMEOUT, greet(server, &session.kernel.id)).await;
     Ok(Assigned {
         message: format!(
             "Successfully assigned kernel '{}' to notebook '{path}'",

@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// Within this time a kernel has said what it is, or it cannot at the moment.
-const INFO_WITHIN: Duration = Duration::from_secs(5);
+const KERNEL_INFO_TIMEOUT: Duration = Duration::from_secs(5);
 /// The look gives up by itself after 2 s; code that holds Python's lock can delay that.
-const LOOKS_WITHIN: Duration = Duration::from_secs(8);
-const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(8);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const QUIET: &str = include_str!("inspect/quiet.py");
 const LOOK: &str = include_str!("inspect/look.py");
@@ -175,8 +175,8 @@ async fn look(
     }
     let session = uuid::Uuid::new_v4().to_string();
     let connecting = KernelLink::connect(Arc::clone(server), &kernel.id, &session);
-    let connected = timeout(CONNECTS_WITHIN, connecting).await;
-    let (link, mut events) = connected.map_err(|_| glance.silent(CONNECTS_WITHIN))??;
+    let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+    let (link, mut events) = connected.map_err(|_| glance.silent(CONNECT_TIMEOUT))??;
     let looked = tokio::select! {
         looked = glance.at(&link) => looked,
         () = async { while events.recv().await.is_some() {} } => {
@@ -198,7 +198,13 @@ struct Glance<'a> {
 impl Glance<'_> {
     async fn at(&self, link: &KernelLink) -> Result<Found, ToolError> {
         let path = self.path.to_string();
-        let info = self.ask(link, Channel::Control, "kernel_info_request", json!({}), INFO_WITHIN);
+        let info = self.ask(
+            link,
+            Channel::Control,
+            "kernel_info_request",
+            json!({}),
+            KERNEL_INFO_TIMEOUT,
+        );
         let info = info.await?;
         let text = |pointer: &str| {
             info.pointer(pointer)
@@ -215,7 +221,7 @@ impl Glance<'_> {
             _ if self.is_busy => return Err(InspectError::Busy { path, implementation }.into()),
             _ => Channel::Shell,
         };
-        let reply = self.ask(link, channel, "execute_request", request(self.name), LOOKS_WITHIN);
+        let reply = self.ask(link, channel, "execute_request", request(self.name), INSPECT_TIMEOUT);
         let reply = reply.await?;
         read(&reply).map_err(|why| InspectError::Failed { path, why }.into())
     }

@@ -6,7 +6,7 @@ use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
-    Gateway, PATIENCE, TOKEN,
+    Gateway, TIMEOUT, TOKEN,
     jupyter::install_tls,
     wire::{Events, LEGACY_VERSION, MODERN_VERSION, initialize_as},
     within,
@@ -251,7 +251,7 @@ impl Agent {
     async fn try_request(&self, method: &str, params: Value) -> Option<Value> {
         let named = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default();
         let what = format!("the answer to {method} {named}");
-        within(PATIENCE, &what, self.answer(method, params)).await
+        within(TIMEOUT, &what, self.answer(method, params)).await
     }
 
     /// Nothing if the gateway is gone before it has answered.

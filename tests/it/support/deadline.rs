@@ -13,7 +13,7 @@ use std::{
 };
 
 /// The longest that one answer or event may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest that a whole test may take. The first one also installs JupyterLab.
 const TEST_LIMIT: Duration = Duration::from_secs(600);
 

@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{PATIENCE, lab, within};
+use super::{TIMEOUT, lab, within};
 
 /// The token that every gateway of these tests accepts unless its config says otherwise.
 pub const TOKEN: &str = "test-token-of-ana";
@@ -64,7 +64,7 @@ impl Gateway {
     /// With exactly this config but for the address.
     pub async fn configured(toml: &str) -> Self {
         let (config, env) = load(toml);
-        let app = within(PATIENCE, "a gateway", App::bind(&config, &env, metrics())).await;
+        let app = within(TIMEOUT, "a gateway", App::bind(&config, &env, metrics())).await;
         let app = app.expect("a gateway");
         Self::run(app)
     }

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    PATIENCE,
+    TIMEOUT,
     command::{Ended, gateway_command},
     jupyter::install_tls,
     process::send_signal,
@@ -130,7 +130,7 @@ impl Running {
         let mut stdout = BufReader::new(child.stdout.take().expect("its output"));
         let mut said = String::new();
         while !said.trim_end().ends_with(LAST_LINE) {
-            let read = within(PATIENCE, "a line of the gateway", stdout.read_line(&mut said)).await;
+            let read = within(TIMEOUT, "a line of the gateway", stdout.read_line(&mut said)).await;
             let read = read.expect("text");
             let log = || log.lock().expect("the log").clone();
             assert!(read > 0, "the gateway has left: {said}{}", log());
@@ -184,7 +184,7 @@ impl Running {
 
     /// Waits until it has left.
     pub async fn ended(mut self) -> Ended {
-        let status = within(PATIENCE, "the gateway's end", self.child.wait()).await;
+        let status = within(TIMEOUT, "the gateway's end", self.child.wait()).await;
         let status = status.expect("its end");
         self.logging.await.expect("its log");
         Ended {

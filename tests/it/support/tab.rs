@@ -9,7 +9,7 @@ use jupyter_client::{
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
-use super::{PATIENCE, jupyter::install_tls, lab, within};
+use super::{TIMEOUT, jupyter::install_tls, lab, within};
 
 pub struct Tab {
     link: KernelLink,
@@ -72,7 +72,7 @@ impl Tab {
 
     async fn wait_for(&mut self, id: &str, what: &str, is_reached: impl Fn(&Progress) -> bool) {
         while !self.requests.get(id).is_some_and(&is_reached) {
-            let event = within(PATIENCE, what, self.events.recv()).await;
+            let event = within(TIMEOUT, what, self.events.recv()).await;
             if let KernelEvent::Message(message) = event.expect("a connection") {
                 note(&mut self.requests, &message);
             }

@@ -3,7 +3,7 @@
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 
-use super::{Gateway, PATIENCE, TOKEN, within};
+use super::{Gateway, TIMEOUT, TOKEN, within};
 
 pub const LEGACY_VERSION: &str = "2025-11-25";
 pub const MODERN_VERSION: &str = "2026-07-28";
@@ -56,7 +56,7 @@ impl Answer {
 }
 
 pub async fn send(request: RequestBuilder) -> Answer {
-    within(PATIENCE, "an answer", async {
+    within(TIMEOUT, "an answer", async {
         read(request.send().await.expect("an answer")).await
     })
     .await
@@ -112,7 +112,7 @@ impl Events {
                     None => continue,
                 }
             }
-            let chunk = within(PATIENCE, "an event of a stream", self.response.chunk()).await;
+            let chunk = within(TIMEOUT, "an event of a stream", self.response.chunk()).await;
             let chunk = chunk.ok().flatten()?;
             self.buffer.push_str(&String::from_utf8_lossy(&chunk));
         }

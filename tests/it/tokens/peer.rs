@@ -12,7 +12,7 @@ use super::work::{Cost, Notebooks};
 use crate::support::{Agent, Era, TOKEN, lab, lab::Folder, within};
 
 /// Time that the peer may take to start.
-const START_PATIENCE: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The costs of the jobs in their order, if they are asked for.
 pub(super) async fn costs() -> Vec<Option<Cost>> {
@@ -35,7 +35,7 @@ pub(super) async fn costs() -> Vec<Option<Cost>> {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    within(START_PATIENCE, "the peer listens", listening).await;
+    within(START_TIMEOUT, "the peer listens", listening).await;
     let folder = lab().folder();
     let peer = Peer {
         agent: Agent::introduced_as("claude-code", &url, Era::Modern).await,

@@ -16,8 +16,8 @@ use super::{
     retained::Retained,
 };
 use crate::policy::{
-    END_FOLLOWS_RESULT, MAX_ATTEMPTS, MAX_REWRITES, PICKED_UP_WITHIN, QUESTION_AFTER_QUIET, QUESTION_AT_LATEST,
-    UNNOTICED,
+    END_FOLLOWS_RESULT, MAX_ATTEMPTS, MAX_REWRITES, PICK_UP_SHOWN_AFTER, QUESTION_AFTER_QUIET, QUESTION_AT_LATEST,
+    RUN_SHOWN_AFTER,
 };
 
 /// A cell that was sent to the kernel, and the writing of its outputs.
@@ -165,7 +165,7 @@ impl ActiveRun {
     pub(crate) fn begin(execution: Arc<Execution>, position: usize, msg_id: String, now: Instant) -> Self {
         let mut run = RunInKernel::new(execution, position, msg_id);
         if run.is_shown() {
-            run.throttle.set_due(now + PICKED_UP_WITHIN);
+            run.throttle.set_due(now + PICK_UP_SHOWN_AFTER);
         }
         Self {
             run,
@@ -204,7 +204,7 @@ impl ActiveRun {
     /// The kernel has picked it up, so that it is over in a moment or runs for a while.
     pub(crate) fn on_picked_up(&mut self, now: Instant) {
         if self.run.is_shown() && !self.run.throttle.has_written() {
-            self.run.throttle.set_due(now + UNNOTICED);
+            self.run.throttle.set_due(now + RUN_SHOWN_AFTER);
         }
     }
 

@@ -11,9 +11,9 @@ use super::{
     completion::End,
     execution::Execution,
     input::{Effect, Input, Reply},
-    kernel::KernelLife,
+    kernel::KernelState,
 };
-use crate::{ExecutionError, policy::QUEUE_UNNOTICED};
+use crate::{ExecutionError, policy::QUEUED_SHOWN_AFTER};
 
 impl Core {
     pub(super) fn on_command(&mut self, command: Input) {
@@ -22,7 +22,7 @@ impl Core {
             // It may have been cancelled before it came.
             Input::Execute(execution) if execution.status().is_finished() => {}
             Input::Execute(execution) => {
-                let shown_at = self.now.at + QUEUE_UNNOTICED;
+                let shown_at = self.now.at + QUEUED_SHOWN_AFTER;
                 self.unshown.push_back((shown_at, Arc::clone(&execution)));
                 self.queue.push_back(execution);
             }
@@ -46,7 +46,7 @@ impl Core {
             Input::LeaveKernel(why) => {
                 self.note_kernel_ended(&why);
                 self.end_all(End::cancelled(why));
-                self.kernel = KernelLife::None;
+                self.kernel = KernelState::None;
                 self.effects.extend([Effect::DropKernel, Effect::AbandonLookup]);
             }
             _ => {}
@@ -147,7 +147,7 @@ impl Core {
     }
 
     /// Interrupts code whose question nobody has answered in time, and says so in its cell.
-    pub(super) fn give_question_up(&mut self) {
+    pub(super) fn expire_question(&mut self) {
         let now = self.now.at;
         let Some(active) = &mut self.active else { return };
         let patience = humantime::format_duration(self.settings.input_timeout);

@@ -184,7 +184,7 @@ impl Core {
         if execution.status().is_finished() {
             return;
         }
-        if execution.has_unkept() {
+        if execution.has_pending_copy() {
             // Whoever sees the end finds the copy.
             return self.effects.push(Effect::KeepCopy(Arc::clone(execution)));
         }

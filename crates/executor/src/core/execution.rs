@@ -26,7 +26,7 @@ pub use self::copy::{CopiedCell, Keep, NotebookCopy};
 pub use self::snapshot::{CellSnapshot, Snapshot};
 pub(crate) use self::{
     cell_run::{CellRun, Outcome, RunEvent, RunState, pages},
-    copy::Unkept,
+    copy::PendingCopy,
 };
 use super::{actor::Actor, notebook::Notebook};
 
@@ -107,7 +107,7 @@ pub(crate) struct State {
     /// The kernel is busy with what somebody else sent to it.
     awaits_kernel: bool,
     /// A copy that is to be kept when it has run.
-    pub(crate) unkept: Option<Unkept>,
+    pub(crate) pending_copy: Option<PendingCopy>,
     /// The file in which a copy was kept.
     pub(crate) kept: Option<String>,
     pub(crate) cells: Vec<CellRun>,
@@ -153,7 +153,7 @@ impl State {
             is_cancelled: false,
             notices: Vec::new(),
             awaits_kernel: false,
-            unkept: None,
+            pending_copy: None,
             kept: None,
             cells,
             next: 0,

@@ -8,7 +8,7 @@ use super::{
     completion::End,
     execution::Execution,
     input::Effect,
-    kernel::KernelLife,
+    kernel::KernelState,
 };
 
 impl Core {
@@ -26,7 +26,7 @@ impl Core {
         }
         self.active = Some(active);
         self.queue.push_front(Arc::clone(&execution));
-        self.kernel = KernelLife::Wanted;
+        self.kernel = KernelState::Wanted;
         self.effects.push(Effect::ReturnToKernel {
             execution,
             kernel_id: earlier.kernel_id,

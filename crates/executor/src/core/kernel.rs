@@ -4,10 +4,10 @@ use jupyter_client::SESSIONS_FRESH;
 use tokio::time::Instant;
 
 use super::{input::KernelInfo, liveness::Liveness, widgets::OutputWidgets};
-use crate::policy::{KERNEL_TRUSTED, KERNEL_UNSETTLED, STARTS_WITHIN};
+use crate::policy::{KERNEL_TRUSTED, KERNEL_UNSETTLED, STARTING_TIMEOUT};
 
 /// The life of the kernel, seen from its queue.
-pub(crate) enum KernelLife {
+pub(crate) enum KernelState {
     None,
     /// It is looked for, or started, or returned to.
     Wanted,
@@ -30,7 +30,7 @@ pub(crate) struct Kernel {
     new_since: Instant,
 }
 
-impl KernelLife {
+impl KernelState {
     pub(crate) fn get(&self) -> Option<&Kernel> {
         match self {
             Self::Connected(kernel) | Self::Checked(kernel) => Some(kernel),
@@ -76,7 +76,7 @@ impl KernelLife {
     }
 
     /// Returns whether it is connected and busy with a request of somebody else.
-    pub(crate) fn is_taken(&self, now: Instant, changed: Option<Instant>) -> bool {
+    pub(crate) fn is_used_by_others(&self, now: Instant, changed: Option<Instant>) -> bool {
         self.get().is_some_and(|kernel| {
             let is_usable = kernel.is_connected && kernel.liveness.is_heard() && !kernel.is_doubtful(now, changed);
             is_usable && !kernel.liveness.is_free()
@@ -127,6 +127,6 @@ impl Kernel {
 
     /// Returns whether its process may have started just before the connection.
     pub(crate) fn is_new(&self, now: Instant) -> bool {
-        now - self.new_since < STARTS_WITHIN
+        now - self.new_since < STARTING_TIMEOUT
     }
 }

@@ -15,8 +15,8 @@ use super::{
     completion::End,
     execution::{RunEvent, RunState, pages},
     input::{Effect, FoundKernel},
-    kernel::{Kernel, KernelLife},
-    liveness::NothingMore,
+    kernel::{Kernel, KernelState},
+    liveness::EndConfirmed,
 };
 use crate::ExecutionError;
 
@@ -104,8 +104,8 @@ impl Core {
         } else if message.channel == Channel::Iopub && message.msg_type != "status" {
             self.on_late_output(parent, message);
         }
-        if let Some(NothingMore { run, doubt }) = nothing_more {
-            self.on_nothing_more(&run, doubt);
+        if let Some(EndConfirmed { run, doubt }) = nothing_more {
+            self.on_end_confirmed(&run, doubt);
         }
     }
 
@@ -176,7 +176,7 @@ impl Core {
     }
 
     /// The kernel has answered what was asked after a run: all that it had to say of it has come, if it ever will.
-    fn on_nothing_more(&mut self, run: &str, doubt: &'static str) {
+    fn on_end_confirmed(&mut self, run: &str, doubt: &'static str) {
         let Some(active) = self.active.take_if(|active| active.run.msg_id == run) else {
             return;
         };
@@ -289,7 +289,7 @@ impl Core {
             Ok(FoundKernel::Same) => self.kernel.on_same(now),
             Ok(FoundKernel::Other(info)) => {
                 self.note_kernel_ended(&Reason::by(Actor::Person, "gave the notebook another kernel"));
-                let earlier = std::mem::replace(&mut self.kernel, KernelLife::Connected(Kernel::new(info, now)));
+                let earlier = std::mem::replace(&mut self.kernel, KernelState::Connected(Kernel::new(info, now)));
                 self.forget_settled();
                 if let Some(earlier) = earlier.get() {
                     let kernel_id = earlier.id.clone();
@@ -297,11 +297,11 @@ impl Core {
                 }
             }
             Ok(FoundKernel::Earlier(info)) => {
-                self.kernel = KernelLife::Connected(Kernel::new(info, now));
+                self.kernel = KernelState::Connected(Kernel::new(info, now));
                 self.on_returned();
             }
             Err(error) => {
-                self.kernel = KernelLife::None;
+                self.kernel = KernelState::None;
                 self.effects.push(Effect::DropKernel);
                 self.end_all(match &self.active {
                     Some(_) if matches!(error, ExecutionError::Document(_)) => End::lost(format!(

@@ -12,7 +12,7 @@
 //! A request to run something cannot be taken back once it is in the kernel's queue, so while the kernel is at something
 //! else a probe waits there in its place, which harms nobody if it is not wanted any more.
 //!
-//! A kernel that says nothing for [`SILENCE`] while something is expected of it is asked about over REST. One that is not
+//! A kernel that says nothing for [`QUIET_LIMIT`] while something is expected of it is asked about over REST. One that is not
 //! busy has ended what it was at: it is probed, and if it does not answer, the connection is renewed.
 
 use std::{collections::VecDeque, time::Duration};
@@ -20,7 +20,7 @@ use std::{collections::VecDeque, time::Duration};
 use jupyter_client::kernel::{Channel, Message, is_question};
 use tokio::time::Instant;
 
-use crate::policy::{MAX_OPEN_REQUESTS, PROBE_FIRST_PAUSE, PROBE_MAX_PAUSE, PROBE_RENEWS_AFTER, SILENCE};
+use crate::policy::{MAX_OPEN_REQUESTS, PROBE_FIRST_PAUSE, PROBE_MAX_PAUSE, PROBE_RENEWS_AFTER, QUIET_LIMIT};
 
 /// Begins the ids of probes of a new process, of which any may be answered.
 const NEW_PROCESS: &str = "probe-";
@@ -73,7 +73,7 @@ pub(crate) enum Probe {
 
 /// A run of which nothing more will come, since the kernel has answered what was asked after it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NothingMore {
+pub(crate) struct EndConfirmed {
     pub(crate) run: String,
     pub(crate) doubt: &'static str,
 }
@@ -106,7 +106,7 @@ impl Liveness {
     }
 
     /// Takes note of what the kernel is at.
-    pub(crate) fn on_message(&mut self, message: &Message) -> Option<NothingMore> {
+    pub(crate) fn on_message(&mut self, message: &Message) -> Option<EndConfirmed> {
         let parent = message.parent_id.as_deref()?;
         if parent.starts_with(NEW_PROCESS) {
             if message.channel == Channel::Iopub {
@@ -146,7 +146,7 @@ impl Liveness {
         }
     }
 
-    fn on_end_probe(&mut self, parent: &str, message: &Message) -> Option<NothingMore> {
+    fn on_end_probe(&mut self, parent: &str, message: &Message) -> Option<EndConfirmed> {
         let answered = self.probes.iter_mut().position(|probe| match probe {
             Probe::EndOf {
                 msg_id, replied, idle, ..
@@ -158,7 +158,7 @@ impl Liveness {
             _ => false,
         })?;
         match self.probes.remove(answered) {
-            Probe::EndOf { run, doubt, .. } => Some(NothingMore { run, doubt }),
+            Probe::EndOf { run, doubt, .. } => Some(EndConfirmed { run, doubt }),
             _ => None,
         }
     }
@@ -263,7 +263,7 @@ impl Liveness {
 
     /// The time at which the server is asked about a kernel of which something is expected.
     pub(crate) fn asks_server_at(&self) -> Option<Instant> {
-        (!self.is_asking_server).then(|| self.last_contact + SILENCE)
+        (!self.is_asking_server).then(|| self.last_contact + QUIET_LIMIT)
     }
 
     pub(crate) fn on_server_asked(&mut self) {
@@ -365,7 +365,7 @@ mod tests {
             assert_eq!(kernel.on_message(first), None);
             assert!(kernel.is_end_probed("run") && !kernel.is_end_probed("other"));
             let (run, doubt) = ("run".to_owned(), "doubt");
-            assert_eq!(kernel.on_message(second), Some(NothingMore { run, doubt }));
+            assert_eq!(kernel.on_message(second), Some(EndConfirmed { run, doubt }));
             assert!(!kernel.is_end_probed("run"));
         }
     }

@@ -182,15 +182,15 @@ impl Outputs {
     pub(crate) fn apply(&mut self, msg_type: &str, content: &Value) -> bool {
         match msg_type {
             "stream" => {
-                self.make_way();
+                self.apply_pending_clear();
                 self.stream(text(content, "name"), text(content, "text"));
             }
             "display_data" | "execute_result" => {
-                self.make_way();
+                self.apply_pending_clear();
                 self.push_data(msg_type, content);
             }
             "error" => {
-                self.make_way();
+                self.apply_pending_clear();
                 self.push_error(content);
             }
             "update_display_data" => return self.update_display(content),
@@ -250,7 +250,7 @@ impl Outputs {
 
     /// Shows what the code asks, as the beginning of a line; whether there is anything to be shown.
     pub(crate) fn ask(&mut self, prompt: &str) -> bool {
-        self.make_way();
+        self.apply_pending_clear();
         if !prompt.is_empty() {
             self.stream(STDIN, &as_prompt(prompt));
         }
@@ -364,7 +364,7 @@ impl Outputs {
     }
 
     /// An output that comes after `clear_output(wait=True)` takes the place of all.
-    fn make_way(&mut self) {
+    fn apply_pending_clear(&mut self) {
         if std::mem::take(&mut self.clear_next) {
             self.clear();
         }

@@ -289,7 +289,7 @@ impl World {
     }
 
     /// A kernel, a document and a server that behave bring everything to its end.
-    fn calm_down(&mut self) {
+    fn drain_pending(&mut self) {
         self.feed(Input::ConnectionRestored);
         self.feed(Input::Message(status("theirs", "idle")));
         for _ in 0..300 {
@@ -357,7 +357,7 @@ proptest! {
         for (what, which) in steps {
             world.happen(what, which);
         }
-        world.calm_down();
+        world.drain_pending();
         world.check_ends();
     }
 }

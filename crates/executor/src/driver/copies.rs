@@ -13,7 +13,7 @@ const MAX_NAMES: usize = 1000;
 /// Writes the copy of an execution to the file where it is to be kept. What stands in the way is told with the end of the
 /// execution.
 pub(super) async fn keep_copy(server: Arc<JupyterServer>, execution: Arc<Execution>) {
-    let Some((keep, notebook)) = execution.take_unkept() else {
+    let Some((keep, notebook)) = execution.take_pending_copy() else {
         return;
     };
     match write_copy(&server, &keep, notebook).await {

@@ -19,7 +19,7 @@ use crate::{
         execution::Execution,
         input::{Code, Effect, Input, Obstacle, Rewritten, RunId, Written},
     },
-    policy::{END_ARRIVES_WITHIN, RECORDED_WITHIN, rewrite_pause},
+    policy::{END_ACKNOWLEDGE_TIMEOUT, RECORD_TIMEOUT, rewrite_pause},
 };
 
 /// Documents on their way to disk, and the execution that waits for them.
@@ -258,7 +258,7 @@ impl Driver {
         let idle = room.idle_cells(cells);
         execution.mark_queued(&idle);
         self.shared.note(execution);
-        let _ = timeout(RECORDED_WITHIN, self.shared.store.flush_if_possible()).await;
+        let _ = timeout(RECORD_TIMEOUT, self.shared.store.flush_if_possible()).await;
         if let Err(error) = room.mark_queued(&execution.owner.principal, &idle) {
             tracing::debug!(%error, "cells that wait cannot be shown so");
         }
@@ -280,7 +280,7 @@ impl Driver {
 /// Waits until the server has the end of a run, or has had the time to say so; for a pause if it was not even told.
 async fn arrival(run: RunId, end: Option<Acknowledgement>, pause: Duration) -> (RunId, bool) {
     let arrived = match end {
-        Some(end) => timeout(END_ARRIVES_WITHIN, end.arrived()).await == Ok(true),
+        Some(end) => timeout(END_ACKNOWLEDGE_TIMEOUT, end.arrived()).await == Ok(true),
         None => {
             sleep(pause).await;
             false

@@ -22,7 +22,7 @@ use crate::{
         execution::Execution,
         input::{Effect, Input, Reply},
     },
-    policy::{LISTENERS_WITHIN, RETIRES_WITHIN, SENDING_RECORDED_WITHIN, SHUTS_DOWN_WITHIN},
+    policy::{KERNEL_RETIRE_TIMEOUT, KERNEL_SHUTDOWN_TIMEOUT, LISTENERS_TIMEOUT, SENDING_RECORDED_WITHIN},
 };
 
 impl Driver {
@@ -210,7 +210,7 @@ impl Driver {
 
     async fn ask_listeners(&mut self) -> Option<Input> {
         let connection = self.connection.as_ref()?;
-        let asked = timeout(LISTENERS_WITHIN, self.server.kernel(connection.link.kernel_id())).await;
+        let asked = timeout(LISTENERS_TIMEOUT, self.server.kernel(connection.link.kernel_id())).await;
         let kernel = asked.ok().and_then(Result::ok).flatten();
         Some(Input::Listeners(kernel.and_then(|kernel| kernel.connections)))
     }
@@ -222,12 +222,12 @@ impl Driver {
                 self.shared.history.on_ended(&kernel_id, &unused);
                 // Jupyter cannot end a kernel that has just died before it has started it again.
                 let is_restarting = |error: &JupyterError| matches!(error, JupyterError::Refused { status: 500.., .. });
-                let until = Instant::now() + SHUTS_DOWN_WITHIN;
+                let until = Instant::now() + KERNEL_SHUTDOWN_TIMEOUT;
                 let shut_down = persist(until, || self.server.shutdown_kernel(&kernel_id), is_restarting);
-                let _ = timeout(SHUTS_DOWN_WITHIN, shut_down).await;
+                let _ = timeout(KERNEL_SHUTDOWN_TIMEOUT, shut_down).await;
             }
             (Effect::RetireKernel { kernel_id }, Some(path)) => {
-                let _ = timeout(RETIRES_WITHIN, self.server.retire_kernel(&kernel_id, &path)).await;
+                let _ = timeout(KERNEL_RETIRE_TIMEOUT, self.server.retire_kernel(&kernel_id, &path)).await;
             }
             (Effect::RetireIfReplaced { kernel_id }, Some(path)) => {
                 let retired = async {
@@ -238,7 +238,7 @@ impl Driver {
                         _ => {}
                     }
                 };
-                let _ = timeout(SHUTS_DOWN_WITHIN, retired).await;
+                let _ = timeout(KERNEL_SHUTDOWN_TIMEOUT, retired).await;
             }
             _ => {}
         }

@@ -23,7 +23,7 @@ use crate::{
         notebook::Notebook,
     },
     engine::Shared,
-    policy::{RETURN_FIRST_BACKOFF, RETURN_MAX_BACKOFF, RETURNS_WITHIN},
+    policy::{RETURN_FIRST_BACKOFF, RETURN_MAX_BACKOFF, SERVER_RETURN_TIMEOUT},
 };
 
 /// The connection to a kernel, and what comes by it.
@@ -108,11 +108,11 @@ pub(super) async fn return_to(
     kernel_id: String,
     session: String,
 ) -> Result<Found, ExecutionError> {
-    let until = Instant::now() + RETURNS_WITHIN;
+    let until = Instant::now() + SERVER_RETURN_TIMEOUT;
     let lease = match &notebook {
         Some((notebook, account)) => {
             let lease = || shared.lease(&server, notebook, account);
-            match persist(until, lease, PoolError::may_pass).await {
+            match persist(until, lease, PoolError::is_transient).await {
                 // What it puts out could be shown nowhere, now or after the next start.
                 Err(error) if error.is_excess() => return Err(ExecutionError::Document(error)),
                 lease => lease.ok(),
@@ -126,7 +126,7 @@ pub(super) async fn return_to(
         started: false,
         busy: false,
     };
-    let kernel = persist(until, || connect(&server, &info), ExecutionError::may_pass).await?;
+    let kernel = persist(until, || connect(&server, &info), ExecutionError::is_transient).await?;
     Ok(Found {
         kernel: Some(kernel),
         lease,
@@ -172,7 +172,7 @@ async fn kernelspec(
 pub(super) async fn persist<T, E, F>(
     until: Instant,
     mut attempt: impl FnMut() -> F,
-    may_pass: impl Fn(&E) -> bool,
+    is_transient: impl Fn(&E) -> bool,
 ) -> Result<T, E>
 where
     E: Display,
@@ -181,7 +181,7 @@ where
     let mut backoff = RETURN_FIRST_BACKOFF;
     loop {
         match attempt().await {
-            Err(error) if may_pass(&error) && Instant::now() < until => {
+            Err(error) if is_transient(&error) && Instant::now() < until => {
                 tracing::debug!(%error, "a request to Jupyter is tried again");
             }
             result => return result,
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(persist(until, attempt, |_| true).await, Ok(()));
         let always = |error: &'static str| move || std::future::ready(Err::<(), _>(error));
         assert_eq!(persist(until, always("down"), |_| true).await, Err("down"));
-        let until = Instant::now() + RETURNS_WITHIN;
+        let until = Instant::now() + SERVER_RETURN_TIMEOUT;
         let refused = persist(until, always("gone"), |_| false);
         assert_eq!(timeout(RETURN_FIRST_BACKOFF, refused).await, Ok(Err("gone")), "at once");
     }

@@ -19,10 +19,10 @@ impl Engine {
     ) -> Result<Arc<Execution>, ExecutionError> {
         let notebook = self.identify(server, path).await;
         let kernel_name = copy.kernel_name.clone();
-        let (cells, unkept) = copy.into_runs(self.shared.settings.max_output_bytes);
+        let (cells, pending_copy) = copy.into_runs(self.shared.settings.max_output_bytes);
         let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(notebook), cells);
         (execution.kind, execution.kernel_name) = (ExecutionKind::Copy, Some(kernel_name));
-        execution.lock().unkept = unkept;
+        execution.lock().pending_copy = pending_copy;
         let execution = self.admit(claim, execution)?;
         // Each has a driver of its own, which is of no use when it has left.
         self.drivers.retain(|_, inbox| !inbox.is_closed());

@@ -15,7 +15,7 @@ use tokio::{
 use super::{Engine, Shared};
 use crate::{
     core::notebook::{Notebook, is_fork},
-    policy::{IDENTIFIED_WITHIN, KERNEL_TRUSTED},
+    policy::{IDENTIFY_TIMEOUT, KERNEL_TRUSTED},
 };
 
 impl Engine {
@@ -50,7 +50,7 @@ impl Engine {
         {
             return;
         }
-        if let Ok(Ok(file_id)) = timeout(IDENTIFIED_WITHIN, server.file_id_of(path)).await {
+        if let Ok(Ok(file_id)) = timeout(IDENTIFY_TIMEOUT, server.file_id_of(path)).await {
             shared.store.note_location(server.name(), &file_id, path.as_str());
         }
     }
@@ -63,7 +63,7 @@ impl Engine {
         }
         let asking = shared.pool.identify(server, path, RoomKind::Notebook);
         // A server without ids of files, or that cannot be reached now, has its notebooks known by their paths.
-        let document = timeout(IDENTIFIED_WITHIN, asking).await.ok().and_then(Result::ok);
+        let document = timeout(IDENTIFY_TIMEOUT, asking).await.ok().and_then(Result::ok);
         let file_id = document.map(|document| document.file_id);
         self.notebook_at(server, path, file_id.as_ref()).await
     }

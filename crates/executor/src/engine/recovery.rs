@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use jupyter_client::{DocPath, JupyterServer, Servers};
 use live_document::QueuedCell;
-use store::{ExecutionRecord, ExecutionStatus, LeftBehind, OtherGateway};
+use store::{AbandonedExecution, ExecutionRecord, ExecutionStatus, OtherGateway};
 use tokio::time::{Instant, sleep};
 
 use super::{Engine, Shared};
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     /// Makes an execution of an earlier process one of this.
-    fn know(&self, left: LeftBehind) -> Arc<Execution> {
+    fn know(&self, left: AbandonedExecution) -> Arc<Execution> {
         let limit = self.shared.settings.max_output_bytes;
         let ExecutionRecord {
             server, path, file_id, ..
@@ -120,7 +120,7 @@ impl Shared {
             Ok(room) => room.unmark_queued(&execution.owner.principal, cells).is_ok(),
             Err(error) => {
                 tracing::debug!(%error, "cells that did not run may still look as if they were to");
-                !error.may_pass()
+                !error.is_transient()
             }
         }
     }

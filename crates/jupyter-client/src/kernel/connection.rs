@@ -105,7 +105,7 @@ impl Connection {
         let end = tokio::select! {
             end = listen(&mut stream, self.framing, greeting, (events, answers), &heard) => end,
             end = speak(&mut sink, self.framing, outbox, closing) => end,
-            gone = watch_over(kernel, &heard) => End::Gone(gone),
+            gone = watch_existence(kernel, &heard) => End::Gone(gone),
         };
         if closing.is_cancelled() || matches!(end, End::Left) {
             hang_up(sink, stream).await;
@@ -132,7 +132,7 @@ async fn listen(
     loop {
         let frame = tokio::select! {
             frame = timeout(patience, stream.next()) => frame,
-            () = events.wait_until_unheard() => return End::Left,
+            () = events.wait_until_gone() => return End::Left,
         };
         patience = PING_TIMEOUT;
         let (said, size) = match frame {
@@ -245,7 +245,7 @@ fn frame(framing: Framing, message: &Outgoing) -> Frame {
 
 /// Returns when the kernel is known not to exist any more. It may be missing for a moment while the server
 /// restarts it, so it is asked after twice.
-async fn watch_over(kernel: Kernel<'_>, heard: &Notify) -> JupyterError {
+async fn watch_existence(kernel: Kernel<'_>, heard: &Notify) -> JupyterError {
     let mut missing = false;
     loop {
         if timeout(QUIET_INTERVAL, heard.notified()).await.is_ok() {

@@ -50,7 +50,7 @@ impl Queue {
     }
 
     /// Returns when nobody listens any more.
-    pub(super) async fn wait_until_unheard(&self) {
+    pub(super) async fn wait_until_gone(&self) {
         self.events.closed().await;
     }
 }

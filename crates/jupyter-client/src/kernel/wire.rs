@@ -230,12 +230,12 @@ fn slice(frame: &Bytes, start: usize, end: usize) -> Result<Bytes, WireError> {
 /// characters, as in a browser.
 fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, WireError> {
     serde_json::from_slice(json)
-        .or_else(|_| serde_json::from_str(&mend_escapes(&String::from_utf8_lossy(json))))
+        .or_else(|_| serde_json::from_str(&replace_lone_surrogates(&String::from_utf8_lossy(json))))
         .map_err(|_| WireError::Json)
 }
 
 /// Replaces escapes of half a surrogate pair.
-fn mend_escapes(json: &str) -> String {
+fn replace_lone_surrogates(json: &str) -> String {
     let mut mended = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {

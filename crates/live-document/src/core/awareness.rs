@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{
     limits::{MAX_PRESENCE_BYTES, MAX_PRESENCES},
     policy::{
-        ANNOUNCED_FOR, CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EVERYBODY_SPOKE, EXECUTION_SHOWN_WITHIN,
+        ANNOUNCED_FOR, AWARENESS_ROUND, CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EXECUTION_SHOWN_FOR,
         PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER, SHOWN_AGAIN_AFTER,
     },
     presence::{Activity, Availability, Shown, user},
@@ -125,7 +125,7 @@ impl Awareness {
         }
     }
 
-    pub(crate) fn tell_time(&mut self, now: Instant) {
+    pub(crate) fn set_now(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
@@ -288,7 +288,7 @@ impl Awareness {
 
     /// Returns whether agents may keep the server from saving the changes of somebody who sends no awareness: they
     /// say that they need no saving as long as it is not known what people want.
-    pub(crate) fn may_keep_from_saving(&self) -> bool {
+    pub(crate) fn may_block_autosave(&self) -> bool {
         self.said == Some(false) && self.autosave_preferences().next().is_none()
     }
 
@@ -444,7 +444,7 @@ impl Awareness {
     }
 
     /// All agents leave, because the room is being closed.
-    pub(crate) fn farewell(&mut self) -> Vec<AwarenessEntry> {
+    pub(crate) fn remove_all(&mut self) -> Vec<AwarenessEntry> {
         self.version += u64::from(!self.agents.is_empty());
         let goodbyes = std::mem::take(&mut self.goodbyes);
         let leaving = self.agents.drain().map(|(_, mut agent)| agent.say("null".to_owned()));
@@ -476,7 +476,7 @@ impl Awareness {
         let mut preferences = self.autosave_preferences().peekable();
         match preferences.peek() {
             Some(_) => Some(preferences.any(|wanted| wanted)),
-            None => (self.saved || self.now.duration_since(self.since) > EVERYBODY_SPOKE).then_some(true),
+            None => (self.saved || self.now.duration_since(self.since) > AWARENESS_ROUND).then_some(true),
         }
     }
 
@@ -520,7 +520,7 @@ impl Other {
 impl Agent {
     /// Activity after a new one was reported: a single call does not hide that code of the agent still runs.
     fn activity_with(&self, said: Activity, now: Instant) -> Activity {
-        let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_WITHIN;
+        let goes_on = self.activity.is_execution() && now.duration_since(self.last_active) < EXECUTION_SHOWN_FOR;
         let is_call = matches!(said, Activity::Idle | Activity::Reading | Activity::Editing);
         if goes_on && is_call { self.activity } else { said }
     }

@@ -128,7 +128,7 @@ impl ChangeLog {
         &self.clock
     }
 
-    pub(crate) fn tell_time(&mut self, now: Instant) {
+    pub(crate) fn set_now(&mut self, now: Instant) {
         self.clock.advance(now);
     }
 

@@ -180,8 +180,8 @@ impl Document {
         self.log.clock()
     }
 
-    pub(crate) fn tell_time(&mut self, now: Instant) {
-        self.log.tell_time(now);
+    pub(crate) fn set_now(&mut self, now: Instant) {
+        self.log.set_now(now);
     }
 
     /// Tells those who watch that the document changed.

@@ -328,7 +328,7 @@ impl Document {
                 outcome.repeated += 1;
                 continue;
             }
-            restored.extend(self.bring_up_to_date(&mut done, before));
+            restored.extend(self.catch_up(&mut done, before));
             let mut is_repeated = None;
             self.redo(|document, txn| is_repeated = document.repeat_one(txn, &done));
             match is_repeated {
@@ -348,7 +348,7 @@ impl Document {
     }
 
     /// Gives cells that are to be inserted again what they held last, and returns which ones that are.
-    fn bring_up_to_date(&self, done: &mut JournaledEdit, before: &Snapshot) -> Vec<Subject> {
+    fn catch_up(&self, done: &mut JournaledEdit, before: &Snapshot) -> Vec<Subject> {
         let JournaledEdit::Inserted { cells, .. } = done else {
             return Vec::new();
         };

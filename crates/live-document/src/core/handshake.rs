@@ -10,7 +10,7 @@ use super::{
     clock::Clock,
     disconnect::{Disconnect, guarded},
     document::{Document, decode_vector, encode_vector},
-    policy::{EMPTY_QUIET, FIRST_QUIET, LOADING_QUIET, SILENCE, SYNC_PATIENCE, SYNC_PINGS},
+    policy::{CONNECTION_TIMEOUT, EMPTY_QUIET, FIRST_QUIET, LOADING_QUIET, SYNC_PINGS, SYNC_TIMEOUT},
     wire::Message,
 };
 
@@ -54,7 +54,7 @@ impl Handshake {
             server_vector: None,
             loads_progressively,
             stage: Stage::Requested,
-            until: clock.now() + SYNC_PATIENCE,
+            until: clock.now() + SYNC_TIMEOUT,
         }
     }
 
@@ -115,7 +115,7 @@ impl Handshake {
         match self.stage {
             Stage::Growing => {
                 self.stage = Stage::Pinged { left: SYNC_PINGS };
-                self.until = now + SILENCE;
+                self.until = now + CONNECTION_TIMEOUT;
                 Ok(Step::Ping)
             }
             Stage::Requested | Stage::Pinged { .. } => Err(Disconnect::Cut(

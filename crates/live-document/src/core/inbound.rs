@@ -41,7 +41,7 @@ impl State {
 
     fn receive_update(&mut self, update: &[u8]) -> Result<(), Disconnect> {
         let (saves, resets) = (self.document.saves(), self.document.resets());
-        let before = self.awareness.may_keep_from_saving().then(|| self.document.revision());
+        let before = self.awareness.may_block_autosave().then(|| self.document.revision());
         self.document.apply_live(update)?;
         let is_saved = self.document.saves() > saves;
         if is_saved {

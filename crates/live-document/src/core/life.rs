@@ -22,7 +22,8 @@ use super::{
     RoomError,
     disconnect::{Disconnect, GONE, guarded},
     policy::{
-        EVERYBODY_SPOKE, LEAVE_SAVE_PATIENCE, LEAVE_SAVES, LEAVE_TICK, LOOKS_AT_FILES_WITHIN, SILENCE, TICK, backoff,
+        AWARENESS_ROUND, CONNECTION_TIMEOUT, FILE_POLL_INTERVAL, LEAVE_SAVE_TIMEOUT, LEAVE_SAVES, LEAVE_TICK, TICK,
+        backoff,
     },
     recovery::{Clocks, ServerDocument},
     saving::Saving,
@@ -135,7 +136,7 @@ pub(crate) enum CloseReason {
 impl State {
     /// Takes in what happened, and tells what must be done.
     pub(crate) fn on(&mut self, input: Input<'_>, now: Instant) -> Vec<Effect> {
-        self.tell_time(now);
+        self.set_now(now);
         let effects = self.take_in(input);
         self.tell_versions();
         effects
@@ -220,7 +221,7 @@ impl State {
         let now = self.now();
         match &mut self.phase {
             Phase::Synced { next_tick, .. } if now < *next_tick => send(self.take_outbox()),
-            Phase::Synced { last_received, .. } if now.duration_since(*last_received) > SILENCE => {
+            Phase::Synced { last_received, .. } if now.duration_since(*last_received) > CONNECTION_TIMEOUT => {
                 self.on_lost(Disconnect::Cut("nothing came for too long".to_owned()))
             }
             Phase::Synced { next_tick, .. } => {
@@ -288,7 +289,7 @@ impl State {
         let is_restarted = self.server_session != joined.theirs.server_session;
         let saves_from = self.now()
             + if is_restarted {
-                LOOKS_AT_FILES_WITHIN
+                FILE_POLL_INTERVAL
             } else {
                 Duration::ZERO
             };
@@ -320,7 +321,7 @@ impl State {
     fn on_close(&mut self) -> Vec<Effect> {
         match self.phase {
             Phase::Synced { .. } => {
-                let until = self.now() + EVERYBODY_SPOKE;
+                let until = self.now() + AWARENESS_ROUND;
                 self.phase = Phase::Leaving(Leaving::Learning { until });
                 // An edit may wait that the closing overtook.
                 self.release_changes();
@@ -341,10 +342,10 @@ impl State {
         };
         let (until, requests) = match leaving {
             Leaving::Learning { until } if self.may_want_saving() && now < until => return Vec::new(),
-            Leaving::Learning { .. } => (now + LEAVE_SAVE_PATIENCE, 0),
+            Leaving::Learning { .. } => (now + LEAVE_SAVE_TIMEOUT, 0),
             Leaving::Saving { until, requests } => (until, requests),
         };
-        if !self.wants_saving() || requests > LEAVE_SAVES || now >= until || self.saving.take_failure() {
+        if !self.needs_save() || requests > LEAVE_SAVES || now >= until || self.saving.take_failure() {
             return self.close(CloseReason::Left);
         }
         let request = self.request_save();
@@ -356,17 +357,17 @@ impl State {
     }
 
     fn close(&mut self, reason: CloseReason) -> Vec<Effect> {
-        let farewell = match self.phase {
-            Phase::Leaving(_) => self.awareness.farewell(),
+        let remove_all = match self.phase {
+            Phase::Leaving(_) => self.awareness.remove_all(),
             _ => Vec::new(),
         };
         self.phase = Phase::Closed;
         self.end_history();
         // No acknowledgement can come any more; who waits for one need not wait longer.
         drop(self.document.acknowledgements.take_waiting());
-        let mut effects = match farewell.is_empty() {
+        let mut effects = match remove_all.is_empty() {
             true => Vec::new(),
-            false => send(vec![Message::Awareness(farewell).encode()]),
+            false => send(vec![Message::Awareness(remove_all).encode()]),
         };
         effects.push(Effect::Close(reason));
         effects

@@ -11,7 +11,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
 
 /// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Both sides changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,7 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     let found = match old.len().max(new.len()) > MAX_COMPARED {
         true => vec![outer(old, new)],
         false => {
-            let deadline = deadline(PATIENCE, old, new);
+            let deadline = deadline(TIMEOUT, old, new);
             let whole = Pair {
                 old: 0..old.len(),
                 new: 0..new.len(),

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// Interval between checks of presences, saving and the liveness of the connection.
 pub(crate) const TICK: Duration = Duration::from_secs(3);
 /// Pings go out with every tick, so that a connection on which nothing came for this long is dead.
-pub(crate) const SILENCE: Duration = Duration::from_secs(20);
+pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(20);
 /// The server closes a room's socket at its leisure; nobody waits for it longer.
-pub(crate) const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const ROOM_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The pause before the next attempt to join again, as JupyterLab makes it.
 pub(crate) fn backoff(attempts: u32) -> Duration {
@@ -21,7 +21,7 @@ pub(crate) fn backoff(attempts: u32) -> Duration {
 // The first synchronisation.
 
 /// A large notebook may take the server a while to load.
-pub(crate) const SYNC_PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 /// A document that is loaded piece by piece is probably complete when nothing came for so long.
 pub(crate) const LOADING_QUIET: Duration = Duration::from_millis(400);
 /// The same before it is known to be loaded that way, which few are.
@@ -34,9 +34,9 @@ pub(crate) const SYNC_PINGS: u8 = 3;
 // Callers.
 
 /// Longest wait of an edit for a lost connection to come back.
-pub(crate) const RECONNECT_PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const EDIT_RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait of an edit for the server's acknowledgement before it answers without.
-pub(crate) const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// For so long somebody who typed may be about to go on.
 pub(crate) const TYPING: Duration = Duration::from_secs(60);
 /// For so long the next letters of somebody who typed may be on their way here.
@@ -68,7 +68,7 @@ pub(crate) enum SaveStep {
 /// | yes | not known | hold changes back, once |
 /// | yes | no | wait: they save by hand |
 pub(crate) fn save_step(unsaved_for: Duration, unchanged_for: Duration, autosave: Option<bool>) -> SaveStep {
-    let is_kept_from_saving = unsaved_for >= SAVED_BY_THEN && unchanged_for < SAVES_AFTER;
+    let is_kept_from_saving = unsaved_for >= AUTOSAVE_DELAY && unchanged_for < SAVES_AFTER;
     match autosave {
         _ if !is_kept_from_saving && unsaved_for < SAVE_OVERDUE => SaveStep::Wait,
         Some(true) => SaveStep::Ask,
@@ -78,12 +78,12 @@ pub(crate) fn save_step(unsaved_for: Duration, unchanged_for: Duration, autosave
 }
 
 /// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
-const SAVED_BY_THEN: Duration = Duration::from_millis(1500);
+const AUTOSAVE_DELAY: Duration = Duration::from_millis(1500);
 /// By then a server that was restarted has looked at the file of a document that it has just loaded; it does so once a
 /// second. It finds a notebook that was half-written when it was killed, puts the file of before in its place, and goes on
 /// believing that the file is as new as the half. A save that it is asked for before it has looked again seems to it to be
 /// overtaken by somebody else's, and it makes the document the same as that old file.
-pub(crate) const LOOKS_AT_FILES_WITHIN: Duration = Duration::from_millis(1500);
+pub(crate) const FILE_POLL_INTERVAL: Duration = Duration::from_millis(1500);
 /// After so long without a change the server saves by itself.
 pub(crate) const SAVES_AFTER: Duration = Duration::from_secs(1);
 /// For how long changes are held back, once, so that the server shows whether people want them saved: it waits for a
@@ -96,15 +96,15 @@ pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
 pub(crate) const REQUEST_FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 /// Longest wait of a closing document until its file has what was written in it: whoever reads the file next, to copy
 /// it for instance, must find the edits there.
-pub(crate) const LEAVE_SAVE_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const LEAVE_SAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of requests for that; a server that saves something else every time saves this too.
 pub(crate) const LEAVE_SAVES: usize = 3;
 /// Interval between checks whether enough time has passed to know if people want their document saved.
 pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
 /// Time limit for edits to reach the disk, for code that is about to run.
-pub(crate) const SAVED_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const SAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for somebody who asks for nothing else. A large notebook takes the server some seconds.
-pub(crate) const SAVED_ON_REQUEST_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const REQUESTED_SAVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A save that an edit overtook is given up by the server, and asked for again.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -117,14 +117,14 @@ pub(crate) fn save_pause(took: Duration) -> Duration {
 // The file.
 
 /// Longest delay between the announcement that a document is overwritten and the overwriting.
-pub(crate) const OVERWRITTEN_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const OVERWRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time until an open document follows its file, which Jupyter checks once a second.
-pub(crate) const FOLLOWS_WITHIN: Duration = Duration::from_secs(4);
+pub(crate) const FILE_SYNC_TIMEOUT: Duration = Duration::from_secs(4);
 /// A file that is older than this when its document is opened is in the document.
-pub(crate) const LOOKED_AT_BY_THEN: Duration = Duration::from_secs(3);
+pub(crate) const FILE_POLL_MARGIN: Duration = Duration::from_secs(3);
 /// Longest wait of a call whose file was not checked for too long while others check theirs with the same server, and
 /// of a call that reads for the answer: the document in memory is good enough while the server is busy.
-pub(crate) const FILE_CHECK_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const FILE_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// A document is in steady use after so many calls in a row, none of which came long after the one before.
 pub(crate) const STEADY_CALLS: u32 = 3;
 /// A file that was checked is trusted to be where it was for this long at least, and at most.
@@ -155,7 +155,7 @@ pub(crate) const PRESENCE_REFRESHED_AFTER: Duration = Duration::from_secs(12);
 /// So does everybody else here, Jupyter included.
 pub(crate) const PRESENCE_FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 /// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
-pub(crate) const EVERYBODY_SPOKE: Duration = Duration::from_secs(20);
+pub(crate) const AWARENESS_ROUND: Duration = Duration::from_secs(20);
 /// A cursor is shown when its agent paused for so long. What is said of it costs the server about as much as an edit, and
 /// the next edit has to wait behind it: Jupyter's sockets have Nagle's algorithm on, so that to a client which delays its
 /// acknowledgements, as most do, that is 40 ms.
@@ -183,7 +183,7 @@ pub(crate) const GLOBAL_PRESENCE_RETRY: Duration = Duration::from_secs(30);
 /// An agent that does the same all the time need not be shown again each time.
 pub(crate) const SHOWN_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// An execution that goes on is shown again before this; what was not shown for so long has ended unnoticed.
-pub(crate) const EXECUTION_SHOWN_WITHIN: Duration = Duration::from_secs(25);
+pub(crate) const EXECUTION_SHOWN_FOR: Duration = Duration::from_secs(25);
 
 #[cfg(test)]
 mod tests {

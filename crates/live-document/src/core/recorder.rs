@@ -26,7 +26,7 @@ use history::{Author, Blob, Content, Delta, VersionId};
 
 pub(super) use self::touched::{Parts, Touched};
 use self::{carried::Carried, guard::Size, people::People};
-use super::{history_sink::Loss, policy::OVERWRITTEN_WITHIN};
+use super::{history_sink::Loss, policy::OVERWRITE_TIMEOUT};
 
 /// What people do becomes a version when they have done nothing for so long.
 pub(crate) const QUIET: Duration = Duration::from_secs(5);
@@ -220,7 +220,7 @@ impl Recorder {
     /// Whether a change by these clients belongs to another version than what is pending.
     pub(super) fn is_by_others_than_pending(&self, clients: &[u64], now: Instant) -> bool {
         let Some(pending) = &self.pending else { return false };
-        let is_written_outside = || self.overwritten.is_some_and(|at| now <= at + OVERWRITTEN_WITHIN);
+        let is_written_outside = || self.overwritten.is_some_and(|at| now <= at + OVERWRITE_TIMEOUT);
         let before = self.people.is_anybody_named(&pending.clients);
         match clients {
             // Only taken away: by whoever is at work.
@@ -232,7 +232,7 @@ impl Recorder {
     fn author_of(&self, pending: &Pending) -> Author {
         let names = self.people.names_of(&pending.clients);
         let is_overwritten = || {
-            let around = |at: Instant| pending.since.is_none_or(|since| at + OVERWRITTEN_WITHIN >= since);
+            let around = |at: Instant| pending.since.is_none_or(|since| at + OVERWRITE_TIMEOUT >= since);
             self.overwritten.is_some_and(around)
         };
         if !names.is_empty() {

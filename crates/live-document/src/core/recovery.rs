@@ -220,7 +220,7 @@ impl State {
         self.document.stream = old.stream.take();
         self.document.take_recorder_of(&mut old);
         self.document.mark_adopted();
-        self.document.tell_time(old.clock().now());
+        self.document.set_now(old.clock().now());
         let waiting = old.acknowledgements.take_waiting();
         tracing::warn!(path = %self.path, "Jupyter rebuilt an open document; adopted it");
         self.document.identify_cells(&before, FileAge::MaybeNewer);

@@ -138,7 +138,7 @@ impl State {
     /// The next request, unless one is under way or people do the saving.
     pub(crate) fn request_save(&mut self) -> Option<u64> {
         let now = self.now();
-        if !self.saving.may_ask(now) || !self.wants_saving() {
+        if !self.saving.may_ask(now) || !self.needs_save() {
             return None;
         }
         // Requests overtake edits on the server, so only what it has already is covered.
@@ -196,7 +196,7 @@ impl State {
         self.saving.confirm();
         let known = self.known_to_server().filter(|_| is_text_of_file(&self.document));
         self.saving.noted = known.or(self.saving.noted);
-        match known.filter(|_| self.is_entrusted() || self.is_saved_by_hand()) {
+        match known.filter(|_| self.is_left_to_autosave() || self.is_saved_by_hand()) {
             Some(mark) => self.mark_saved(mark),
             None => self.settle_save(),
         }

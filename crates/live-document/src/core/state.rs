@@ -10,7 +10,7 @@ use super::{
     document::{Discarded, Document, merge},
     life::Phase,
     people::Names,
-    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITTEN_WITHIN, SAVE_OVERDUE, SaveStep, save_step},
+    policy::{CHANGES_HELD_FOR, MAX_OUTBOX_BYTES, OVERWRITE_TIMEOUT, SAVE_OVERDUE, SaveStep, save_step},
     saving::Saving,
     versions::VersionOutlet,
     wire::Message,
@@ -139,9 +139,9 @@ impl State {
     }
 
     /// Tells what time it is.
-    pub(crate) fn tell_time(&mut self, now: Instant) {
-        self.document.tell_time(now);
-        self.awareness.tell_time(now);
+    pub(crate) fn set_now(&mut self, now: Instant) {
+        self.document.set_now(now);
+        self.awareness.set_now(now);
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -174,7 +174,7 @@ impl State {
 
     /// Looks for edits that are gone with an overwriting while there was no connection, or just before.
     pub(crate) fn note_discarded_since(&mut self, last_received: Instant, is_restarted: bool) {
-        let was_under_way = |overwriting: &Overwriting| overwriting.at + OVERWRITTEN_WITHIN >= last_received;
+        let was_under_way = |overwriting: &Overwriting| overwriting.at + OVERWRITE_TIMEOUT >= last_received;
         if let Some(overwriting) = self.overwriting.filter(was_under_way) {
             self.overwriting = Some(Overwriting {
                 at: self.now(),
@@ -187,7 +187,7 @@ impl State {
     /// Looks for edits that are gone with an overwriting that may still be under way.
     pub(crate) fn note_discarded(&mut self) {
         let may_be_under_way = |overwriting: Overwriting| {
-            overwriting.is_interrupted || self.document.clock().since(overwriting.at) <= OVERWRITTEN_WITHIN
+            overwriting.is_interrupted || self.document.clock().since(overwriting.at) <= OVERWRITE_TIMEOUT
         };
         if self.overwriting.is_some_and(may_be_under_way) {
             let discarded = self.document.take_discarded();
@@ -311,12 +311,12 @@ impl State {
     }
 
     /// Returns whether the server will save every unsaved change by itself.
-    pub(crate) fn is_entrusted(&self) -> bool {
+    pub(crate) fn is_left_to_autosave(&self) -> bool {
         self.unsaved.is_some_and(|unsaved| unsaved.entrusted)
     }
 
     /// Returns whether changes of ours are to be saved, and people want that.
-    pub(crate) fn wants_saving(&self) -> bool {
+    pub(crate) fn needs_save(&self) -> bool {
         self.unsaved.is_some() && self.awareness.autosave() == Some(true)
     }
 
@@ -370,9 +370,9 @@ impl State {
             true => Vec::new(),
             false => self.awareness.withdraw(),
         };
-        let farewell = (!withdrawn.is_empty()).then(|| Message::Awareness(withdrawn).encode());
+        let remove_all = (!withdrawn.is_empty()).then(|| Message::Awareness(withdrawn).encode());
         let alike = changes.chunk_by_mut(|one, next| [one.origin, next.origin] == [Origin::WholeRun; 2]);
-        farewell.into_iter().chain(alike.flat_map(frames)).collect()
+        remove_all.into_iter().chain(alike.flat_map(frames)).collect()
     }
 
     /// Everything, without waiting for the throttle of outputs.
@@ -427,7 +427,7 @@ mod tests {
             state.changes_held_until().is_none(),
             "the server may be about to save it"
         );
-        state.tell_time(state.now() + SAVE_OVERDUE);
+        state.set_now(state.now() + SAVE_OVERDUE);
         state.hold_changes_once();
         assert!(state.take_changes().is_empty() && state.waiting() == Waiting::Nothing);
         state.awareness.record_save();
@@ -436,7 +436,7 @@ mod tests {
         state.awareness = Awareness::new(state.now());
         state.changed(vec![2], Origin::Caller);
         state.release_changes();
-        state.tell_time(state.now() + SAVE_OVERDUE);
+        state.set_now(state.now() + SAVE_OVERDUE);
         state.hold_changes_once();
         assert_eq!(state.take_changes().len(), 1, "not a second time");
     }

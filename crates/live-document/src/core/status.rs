@@ -63,9 +63,9 @@ impl RoomError {
     }
 
     /// Returns whether a retry may succeed.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Jupyter(error) => error.may_pass(),
+            Self::Jupyter(error) => error.is_transient(),
             Self::Closed { .. } | Self::Reconnecting { .. } | Self::Busy { .. } => true,
             Self::Edit(_)
             | Self::Lost { .. }

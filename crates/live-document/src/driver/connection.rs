@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     RoomError, RoomKind,
-    core::{disconnect::Disconnect, policy::CLOSE_PATIENCE, wire::save_request},
+    core::{disconnect::Disconnect, policy::ROOM_CLOSE_TIMEOUT, wire::save_request},
 };
 
 /// A connection to a room.
@@ -134,7 +134,7 @@ impl DocumentConnection for Connection {
             let _ = (**socket).close(None).await;
             while let Some(Ok(_)) = socket.next().await {}
         };
-        let _ = timeout(CLOSE_PATIENCE, closing).await;
+        let _ = timeout(ROOM_CLOSE_TIMEOUT, closing).await;
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// Close code seen when servers before jupyter-collaboration 4 cannot open a file: theirs is one that nobody may
 /// send. That the file exists is known by then.
-const UNSPEAKABLE: u16 = 1002;
+const CLOSE_PROTOCOL_ERROR: u16 = 1002;
 
 impl From<tungstenite::Error> for Disconnect {
     fn from(error: tungstenite::Error) -> Self {
@@ -43,7 +43,7 @@ impl Disconnect {
         match self {
             Self::Closed { code: GONE, .. } => JupyterError::NotFound { server: name, path }.into(),
             Self::Closed {
-                code: 4400 | UNSPEAKABLE,
+                code: 4400 | CLOSE_PROTOCOL_ERROR,
                 ..
             } => {
                 let why = "it is a directory, a binary file or not a valid notebook; \

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Room, RoomStatus,
-    core::policy::{FILE_CHECK_PATIENCE, MAX_TRUST, file_trust},
+    core::policy::{FILE_CHECK_TIMEOUT, MAX_TRUST, file_trust},
 };
 
 /// File checks of the rooms of one server: one at a time, and more rarely the longer they take.
@@ -62,7 +62,7 @@ impl Room {
         let permit = match Arc::clone(&file_checks.permit).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) if call.age < MAX_TRUST => return,
-            Err(_) => match timeout(FILE_CHECK_PATIENCE, Arc::clone(&file_checks.permit).acquire_owned()).await {
+            Err(_) => match timeout(FILE_CHECK_TIMEOUT, Arc::clone(&file_checks.permit).acquire_owned()).await {
                 Ok(Ok(permit)) => permit,
                 _ => return,
             },
@@ -79,7 +79,7 @@ impl Room {
             drop((permit, asking));
         });
         if !call.is_steady {
-            let _ = timeout(FILE_CHECK_PATIENCE, answered.cancelled()).await;
+            let _ = timeout(FILE_CHECK_TIMEOUT, answered.cancelled()).await;
         }
     }
 

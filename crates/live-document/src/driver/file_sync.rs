@@ -11,7 +11,7 @@ use crate::{
     Room, RoomError, RoomKind,
     core::{
         document::sha256,
-        policy::{ASK_AGAIN, FOLLOWS_WITHIN, LOOKED_AT_BY_THEN, SAVED_ON_REQUEST_WITHIN, SAVED_WITHIN},
+        policy::{ASK_AGAIN, FILE_POLL_MARGIN, FILE_SYNC_TIMEOUT, REQUESTED_SAVE_TIMEOUT, SAVE_TIMEOUT},
     },
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct FileSeen {
 impl FileSeen {
     /// That of a document that is opened now.
     pub(crate) fn new(written: Option<SystemTime>) -> Self {
-        let is_old = |written: &SystemTime| written.elapsed().is_ok_and(|age| age > LOOKED_AT_BY_THEN);
+        let is_old = |written: &SystemTime| written.elapsed().is_ok_and(|age| age > FILE_POLL_MARGIN);
         Self {
             written: written.filter(is_old),
             checked: None,
@@ -69,7 +69,7 @@ impl Room {
             }
             false
         };
-        timeout(SAVED_WITHIN, saving).await.unwrap_or(false)
+        timeout(SAVE_TIMEOUT, saving).await.unwrap_or(false)
     }
 
     /// Has the server write the document to disk as it is now, whoever edited it and whoever does the saving otherwise, and
@@ -88,7 +88,7 @@ impl Room {
                 path: path.to_string(),
             });
         }
-        match timeout(SAVED_ON_REQUEST_WITHIN, self.write_to_disk()).await {
+        match timeout(REQUESTED_SAVE_TIMEOUT, self.write_to_disk()).await {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(RoomError::NotSaved {
                 server: self.0.server.name().to_owned(),
@@ -170,7 +170,7 @@ impl Room {
                 let _ = timeout(ASK_AGAIN, news.changed()).await;
             }
         };
-        match timeout(FOLLOWS_WITHIN, following).await {
+        match timeout(FILE_SYNC_TIMEOUT, following).await {
             Ok(written) => {
                 let mut seen = self.0.file.lock();
                 seen.written = written.or(seen.written);

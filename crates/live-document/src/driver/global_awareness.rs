@@ -22,7 +22,7 @@ use crate::{
     core::{
         awareness::{Awareness, Visit},
         policy::{
-            AVAILABILITY_LASTS, EVERYBODY_SPOKE, FIRST_ANSWER, GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY,
+            AVAILABILITY_LASTS, AWARENESS_ROUND, FIRST_ANSWER, GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY,
             LISTENING_PATIENCE, LISTENS_FOR, backoff,
         },
         wire::{AwarenessEntry, Message},
@@ -86,7 +86,7 @@ impl Default for State {
 impl GlobalAwareness {
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
-        state.awareness.tell_time(Instant::now());
+        state.awareness.set_now(Instant::now());
         state
     }
 }
@@ -181,7 +181,7 @@ pub(crate) async fn online(server: &Arc<Host>) -> Online {
     Online {
         users: state.awareness.online(Instant::now()),
         since: listened.map(|listened| SystemTime::now() - listened),
-        is_partial: listened.is_none_or(|listened| listened < EVERYBODY_SPOKE),
+        is_partial: listened.is_none_or(|listened| listened < AWARENESS_ROUND),
     }
 }
 

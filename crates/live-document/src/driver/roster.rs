@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use jupyter_client::DocPath;
 
 use super::shared::Shared;
-use crate::{DocumentId, User, core::policy::EVERYBODY_SPOKE};
+use crate::{DocumentId, User, core::policy::AWARENESS_ROUND};
 
 /// Somebody came to a document or left it.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Shared {
                 state.users(),
                 state.path.clone(),
                 state.file_id.clone(),
-                listened < EVERYBODY_SPOKE,
+                listened < AWARENESS_ROUND,
             )
         };
         let here: HashMap<String, User> = here.into_iter().map(|user| (user.id.clone(), user)).collect();

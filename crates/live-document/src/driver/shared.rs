@@ -59,7 +59,7 @@ impl Shared {
     /// The state, which knows what time it is.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
         let mut state = self.state.write();
-        state.tell_time(Instant::now());
+        state.set_now(Instant::now());
         state
     }
 

@@ -22,9 +22,9 @@ pub enum PoolError {
 
 impl PoolError {
     /// Returns whether a retry may succeed.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Room(error) => error.may_pass(),
+            Self::Room(error) => error.is_transient(),
             Self::Full { .. } | Self::ForksUnavailable { .. } => true,
             Self::NoSuchFork { .. } | Self::NoForks => false,
         }

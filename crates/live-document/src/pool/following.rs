@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::Pool;
 
 /// Interval between checks whether anybody still needs a server's events.
-const FEED_PATIENCE: Duration = Duration::from_secs(30);
+const FEED_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const FEED_RETRY: Duration = Duration::from_secs(2);
 
 /// Applies a server's file events to its rooms until it has none.
@@ -19,7 +19,7 @@ pub(super) async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: A
     loop {
         if let Ok(mut feed) = server.feed().await {
             loop {
-                let event = timeout(FEED_PATIENCE, feed.next()).await;
+                let event = timeout(FEED_CHECK_INTERVAL, feed.next()).await;
                 let Some(pool) = pool.upgrade().filter(|pool| pool.has_rooms_of(&name)) else {
                     break;
                 };

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::batch::{Batch, Origin, Rename};
 use crate::{
-    ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, StoreError, StoreLimits,
+    AbandonedExecution, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, StoreError, StoreLimits,
     database::{Database, Row, Statement, Transaction, readable},
     row::{micros, read_execution, read_left_behind, time, to_json},
     size::record_bytes,
@@ -128,7 +128,7 @@ impl Database {
         &self,
         from: Option<&str>,
         to: &str,
-    ) -> Result<Vec<LeftBehind>, StoreError> {
+    ) -> Result<Vec<AbandonedExecution>, StoreError> {
         let mut statement = Statement::new("UPDATE executions SET gateway = ");
         statement.push_bind(to);
         statement.push(" WHERE gateway IS NOT DISTINCT FROM ").push_bind(from);

@@ -39,7 +39,7 @@ impl Fault {
 }
 
 /// Time that a file may take to have what was acknowledged.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Counts of what happened.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ pub(super) async fn strike(site: &Site, notebooks: usize, mut dice: Dice, until:
 /// is gone with it, so that both must not be killed before that.
 async fn saved(site: &Site, notebooks: usize) {
     let _pause = site.pause.write().await;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         let acknowledged = site.acknowledged.lock().await.clone();
         let files = site.files(notebooks).await;

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Time that everybody may take to agree when nothing is disturbed any more.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// An answer has room for so many.
 const CELLS_PER_READ: usize = 50;
 
@@ -86,7 +86,7 @@ async fn settled(site: &Site, number: usize, outcome: &mut Outcome) -> Vec<CellV
     let agent = site.agent().await;
     let (path, file) = (path(number), lab.file(&path(number)));
     let human = Human::join_at(&lab.url(), lab.token(), &path).await;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let live = human.cells();
         let on_disk = sources_on_disk(&file);

@@ -44,7 +44,7 @@ pub struct Keep {
 }
 
 /// A copy that is to be kept when it has run.
-pub(crate) struct Unkept {
+pub(crate) struct PendingCopy {
     notebook: Value,
     /// The positions of the cells in it.
     positions: Vec<usize>,
@@ -53,7 +53,7 @@ pub(crate) struct Unkept {
 
 impl NotebookCopy {
     /// The runs of its cells, and what is to be kept.
-    pub(crate) fn into_runs(self, limit: usize) -> (Vec<CellRun>, Option<Unkept>) {
+    pub(crate) fn into_runs(self, limit: usize) -> (Vec<CellRun>, Option<PendingCopy>) {
         let positions: Vec<usize> = self.cells.iter().map(|cell| cell.position).collect();
         let runs = self.cells.into_iter().map(|cell| CellRun {
             code: Some(cell.source),
@@ -61,12 +61,12 @@ impl NotebookCopy {
             may_raise: cell.may_raise,
             ..CellRun::cell(cell.cell_id, cell.index, limit)
         });
-        let unkept = self.keep.map(|keep| Unkept {
+        let pending_copy = self.keep.map(|keep| PendingCopy {
             notebook: self.notebook,
             positions,
             keep,
         });
-        (runs.collect(), unkept)
+        (runs.collect(), pending_copy)
     }
 }
 
@@ -83,18 +83,18 @@ impl CellRun {
 
 impl Execution {
     /// Returns whether a copy is still to be kept before it ends.
-    pub(crate) fn has_unkept(&self) -> bool {
-        self.lock().unkept.is_some()
+    pub(crate) fn has_pending_copy(&self) -> bool {
+        self.lock().pending_copy.is_some()
     }
 
     /// Takes the copy that is to be kept, with its outputs; none if nothing of it ran.
-    pub(crate) fn take_unkept(&self) -> Option<(Keep, Value)> {
+    pub(crate) fn take_pending_copy(&self) -> Option<(Keep, Value)> {
         let mut state = self.lock();
-        let Unkept {
+        let PendingCopy {
             mut notebook,
             positions,
             keep,
-        } = state.unkept.take()?;
+        } = state.pending_copy.take()?;
         state.cells.iter().find(|cell| cell.msg_id.is_some())?;
         for (cell, position) in state.cells.iter().zip(positions) {
             let Some(copied) = notebook["cells"].get_mut(position) else {

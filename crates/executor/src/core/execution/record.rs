@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use store::{ExecutionKind, ExecutionRecord, ExecutionStatus, LeftBehind, Terms};
+use store::{AbandonedExecution, ExecutionKind, ExecutionRecord, ExecutionStatus, Terms};
 use tokio::sync::watch;
 
 use super::{CellRun, Execution, Owner, State};
@@ -12,8 +12,8 @@ use crate::{core::notebook::Notebook, policy::MAX_STORED_OUTPUT_BYTES};
 
 impl Execution {
     /// An execution that an earlier process of the gateway began and did not see the end of.
-    pub(crate) fn resumed(left: LeftBehind, notebook: Option<Arc<Notebook>>, limit: usize) -> Self {
-        let LeftBehind { record, noted_at } = left;
+    pub(crate) fn resumed(left: AbandonedExecution, notebook: Option<Arc<Notebook>>, limit: usize) -> Self {
+        let AbandonedExecution { record, noted_at } = left;
         let (outputs, terms) = (record.outputs.unwrap_or_default(), record.terms);
         let limit = terms.max_output_bytes.unwrap_or(limit);
         let cells = record.cells.into_iter().enumerate();

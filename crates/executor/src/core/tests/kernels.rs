@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jupyter_client::RunningKernel;
-use store::{ExecutionStatus, LeftBehind};
+use store::{AbandonedExecution, ExecutionStatus};
 
 use super::*;
-use crate::{ExecutionError, policy::STARTS_WITHIN};
+use crate::{ExecutionError, policy::STARTING_TIMEOUT};
 
 fn server_says(state: &str) -> Input {
     let kernel = json!({ "id": "k1", "name": "python3", "execution_state": state, "connections": 1 });
@@ -43,7 +43,7 @@ fn a_restart_or_a_shutdown_by_a_person_cancels() {
     ];
     for (end, words) in ends {
         let (mut scene, execution) = Scene::begun(1);
-        scene.pass(STARTS_WITHIN);
+        scene.pass(STARTING_TIMEOUT);
         scene.says([end]);
         assert_ended(&scene, &execution, ExecutionStatus::Cancelled, words);
     }
@@ -236,7 +236,7 @@ fn the_next_process_takes_up_what_runs_and_sends_nothing_again() {
         scene.feed(Input::Stop);
         scene.feed(Input::Drained);
         assert!(scene.finished.is_empty());
-        let left = LeftBehind {
+        let left = AbandonedExecution {
             record: execution.record_with_outputs(),
             noted_at: Some(scene.now.time),
         };
@@ -260,7 +260,11 @@ fn what_an_earlier_process_had_only_queued_is_cancelled() {
     let mut scene = Scene::new();
     let execution = cells("ana", 1);
     let record = execution.record();
-    let resumed = Arc::new(Execution::resumed(LeftBehind { record, noted_at: None }, None, 1000));
+    let resumed = Arc::new(Execution::resumed(
+        AbandonedExecution { record, noted_at: None },
+        None,
+        1000,
+    ));
     scene.feed(Input::Resume(Arc::clone(&resumed)));
     assert_ended(&scene, &resumed, ExecutionStatus::Cancelled, "before this ran");
     assert!(scene.core.is_idle());
@@ -269,7 +273,7 @@ fn what_an_earlier_process_had_only_queued_is_cancelled() {
 #[test]
 fn two_runs_of_earlier_processes_in_one_notebook_both_end() {
     let (scene, execution) = Scene::begun(1);
-    let left = || LeftBehind {
+    let left = || AbandonedExecution {
         record: execution.record(),
         noted_at: Some(scene.now.time),
     };

@@ -109,7 +109,7 @@ fn a_question_is_in_the_record_at_once_and_is_put_again_by_the_next_process() {
     scene.says([ask(&run)]);
     let record = execution.record();
     assert!(record.cells[0].asks.is_some());
-    let left = store::LeftBehind { record, noted_at: None };
+    let left = store::AbandonedExecution { record, noted_at: None };
     let resumed = Arc::new(Execution::resumed(left, None, 1000));
     let mut next = Scene::new();
     next.feed(Input::Resume(Arc::clone(&resumed)));

@@ -1,6 +1,6 @@
 //! How often executions are recorded, and what is told of those whose process was killed.
 
-use store::{ExecutionRecord, LeftBehind};
+use store::{AbandonedExecution, ExecutionRecord};
 
 use super::*;
 
@@ -18,7 +18,7 @@ impl Scene {
 
 /// What a process finds that comes after one that was killed, and has another kernel to return to.
 fn taken_up(record: ExecutionRecord) -> Arc<Execution> {
-    let left = LeftBehind { record, noted_at: None };
+    let left = AbandonedExecution { record, noted_at: None };
     let execution = Arc::new(Execution::resumed(left, None, 10_000));
     let mut scene = Scene::new();
     scene.feed(Input::Resume(Arc::clone(&execution)));

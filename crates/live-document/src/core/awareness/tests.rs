@@ -47,7 +47,7 @@ fn an_agent_is_announced_once_and_says_goodbye() {
         (&json!("ana agent · reading"), &json!(false))
     );
     assert!(awareness.due().is_empty());
-    assert_eq!(awareness.farewell()[0].state, "null");
+    assert_eq!(awareness.remove_all()[0].state, "null");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_people_want_is_unknown_until_the_server_shows_it_or_everybody_spoke() {
     awareness.received(vec![entry(1, &json!({ "autosave": true }))]);
     assert_eq!(autosave_said(&awareness.due()), false, "people decide");
     let mut patient = Awareness { ..Awareness::default() };
-    patient.tell_time(patient.now + EVERYBODY_SPOKE + STAYS);
+    patient.set_now(patient.now + AWARENESS_ROUND + STAYS);
     assert_eq!(patient.autosave(), Some(true));
     patient.received(vec![entry(1, &json!({ "autosave": false }))]);
     assert_eq!(patient.autosave(), Some(false));
@@ -160,7 +160,7 @@ fn who_is_silent_for_long_has_left() {
     let mut awareness = Awareness::default();
     awareness.received(vec![entry(1, &json!({ "user": { "name": "Ida" }, "autosave": false }))]);
     assert_eq!(awareness.names(), ["Ida"]);
-    awareness.tell_time(awareness.now + PRESENCE_FORGOTTEN_AFTER);
+    awareness.set_now(awareness.now + PRESENCE_FORGOTTEN_AFTER);
     awareness.since = awareness.now;
     assert_eq!(awareness.autosave(), None);
     assert!(awareness.names().is_empty());
@@ -196,11 +196,11 @@ fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
     moves(&mut awareness, 3);
     assert!(awareness.due().is_empty());
     assert_eq!(awareness.due_at(), Some(said + CURSOR_INTERVAL));
-    awareness.tell_time(said + CURSOR_INTERVAL);
+    awareness.set_now(said + CURSOR_INTERVAL);
     moves(&mut awareness, 4);
     assert!(awareness.due().is_empty(), "an edit may follow");
     assert_eq!(awareness.due_at(), Some(said + CURSOR_INTERVAL + CURSOR_PAUSE));
-    awareness.tell_time(said + CURSOR_OVERDUE);
+    awareness.set_now(said + CURSOR_OVERDUE);
     moves(&mut awareness, 5);
     assert!(awareness.due()[0].state.contains("[5]"), "with where it is now");
     assert_eq!(awareness.due_at(), None);
@@ -227,10 +227,10 @@ fn an_agent_that_leaves_says_goodbye_and_what_it_announced_ends() {
     awareness.due();
     let version = awareness.version();
     awareness.announce("a", "look here");
-    awareness.tell_time(awareness.now + CURSOR_OVERDUE);
+    awareness.set_now(awareness.now + CURSOR_OVERDUE);
     let name = |due: &[AwarenessEntry]| state_of(&due[0])["user"]["display_name"].clone();
     assert_eq!(name(&awareness.due()), "a · look here");
-    awareness.tell_time(awareness.now + ANNOUNCED_FOR);
+    awareness.set_now(awareness.now + ANNOUNCED_FOR);
     assert_eq!(name(&awareness.due()), "a");
     assert!(awareness.leave("a") && !awareness.leave("a"));
     assert_eq!(awareness.due_at(), Some(awareness.now));
@@ -244,12 +244,12 @@ fn who_is_silent_for_too_long_is_gone_and_who_repeats_themselves_was_not_active(
     let person = json!({ "user": { "username": "h", "name": "Hanna" }, "current": "notebook:a.ipynb", "documents": ["a.ipynb"] });
     awareness.received(vec![entry(1, &person)]);
     let (said, version) = (awareness.now, awareness.version());
-    awareness.tell_time(said + Duration::from_secs(15));
+    awareness.set_now(said + Duration::from_secs(15));
     awareness.received(vec![entry(1, &person)]);
     let online = awareness.presences().map(|presence| presence.last_active);
     assert_eq!(online.collect::<Vec<_>>(), [said]);
     assert_eq!(awareness.version(), version);
-    awareness.tell_time(said + Duration::from_secs(50));
+    awareness.set_now(said + Duration::from_secs(50));
     assert!(awareness.due().is_empty() && awareness.presences().next().is_none());
     assert!(awareness.version() > version);
 }

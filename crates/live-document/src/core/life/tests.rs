@@ -173,7 +173,7 @@ fn silence_is_a_cut_and_every_tick_pings() {
     assert_eq!(life.state.next_timer(), Some(life.now + TICK));
     assert!(life.on(Input::Tick).is_empty(), "not yet again");
     assert!(matches!(life.later(TICK).as_slice(), [Effect::Ping(_)]));
-    assert_eq!(reconnects_after(&life.later(SILENCE)), Some(0));
+    assert_eq!(reconnects_after(&life.later(CONNECTION_TIMEOUT)), Some(0));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn who_leaves_saves_first_if_people_want_that() {
     life.exchange();
     assert!(asks_to_save(&life.on(Input::Close)));
     assert!(life.later(Duration::from_secs(1)).is_empty(), "it waits");
-    let effects = life.later(LEAVE_SAVE_PATIENCE);
+    let effects = life.later(LEAVE_SAVE_TIMEOUT);
     assert_eq!(effects, [Effect::Close(CloseReason::Left)], "but not for ever");
 }
 
@@ -241,7 +241,7 @@ fn who_leaves_before_it_is_known_what_people_want_waits_for_that() {
     life.exchange();
     assert!(life.on(Input::Close).is_empty());
     assert!(life.state.next_timer().is_some_and(|at| at <= life.now + LEAVE_TICK));
-    assert!(asks_to_save(&life.later(EVERYBODY_SPOKE)), "nobody spoke");
+    assert!(asks_to_save(&life.later(AWARENESS_ROUND)), "nobody spoke");
 }
 
 #[test]

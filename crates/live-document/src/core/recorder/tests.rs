@@ -479,7 +479,7 @@ fn a_text_that_is_emptied_by_an_outside_write_is_a_loss_although_somebody_is_the
     let mut scene = Scene::text(&"line\n".repeat(100));
     scene.introduce("Ana");
     scene.now += MOMENT;
-    scene.state.tell_time(scene.now);
+    scene.state.set_now(scene.now);
     scene.state.mark_overwritten();
     scene.others(Edit::SetText { text: String::new() });
     scene.later(OUTSIDE_QUIET);

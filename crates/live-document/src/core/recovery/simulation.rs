@@ -327,7 +327,7 @@ impl Simulation {
                 self.mark_unsaved_overwritten();
                 self.write_file_outside();
                 for client in &mut self.clients {
-                    client.state.tell_time(self.now);
+                    client.state.set_now(self.now);
                     client.state.mark_overwritten();
                 }
                 self.load();

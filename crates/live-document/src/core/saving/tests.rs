@@ -21,7 +21,7 @@ fn state() -> State {
 }
 
 fn later(state: &mut State, time: Duration) {
-    state.tell_time(state.now() + time);
+    state.set_now(state.now() + time);
 }
 
 /// Edits, and has the server confirm it if it `arrives`.
