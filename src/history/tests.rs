@@ -396,6 +396,8 @@ async fn versions_for_which_there_is_no_room_are_made_up_for() {
     for letter in ["x", "y", "z"] {
         writer.set_cell(agent("ana"), "a", &letter.repeat(30 << 20));
     }
+    // Compressing so much takes a while.
+    history.wait_until_written(Some(&writer.document)).await;
     assert_eq!(writer.logged().await.size(), writer.content.size());
     assert_eq!(writer.kinds().await, ["lost", "agent", "opened"]);
     let listing = history.list(&writer.subject().await, &Filter::default()).await.unwrap();
