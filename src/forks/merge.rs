@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use live_document::{CellDifference, DocumentContent, Edited, TakeOver, differences};
+use live_document::{CellDifference, DocumentContent, Edited, TakeOver, differences, pool::Lease};
 use store::ForkRecord;
 
 use super::{ForkError, Forks, Root, base_of, encode};
@@ -46,6 +46,15 @@ impl Forks {
     pub async fn read(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
         let _turn = self.merging.take(fork_id).await;
         self.read_in_turn(root, fork_id).await
+    }
+
+    /// The room of a fork, up to date with its document if it follows that.
+    pub async fn room(&self, root: Root<'_>, fork_id: &str) -> Result<Lease, ForkError> {
+        let _turn = self.merging.take(fork_id).await;
+        let record = self.find(root, fork_id).await?;
+        let fork = self.lease(root, &record).await?;
+        self.bring_up(root, &fork).await?;
+        Ok(fork)
     }
 
     async fn read_in_turn(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {

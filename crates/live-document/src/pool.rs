@@ -221,7 +221,8 @@ impl Pool {
             self.follow_room(&hold.slot, &room, id);
         }
         // Not earlier, since the document may be open under another name.
-        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get()) {
+        // A fork is a proposal; what is taken over of it becomes a version of its document.
+        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get().filter(|id| !id.is_fork())) {
             room.start_history(id, history);
         }
         Ok(Opened::Here(Lease { room, hold }))

@@ -24,7 +24,7 @@ const MAX_SHOWN: usize = 20_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
-    /// version_id or revision
+    /// version_id, revision or fork_id
     from: String,
     /// Default: now
     to: Option<String>,

@@ -7,6 +7,7 @@ use jupyter_client::{DocPath, JupyterServer, RoomKind};
 use live_document::pool::Lease;
 
 use crate::{
+    forks::{ForkError, Root},
     history::{HistoryError, Subject},
     tools::{Call, ToolError},
 };
@@ -61,8 +62,24 @@ impl Place {
         })
     }
 
-    /// The content that a name stands for: a version or a revision. Whatever else can be compared, forks for one, is
-    /// looked for here.
+    /// A fork of the document as it stands now; nothing if there is none of that name.
+    async fn fork(&self, call: &Call, name: &str) -> Result<Option<Named>, ToolError> {
+        let account = call.account();
+        match call
+            .forks()
+            .room(Root::of(&self.server, &self.path, &account), name)
+            .await
+        {
+            Ok(room) => Ok(Some(Named {
+                content: room.content_for_history().content,
+                label: format!("fork {name}"),
+            })),
+            Err(ForkError::Unknown { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The content that a name stands for: a version, a revision or a fork.
     pub(super) async fn named(&self, call: &Call, subject: &Subject, name: &str) -> Result<Named, ToolError> {
         let found = call.history()?.named(subject, name).await;
         let pool = call.pool();
@@ -72,6 +89,10 @@ impl Place {
         ) {
             // What people typed a moment ago is no version yet.
             (Err(HistoryError::Unknown { .. }), Some(room)) if room.revision() == name => self.now(call).await,
+            (Err(unknown @ HistoryError::Unknown { .. }), _) => {
+                let fork = self.fork(call, name).await?;
+                fork.ok_or_else(|| unknown.into())
+            }
             (found, _) => {
                 let (version, content) = found?;
                 let by = version.author();

@@ -43,6 +43,7 @@ fn one() -> usize {
 pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Changed, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
     let choice = choice(&call, &arguments)?;
+    call.require_unreviewed("what you changed is in your fork; `discard_document_fork` takes it back")?;
     let history = Arc::clone(call.history()?);
     // Before a room is opened: what has no history has nothing to undo.
     place.subject(&call).await?;

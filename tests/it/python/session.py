@@ -50,6 +50,8 @@ async def main():
         await look_around(session)
         await work_with_notebooks(session)
         await work_with_cells(session)
+        await go_back_and_forth(session)
+        await propose_in_a_fork(session)
         await work_with_text(session)
         await work_with_documents(session)
         await browse_and_watch(session)
@@ -143,6 +145,52 @@ async def change_and_look(session, path, code):
     kernels = (await session.call("list_kernels"))["kernels"]
     assert path in [kernel["path"] for kernel in kernels], kernels
     await session.call("shutdown_kernel", path=path)
+
+
+async def go_back_and_forth(session):
+    path = f"{FOLDER}/history é.ipynb"
+    await session.call("create_notebook", path=path)
+    cells = [{"content": "first = '🎉'"}]
+    [cell] = (await session.call("insert_nb_cells", path=path, position=0, cells=cells, exec=False))["cell_ids"]
+    edit = {"cell_id": cell, "old_text": "first", "new_text": "second"}
+    await session.call("edit_nb_cell", path=path, **edit)
+    versions = (await session.call("get_document_history", path=path))["versions"]
+    assert [version["tool"] for version in versions[:2]] == ["edit_nb_cell", "insert_nb_cells"], versions
+    assert all(version["author"] and version["summary"] and version["timestamp"] for version in versions), versions
+    changed = await session.call("diff_document", **{"path": path, "from": versions[1]["version_id"]})
+    assert "+second = '🎉'" in changed["changes"][0]["diff"], changed
+    await session.call("undo_changes", path=path)
+    assert await sources(session, path) == ["first = '🎉'"]
+    await session.call("undo_changes", path=path, redo=True)
+    assert await sources(session, path) == ["second = '🎉'"]
+    await session.call("restore_document_version", path=path, version_id=versions[1]["version_id"])
+    assert await sources(session, path) == ["first = '🎉'"]
+    await session.fails("restore_document_version", versions[0]["version_id"], path=path, version_id="v-none")
+
+
+async def propose_in_a_fork(session):
+    path = f"{FOLDER}/fork.ipynb"
+    await session.call("create_notebook", path=path)
+    cells = [{"content": "a = 1"}, {"content": "b = 1"}]
+    one, two = (await session.call("insert_nb_cells", path=path, position=0, cells=cells, exec=False))["cell_ids"]
+    fork = (await session.call("fork_document", path=path, title="Twos"))["fork_id"]
+    for cell in (one, two):
+        edit = {"cell_id": cell, "old_text": "1", "new_text": "2", "fork_id": fork}
+        await session.call("edit_nb_cell", path=path, **edit)
+    assert await sources(session, path) == ["a = 1", "b = 1"]
+    [listed] = (await session.call("list_document_forks", path=path))["forks"]
+    assert listed["fork_id"] == fork and len(listed["changed_cells"]) == 2, listed
+    proposed = await session.call("diff_document", **{"path": path, "from": fork})
+    assert len(proposed["changes"]) == 2, proposed
+    merged = await session.call("merge_document_fork", path=path, fork_id=fork, cell_ids=[one])
+    assert merged["fork_kept"], merged
+    assert await sources(session, path) == ["a = 2", "b = 1"]
+    await session.call("discard_document_fork", path=path, fork_id=fork)
+    await session.fails("merge_document_fork", "fork", path=path, fork_id=fork)
+
+
+async def sources(session, path):
+    return [cell["source"] for cell in (await session.call("read_nb_cells", path=path))["cells"]]
 
 
 async def work_with_text(session):
