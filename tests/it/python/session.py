@@ -166,6 +166,7 @@ async def go_back_and_forth(session):
     await session.call("restore_document_version", path=path, version_id=versions[1]["version_id"])
     assert await sources(session, path) == ["first = '🎉'"]
     await session.fails("restore_document_version", versions[0]["version_id"], path=path, version_id="v-none")
+    await session.call("delete_document", path=path)
 
 
 async def propose_in_a_fork(session):
@@ -187,6 +188,7 @@ async def propose_in_a_fork(session):
     assert await sources(session, path) == ["a = 2", "b = 1"]
     await session.call("discard_document_fork", path=path, fork_id=fork)
     await session.fails("merge_document_fork", "fork", path=path, fork_id=fork)
+    await session.call("delete_document", path=path)
 
 
 async def sources(session, path):
