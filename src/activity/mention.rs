@@ -52,14 +52,13 @@ fn named<'a>(rest: &str, names: &'a AgentNames) -> Option<(&'a KnownAgent, usize
         let agent = names.plain.get(&word.to_lowercase())?;
         Some((agent, word.len()))
     });
-    plain.or_else(|| {
-        names.odd.iter().find_map(|(name, agent)| {
-            let length = prefix_length(rest, name)?;
-            let next = rest[length..].chars().next();
-            next.is_none_or(|next| !next.is_alphanumeric() && next != '_')
-                .then_some((agent, length))
-        })
-    })
+    let odd = names.odd.iter().filter_map(|(name, agent)| {
+        let length = prefix_length(rest, name)?;
+        let next = rest[length..].chars().next();
+        next.is_none_or(|next| !next.is_alphanumeric() && next != '_')
+            .then_some((agent, length))
+    });
+    plain.into_iter().chain(odd).max_by_key(|(_, length)| *length)
 }
 
 /// The length of the beginning of a text that is a name in small letters.

@@ -104,7 +104,7 @@ fn messages_name_the_variable() {
         (
             "JMG__STORE__ULR",
             "x",
-            "store.ulr: unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal, \
+            "store.ulr: unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal, history, \
              history_keep, history_max_versions, history_max_bytes_per_document, history_max_bytes, activity_keep, \
              activity_max, audit_keep, audit_max, max_connections; did you mean `url`?",
         ),

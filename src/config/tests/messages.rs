@@ -33,7 +33,7 @@ fn unknown_keys() {
     says(
         "[store]\n\"a\\nb\" = 1",
         &[
-            "store.\"a\\nb\": unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal, \
+            "store.\"a\\nb\": unknown key; allowed: url, keep, max_bytes, max_bytes_per_principal, history, \
              history_keep, history_max_versions, history_max_bytes_per_document, history_max_bytes, activity_keep, \
              activity_max, audit_keep, audit_max, max_connections",
         ],
