@@ -1,8 +1,8 @@
 # Everything a newcomer, a developer or CI needs. Prerequisites: Rust and Python 3, nothing else.
 
 NOTEBOOKS ?= notebooks
-# Tests mostly wait for kernels and servers, so twice as many run at a time as there are cores.
-TEST_THREADS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# Tests mostly wait for kernels and servers, so one more runs at a time than there are cores.
+TEST_THREADS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
 # How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.

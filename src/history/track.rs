@@ -18,10 +18,6 @@ pub(super) struct Track {
     state: Mutex<State>,
 }
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is true or not whatever the others are"
-)]
 pub(super) struct State {
     pub(super) path: DocPath,
     /// The store has another path.
