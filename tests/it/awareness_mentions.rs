@@ -72,6 +72,12 @@ async fn a_name_typed_into_a_cell_is_told_at_once() {
         scene.bot.call("read_nb_cells", json!({ "path": path })).await.ok();
         let human = Human::join(&path).await;
         human.select("Hanna", Some("c0"), 0, 0);
+        eventually("the person is seen", async || {
+            let users = json!({ "document_path": path });
+            let users = scene.bot.call("get_online_users", users).await.ok();
+            users.to_string().contains("Hanna").then_some(())
+        })
+        .await;
         let mut watcher = Watcher::start(&scene.bot, era, &[ACTIVITY]).await;
         quiet(&mut watcher).await;
         human.type_into(0, 8, "# @helper-bot", Duration::from_millis(20)).await;
@@ -101,12 +107,12 @@ async fn a_name_typed_into_a_cell_is_told_at_once() {
         assert_eq!(mention["document_path"], path);
         human.type_into(0, 22, "please plot x", Duration::from_millis(10)).await;
         quiet(&mut watcher).await;
-        let found = mentions(&scene.bot).await;
-        assert_eq!(found.len(), 1, "once, although typing went on: {found:?}");
-        assert_eq!(
-            found[0]["metadata"]["text"], "# @helper-bot please plot x",
-            "with the whole line in the end"
-        );
+        eventually("the whole line is told in the end", async || {
+            let found = mentions(&scene.bot).await;
+            assert_eq!(found.len(), 1, "once, although typing went on: {found:?}");
+            (found[0]["metadata"]["text"] == "# @helper-bot please plot x").then_some(())
+        })
+        .await;
         let of_other = mentions(&scene.ana).await;
         assert_eq!(of_other[0]["mentions_you"], false, "{of_other:?}");
 
