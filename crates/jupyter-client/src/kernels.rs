@@ -107,7 +107,12 @@ impl JupyterServer {
 
     /// A request that starts a kernel.
     pub(super) fn patient(&self, request: RequestBuilder) -> RequestBuilder {
-        request.timeout(KERNEL_START_TIMEOUT.max(self.request_timeout()))
+        request.timeout(self.kernel_timeout())
+    }
+
+    /// Time limit of what waits for a kernel that starts, as the opening of its socket does.
+    pub(super) fn kernel_timeout(&self) -> Duration {
+        KERNEL_START_TIMEOUT.max(self.request_timeout())
     }
 
     pub(super) fn no_kernel(&self, id: &str) -> JupyterError {

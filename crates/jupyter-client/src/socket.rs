@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::{Arc, LazyLock},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{StatusCode, Uri, header::AUTHORIZATION};
@@ -35,30 +36,38 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Connection for T {}
 impl JupyterServer {
     /// Opens a WebSocket on an API path that is already percent-encoded; `subject` is what an error names.
     pub async fn socket(&self, api_path: &str, subject: &str) -> Result<Socket, JupyterError> {
-        let opened = self.open(api_path, subject, None).await?;
+        let connecting = self.connect(api_path, subject, None);
+        let opened = self.within(self.request_timeout(), connecting).await?;
+        self.require_socket(opened)
+    }
+
+    /// Opens a socket of a kernel, in the older framing if the server does not speak the subprotocol.
+    pub(crate) async fn kernel_socket(
+        &self,
+        subprotocol: Option<&str>,
+        api_path: &str,
+        kernel: &str,
+    ) -> Result<(Socket, bool), JupyterError> {
+        let connect = |subprotocol| self.within(self.kernel_timeout(), self.connect(api_path, kernel, subprotocol));
+        if subprotocol.is_some()
+            && let Some(socket) = connect(subprotocol).await?
+        {
+            return Ok((socket, true));
+        }
+        Ok((self.require_socket(connect(None).await?)?, false))
+    }
+
+    fn require_socket(&self, opened: Option<Socket>) -> Result<Socket, JupyterError> {
         opened.ok_or_else(|| self.unreachable("it requires an unknown WebSocket subprotocol".to_owned()))
     }
 
-    /// The same with a subprotocol; `None` if the server does not speak it.
-    pub(crate) async fn socket_speaking(
+    async fn within<T>(
         &self,
-        subprotocol: &str,
-        api_path: &str,
-        subject: &str,
-    ) -> Result<Option<Socket>, JupyterError> {
-        self.open(api_path, subject, Some(subprotocol)).await
-    }
-
-    async fn open(
-        &self,
-        api_path: &str,
-        subject: &str,
-        subprotocol: Option<&str>,
-    ) -> Result<Option<Socket>, JupyterError> {
-        let connecting = timeout(self.request_timeout(), self.connect(api_path, subject, subprotocol));
-        connecting
-            .await
-            .unwrap_or_else(|_| Err(self.timed_out(self.request_timeout())))
+        limit: Duration,
+        connecting: impl Future<Output = Result<T, JupyterError>>,
+    ) -> Result<T, JupyterError> {
+        let connected = timeout(limit, connecting).await;
+        connected.unwrap_or_else(|_| Err(self.timed_out(limit)))
     }
 
     async fn connect(

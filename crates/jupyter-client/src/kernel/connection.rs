@@ -79,16 +79,11 @@ impl Connection {
             encoded(session_id)
         );
         let named = |error| server.name_kernel(error, id);
-        if framing == Framing::V1
-            && let Some(socket) = server.socket_speaking(SUBPROTOCOL, &address, id).await.map_err(named)?
-        {
-            return Ok(Self { socket, framing });
-        }
-        let socket = server.socket(&address, id).await.map_err(named)?;
-        Ok(Self {
-            socket,
-            framing: Framing::Legacy,
-        })
+        let subprotocol = (framing == Framing::V1).then_some(SUBPROTOCOL);
+        let opened = server.kernel_socket(subprotocol, &address, id).await;
+        let (socket, is_spoken) = opened.map_err(named)?;
+        let framing = if is_spoken { Framing::V1 } else { Framing::Legacy };
+        Ok(Self { socket, framing })
     }
 
     /// Carries messages both ways until the connection ends; the listener is greeted before the first.
