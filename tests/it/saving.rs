@@ -150,3 +150,22 @@ async fn what_cannot_be_saved_is_an_error() {
     let directory = json!({ "path": folder.path("") });
     agent.call("save_document", directory).await.error();
 }
+
+#[tokio::test]
+async fn what_is_deleted_while_it_is_being_saved_does_not_come_back() {
+    let (_gateway, agent, folder) = start().await;
+    let paths: Vec<String> = (0..24)
+        .map(|n| folder.write(&format!("{n}.ipynb"), &notebook(&["0"])))
+        .collect();
+    let edit_and_delete = async |path: &String| {
+        agent.call("modify_nb_cells", modify(path, "edited")).await.ok();
+        // Jupyter writes what was edited a second later.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        agent.call("delete_document", json!({ "path": path })).await.ok();
+    };
+    futures::future::join_all(paths.iter().map(edit_and_delete)).await;
+    // Longer than any of the saves takes.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let left: Vec<_> = (0..24).filter(|n| folder.has(&format!("{n}.ipynb"))).collect();
+    assert!(left.is_empty(), "came back: {left:?}");
+}

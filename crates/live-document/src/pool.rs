@@ -461,6 +461,13 @@ impl Pool {
         }
     }
 
+    /// Waits until the server is not about to write what will be deleted: a save that is under way then makes the file anew.
+    pub async fn settle(&self, server: &str, path: &DocPath) {
+        let slots = self.index.read().at(server, path);
+        let rooms = slots.iter().filter_map(|(_, slot)| slot.room.get());
+        futures::future::join_all(rooms.map(|room| room.settle())).await;
+    }
+
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
     pub async fn deleted(&self, server: &str, path: &DocPath) {
         let gone = self.index.read().at(server, path);

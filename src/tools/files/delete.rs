@@ -59,6 +59,7 @@ pub(super) async fn delete_document(call: Call, arguments: Arguments) -> Result<
         let why = format!("{path:?} is a directory with {inside} in it; recursive=true deletes it with all of them");
         return Err(ToolError::argument("path", why));
     }
+    call.pool().settle(server.name(), &path).await;
     server.delete(&path).await?;
     call.pool().deleted(server.name(), &path).await;
     let ended_kernels = end_kernels(server, &path).await;

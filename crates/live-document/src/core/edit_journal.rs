@@ -156,6 +156,10 @@ impl EditJournal {
         self.unsaved.contains_key(author)
     }
 
+    pub(crate) fn has_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
     pub(crate) fn saved_up_to(&mut self, mark: u64) {
         self.unsaved.retain(|_, number| *number >= mark);
         while self.entries.front().is_some_and(|entry| entry.number < mark) {

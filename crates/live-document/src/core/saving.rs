@@ -76,6 +76,11 @@ impl Saving {
         (self.last_request, self.confirmed, self.failures)
     }
 
+    /// Returns whether the server has a request to save that it has not answered.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.request.is_some() && !self.ignores_requests
+    }
+
     /// Takes note that the file has what the last answered request was made for.
     fn confirm(&mut self) {
         let done = match self.ignores_requests {

@@ -97,6 +97,13 @@ impl Room {
         }
     }
 
+    /// Waits until the server has no edits left to write, or for long enough.
+    pub(crate) async fn settle(&self) {
+        if !self.is_fork() && (self.is_dirty() || self.0.read().document.journal.has_unsaved()) {
+            let _ = timeout(SAVE_TIMEOUT, self.write_to_disk()).await;
+        }
+    }
+
     /// Asks for saves until one is known to be done; whether that came about.
     async fn write_to_disk(&self) -> bool {
         let mut news = self.0.read().file_news.subscribe();
@@ -124,6 +131,14 @@ impl Room {
             let _ = timeout(ASK_AGAIN, news.changed()).await;
         }
         false
+    }
+
+    /// Returns whether the server may be writing the file. It takes a notebook that is read meanwhile for a broken one,
+    /// and puts the former one in its place.
+    fn may_be_written_now(&self) -> bool {
+        let state = self.0.read();
+        let saves_by_itself = state.awareness.autosave() != Some(false);
+        state.saving.is_under_way() || saves_by_itself && state.document.is_dirty()
     }
 
     /// Returns whether the document is marked as differing from its file, as JupyterLab does.
@@ -202,6 +217,9 @@ impl Room {
     }
 
     async fn has_cells_of_file(&self) -> bool {
+        if self.may_be_written_now() {
+            return false;
+        }
         let path = self.info().path;
         let file = self.0.server.document_with_content(&path).await.map(File::into_content);
         match (file, self.content()) {
