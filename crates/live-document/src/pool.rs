@@ -465,7 +465,7 @@ impl Pool {
     pub async fn settle(&self, server: &str, path: &DocPath) {
         let slots = self.index.read().at(server, path);
         let rooms = slots.iter().filter_map(|(_, slot)| slot.room.get());
-        futures::future::join_all(rooms.map(|room| room.settle())).await;
+        futures::future::join_all(rooms.map(Room::settle)).await;
     }
 
     /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
