@@ -20,6 +20,7 @@ mod cli;
 mod clients;
 mod conformance;
 mod connections;
+mod dependencies;
 mod direct_calls;
 mod edge;
 mod eras;

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-/// A value that is never printed. It may be empty, which means "no secret".
+use zeroize::Zeroizing;
+
+/// A value that is never printed, and is overwritten when it is dropped. It may be empty, which means "no secret".
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
+        Self(Zeroizing::new(value.into()))
     }
 
     /// The value itself; every call site is a place to check that it goes no further.
