@@ -1,4 +1,4 @@
-//! What agents and people do, as it happens: a bounded log of the latest, a stream for those who follow it, and mentions of
+//! Activities of agents and people, as they happen: a bounded log of the latest, a stream for those who follow it, and mentions of
 //! agents. What outlives the process is in the store. Knows nothing of MCP, and nothing of who may see what: readers
 //! filter what they show.
 

@@ -8,7 +8,7 @@ mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use executor::Engine;
@@ -39,6 +39,9 @@ use crate::{
     telemetry::Metrics,
     tools::Services,
 };
+
+/// How long documents and executions that were given up may still take to end.
+const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -89,6 +92,9 @@ pub struct App {
     store: Store,
     servers: Arc<Servers>,
     history: Option<Arc<History>>,
+    activity: Option<Arc<ActivityLog>>,
+    /// Cancelled when documents must be closed, saved or not.
+    overdue: CancellationToken,
 }
 
 impl App {
@@ -142,19 +148,23 @@ impl App {
             background,
             history: history.clone(),
         };
-        let app = Self::assemble(config, parts, factory, Some(answerer))?;
-        let following = activity::follow(activity, &pool, app.drain.stop_token().clone());
+        let mut app = Self::assemble(config, parts, factory, Some(answerer))?;
+        app.activity = Some(Arc::clone(&activity));
+        let following = activity::follow(activity, &pool, history.as_deref(), app.drain.stop_token().clone());
         app.background.spawn(following);
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
+        let (overdue, rooms_overdue) = (app.overdue.clone(), app.overdue.clone());
         app.background.spawn(async move {
             let work = async {
                 tokio::join!(engine.recover(&servers), engine.follow_renames(&servers));
             };
             stop.run_until_cancelled(work).await;
             stop.cancelled().await;
-            engine.stop().await;
+            if overdue.run_until_cancelled(engine.stop()).await.is_none() {
+                tracing::warn!("executions did not end before the drain deadline");
+            }
             // The rooms stay open until what the workers still have to write is in them.
             rooms.cancel();
             servers.close_links().await;
@@ -164,7 +174,8 @@ impl App {
             app.background
                 .spawn(rooms_close.clone().run_until_cancelled_owned(following));
         }
-        app.background.spawn(async move { pool.sweep(rooms_close).await });
+        app.background
+            .spawn(async move { pool.sweep(rooms_close, rooms_overdue).await });
         Ok(app)
     }
 
@@ -250,6 +261,8 @@ impl App {
             store,
             servers,
             history,
+            activity: None,
+            overdue: CancellationToken::new(),
         })
     }
 
@@ -273,6 +286,11 @@ impl App {
         Arc::clone(&self.authenticator)
     }
 
+    /// What agents and people do, for whoever reads the config again.
+    pub fn activity(&self) -> Option<Arc<ActivityLog>> {
+        self.activity.clone()
+    }
+
     /// The whole service, for tests that put something in front of it.
     pub fn map_router(mut self, change: impl FnOnce(Router) -> Router) -> Self {
         self.router = change(self.router);
@@ -292,9 +310,19 @@ impl App {
             let metrics = serve(listener, router, Arc::clone(&connections), self.drain.clone());
             self.background.spawn(metrics);
         }
-        serve(self.listener, self.router, connections, self.drain).await;
+        serve(self.listener, self.router, connections, self.drain.clone()).await;
         self.background.close();
-        self.background.wait().await;
+        let given_up = async {
+            self.drain.wait_until_overdue().await;
+            self.overdue.cancel();
+            tokio::time::sleep(GIVE_UP_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = self.background.wait() => {}
+            () = given_up => {
+                tracing::error!(left = self.background.len(), "leaving although something has not ended");
+            }
+        }
         // The rooms are closed, and everything in them is recorded.
         if let Some(history) = self.history {
             history.close().await;

@@ -17,11 +17,12 @@ mod record;
 mod turns;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
-use jupyter_client::{DocPath, JupyterServer, NewFork};
+use jupyter_client::{DocPath, ForkInfo, JupyterServer, NewFork};
 use live_document::{
     Room, RoomKind,
     pool::{Account, ForkKeeper, Lease, Pool},
@@ -69,7 +70,7 @@ impl<'a> Root<'a> {
     }
 }
 
-/// What a fork is made with.
+/// Options of a new fork.
 pub struct NewForkOf<'a> {
     pub title: String,
     pub description: String,
@@ -121,12 +122,32 @@ impl Forks {
         Ok(forks)
     }
 
+    /// The forks of a document that people made in JupyterLab, by the ids of their rooms; none if the server knows no forks.
+    pub async fn of_people(&self, root: Root<'_>) -> Result<BTreeMap<String, ForkInfo>, ForkError> {
+        let file_id = self.file_id(root).await?;
+        let mut forks = root
+            .server
+            .forks(&root.kind.room_id(&file_id))
+            .await?
+            .unwrap_or_default();
+        for known in self.store.forks_of(root.server.name(), &file_id).await? {
+            if let Some(room_id) = known.room_id {
+                forks.remove(&room_id);
+            }
+        }
+        Ok(forks)
+    }
+
     /// A fork of a document; one of another document is not known.
     pub async fn find(&self, root: Root<'_>, fork_id: &str) -> Result<ForkRecord, ForkError> {
         let (server, file_id) = (root.server.name(), self.file_id(root).await?);
         let is_its = |fork: &ForkRecord| fork.server == server && fork.file_id == file_id;
         match self.store.fork(fork_id).await?.filter(is_its) {
             Some(fork) => Ok(fork),
+            None if self.of_people(root).await?.contains_key(fork_id) => Err(ForkError::OfPeople {
+                fork_id: fork_id.to_owned(),
+                path: root.path.to_string(),
+            }),
             None => Err(ForkError::unknown(fork_id, root.path, &self.list(root).await?)),
         }
     }
@@ -237,7 +258,7 @@ impl Forks {
         Ok(record)
     }
 
-    /// What is kept of a fork.
+    /// The record of a fork.
     async fn kept(&self, fork_id: &str) -> Result<ForkRecord, ForkError> {
         let record = self.store.fork(fork_id).await?;
         record.ok_or_else(|| ForkError::Gone {

@@ -7,6 +7,7 @@
 //! | `track` | one document: its content after the newest version, and versions that are not written yet |
 //! | `writer` | the one task that writes, its retries, and what is given up |
 //! | `append` | the next version of a log, whoever else wrote to it meanwhile |
+//! | `settle` | changes that another gateway may be about to write |
 //! | `contents` | contents of stored versions |
 //! | `snapshots` | contents for the store, where older versions go |
 //! | `listing`, `version`, `told` | versions as callers see them |
@@ -18,6 +19,7 @@ mod contents;
 mod error;
 mod listing;
 mod notices;
+mod settle;
 mod snapshots;
 #[cfg(test)]
 mod tests;
@@ -35,14 +37,16 @@ use std::{
 use dashmap::DashMap;
 use history::{Author, Blob, Content, Delta, VersionId};
 use jupyter_client::DocPath;
-use live_document::{DocumentId, HistorySink, Recorded};
+use live_document::{DocumentId, HistorySink, Loss, Recorded};
 use store::Store;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use store::{Before, VersionFilter as Filter};
+
 pub use self::{
     error::HistoryError,
-    listing::{Before, Filter, Listing, Subject},
+    listing::{Listing, Subject},
     told::{ToldVersion, difference_text, timestamp},
     undo::{Choice, UndoPlan, Whose},
     version::{Kind, Version},
@@ -58,8 +62,20 @@ use crate::telemetry::Metrics;
 
 /// Versions that a slow follower may be behind; it learns that it missed some.
 const MAX_ADDED: usize = 256;
-/// How long leaving waits for a database that does not take what is left.
+/// Losses that a slow follower may be behind.
+const MAX_LOSSES: usize = 64;
+/// Longest wait at the end for a database that does not take what is left.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A document that suddenly lost most of its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostContent {
+    pub document: Arc<DocumentId>,
+    pub path: DocPath,
+    pub loss: Loss,
+    /// The version that has what was lost.
+    pub version: VersionId,
+}
 
 /// The history of all documents of a gateway.
 pub struct History {
@@ -71,6 +87,7 @@ pub struct History {
     notices: Notices,
     /// Documents that have another version, for those who follow them.
     added: broadcast::Sender<Arc<DocumentId>>,
+    losses: broadcast::Sender<LostContent>,
     /// Versions that were given up since the process began.
     lost: AtomicU64,
     tasks: TaskTracker,
@@ -87,6 +104,7 @@ impl History {
             queue: Queue::default(),
             notices: Notices::default(),
             added: broadcast::Sender::new(MAX_ADDED),
+            losses: broadcast::Sender::new(MAX_LOSSES),
             lost: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -104,7 +122,24 @@ impl History {
         self.added.subscribe()
     }
 
-    /// What somebody who uses a document must know of it and was not told yet.
+    /// Follows documents that suddenly lose most of their content.
+    pub fn losses(&self) -> broadcast::Receiver<LostContent> {
+        self.losses.subscribe()
+    }
+
+    fn tell_loss(&self, track: &Track) {
+        if let Some((loss, version)) = self.notices.loss_of(&track.document) {
+            // Nobody may be following.
+            let _ = self.losses.send(LostContent {
+                document: Arc::clone(&track.document),
+                path: track.lock().path.clone(),
+                loss,
+                version,
+            });
+        }
+    }
+
+    /// The notice that somebody who uses a document must read and was not told yet.
     pub fn take_notice(&self, document: &DocumentId, principal: &Arc<str>) -> Option<String> {
         let path = self.tracks.get(document)?.lock().path.clone();
         self.notices.take(document, &path, principal)
@@ -138,6 +173,9 @@ impl History {
 
     /// Writes what is left, as far as the database takes it, and ends.
     pub async fn close(&self) {
+        for track in &self.tracks {
+            track.lock().hurry();
+        }
         if tokio::time::timeout(CLOSE_TIMEOUT, self.wait_until_written(None))
             .await
             .is_err()
@@ -223,6 +261,7 @@ impl HistorySink for History {
             after: content.clone(),
             delta,
             blobs,
+            is_loss: false,
         };
         self.add_entry(&track, entry);
     }
@@ -317,6 +356,7 @@ fn entry(recorded: Recorded, before: Content, after: Content) -> Entry {
         before,
         after,
         delta: recorded.delta,
+        is_loss: recorded.loss.is_some(),
         blobs: recorded.blobs,
     }
 }

@@ -41,6 +41,16 @@ impl KnownAgents {
         known
     }
 
+    /// Puts other agents in the place of those of the config. Who is not among them any more cannot be called.
+    pub(super) fn set_configured(&mut self, configured: Vec<KnownAgent>) {
+        let is_removed = |id: &Arc<str>| !configured.iter().any(|agent| agent.id == *id);
+        for agent in self.configured.iter().filter(|agent| is_removed(&agent.id)) {
+            self.used.pop(&agent.id);
+        }
+        self.configured = configured;
+        self.index();
+    }
+
     /// Notes an agent that uses the gateway.
     pub(super) fn note(&mut self, id: &Arc<str>, name: &str, tenant: &str) {
         if self.used.get(id).is_some_and(|known| known.name == name) {

@@ -109,7 +109,7 @@ impl Burst {
         (self.last + PAUSE).min(self.began + LONGEST)
     }
 
-    /// Whether there is more in it than readers were told of.
+    /// Returns whether there is more in it than readers were told of.
     pub(super) fn has_news(&self) -> bool {
         self.changes > self.told
     }

@@ -6,11 +6,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use jupyter_client::counted;
 use live_document::{
     Author, ChangeKind, DocumentChange, DocumentId, PresenceChange, PresenceKind, Room, RoomKind, User,
     pool::{Pool, PoolEvent, Renamed},
 };
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -20,6 +21,7 @@ use super::{
     mention::{Mention, mentions},
     mention_watch::MentionWatch,
 };
+use crate::history::{History, LostContent};
 
 /// Edits and runs that are followed at a time; beyond it the oldest are over.
 const MAX_BURSTS: usize = 4_096;
@@ -35,7 +37,13 @@ const MENTION_OPEN: Duration = Duration::from_secs(5);
 const MAX_OPEN_MENTIONS: usize = 256;
 
 /// Records what is done in the documents of a pool from now on, until it is stopped.
-pub fn follow(log: Arc<ActivityLog>, pool: &Arc<Pool>, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
+pub fn follow(
+    log: Arc<ActivityLog>,
+    pool: &Arc<Pool>,
+    history: Option<&History>,
+    stop: CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let mut losses = history.map(History::losses);
     let (mut changes, mut events, mut presences) = (pool.changes(), pool.events(), pool.presences());
     let mut follower = Follower::new(log, Arc::clone(pool));
     async move {
@@ -55,6 +63,7 @@ pub fn follow(log: Arc<ActivityLog>, pool: &Arc<Pool>, stop: CancellationToken) 
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => break,
                 },
+                lost = next_loss(&mut losses) => follower.on_loss(lost),
                 change = changes.recv() => match change {
                     Ok(change) => follower.on_change(&change, Instant::now()),
                     Err(RecvError::Lagged(_)) => {}
@@ -69,6 +78,20 @@ pub fn follow(log: Arc<ActivityLog>, pool: &Arc<Pool>, stop: CancellationToken) 
     }
 }
 
+/// The next document that loses its content. Waits for ever if no history is kept.
+async fn next_loss(losses: &mut Option<broadcast::Receiver<LostContent>>) -> LostContent {
+    loop {
+        match losses {
+            None => return std::future::pending().await,
+            Some(followed) => match followed.recv().await {
+                Ok(lost) => return lost,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => *losses = None,
+            },
+        }
+    }
+}
+
 struct Follower {
     log: Arc<ActivityLog>,
     pool: Arc<Pool>,
@@ -80,13 +103,13 @@ struct Follower {
     next_due: Option<Instant>,
 }
 
-/// What is known of an open document.
+/// Notes on an open document.
 #[derive(Default)]
 struct Followed {
     mentions: MentionWatch,
     /// By cell the number of its last run.
     runs: HashMap<Arc<str>, u64>,
-    /// Who changed each cell in which a name may not be complete.
+    /// Authors of the cells in which a name may not be complete.
     authors: HashMap<Arc<str>, Author>,
 }
 
@@ -126,7 +149,7 @@ impl Follower {
                 if self.renames.len() > MAX_RENAMES {
                     self.renames.pop_front();
                 }
-                self.is_due_at(due);
+                self.schedule(due);
             }
             PoolEvent::Current { .. } => {}
         }
@@ -165,6 +188,24 @@ impl Follower {
         };
         let mut activity = Activity::new(kind, actor(user), &change.document.server, description).about(path.clone());
         activity.file_id = Some(Arc::clone(&change.document.file_id));
+        self.log.record(activity);
+    }
+
+    fn on_loss(&self, lost: LostContent) {
+        let LostContent {
+            document, path, loss, ..
+        } = &lost;
+        let description = format!(
+            "took away most of {path}, and nobody is known to have wanted that: {} with {} before, {} with {} after",
+            counted(loss.cells_before, "cell"),
+            counted(loss.characters_before, "character"),
+            counted(loss.cells_after, "cell"),
+            counted(loss.characters_after, "character"),
+        );
+        let mut activity = Activity::new(kinds::LOSS, Actor::unknown(), &document.server, description)
+            .about(path.clone())
+            .with("version_id", lost.version.as_str());
+        activity.file_id = Some(Arc::clone(&document.file_id));
         self.log.record(activity);
     }
 
@@ -222,7 +263,7 @@ impl Follower {
             false => self.log.replace(&burst.activity),
         }
         let due = burst.ends_at();
-        self.is_due_at(due);
+        self.schedule(due);
     }
 
     fn end(&mut self, key: &BurstKey) {
@@ -257,7 +298,7 @@ impl Follower {
             self.refresh_open(&change.document, cell, &found, now);
             self.tell_mentions(room, &change.document, cell, &change.author, new, &found);
             if let Some(due) = due {
-                self.is_due_at(due);
+                self.schedule(due);
             }
         }
     }
@@ -300,7 +341,7 @@ impl Follower {
                 activity,
                 until,
             });
-            self.is_due_at(until);
+            self.schedule(until);
         }
     }
 
@@ -386,7 +427,7 @@ impl Follower {
         bursts.chain(names).chain(renames).chain(open).min()
     }
 
-    fn is_due_at(&mut self, due: Instant) {
+    fn schedule(&mut self, due: Instant) {
         self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
     }
 

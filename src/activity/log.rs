@@ -26,7 +26,7 @@ const MAX_PAGES: usize = 10;
 /// Activities that a slow follower may be behind; it learns that it missed some.
 const MAX_NEWS: usize = 256;
 
-/// What agents and people did, the latest in memory.
+/// The activities of agents and people, the latest in memory.
 pub struct ActivityLog {
     latest: Mutex<VecDeque<Arc<Activity>>>,
     news: broadcast::Sender<Arc<Activity>>,
@@ -193,13 +193,18 @@ impl ActivityLog {
         Ok(found)
     }
 
-    /// Whether something of the kind was done since.
+    /// Returns whether something of the kind was done since.
     pub(super) fn has_since(&self, since: SystemTime, is_it: impl Fn(&Activity) -> bool) -> bool {
         let latest = self.latest.lock();
         latest
             .iter()
             .rev()
             .any(|activity| activity.time >= since && is_it(activity))
+    }
+
+    /// Puts other agents of the config in the place of those that are known.
+    pub fn set_agents(&self, configured: Vec<KnownAgent>) {
+        self.agents.lock().set_configured(configured);
     }
 
     /// Notes an agent that uses the gateway.

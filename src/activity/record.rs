@@ -17,6 +17,7 @@ pub mod kinds {
     pub const DELETE: &str = "delete";
     pub const RENAME: &str = "rename";
     pub const KERNEL: &str = "kernel";
+    pub const LOSS: &str = "content_lost";
     pub const MENTION: &str = "mention";
 }
 
@@ -69,7 +70,7 @@ pub struct Activity {
     pub tenant: Option<Arc<str>>,
 }
 
-/// Where a mention names the agent that is meant.
+/// Member in which a mention names the agent that is meant.
 const MENTIONED: &str = "agent_id";
 
 impl Activity {

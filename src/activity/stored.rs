@@ -6,7 +6,7 @@ use store::ActivityRecord;
 
 use super::{Activity, Actor};
 
-/// Where a record keeps the tenant of its agent.
+/// Member in which a record keeps the tenant of its agent.
 const TENANT: &str = "_tenant";
 
 pub(super) fn record(activity: &Activity) -> ActivityRecord {

@@ -1,4 +1,4 @@
-//! Who may see an activity.
+//! Visibility of activities.
 
 use jupyter_client::DocPath;
 
@@ -6,7 +6,7 @@ use super::Activity;
 use crate::auth::Principal;
 
 impl Activity {
-    /// Whether a principal may know of it: of what was done to a document who may read that, of what concerns none who is
+    /// Returns whether a principal may know of it: of what was done to a document who may read that, of what concerns none who is
     /// of the same tenant.
     pub fn is_visible_to(&self, principal: &Principal, has_server: impl Fn(&str) -> bool) -> bool {
         if !has_server(&self.server) {

@@ -3,8 +3,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{AppError, unsupported};
+use super::{AppError, settings::agents, unsupported};
 use crate::{
+    activity::ActivityLog,
     auth::Authenticator,
     config::{AuthConfig, Config, Env},
 };
@@ -17,6 +18,8 @@ pub struct Reload {
     /// The file's config with what the command line added.
     running: Config,
     authenticator: Arc<Authenticator>,
+    /// Knows the agents that people can call by their names.
+    activity: Option<Arc<ActivityLog>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +39,14 @@ impl Reload {
             loaded,
             running,
             authenticator,
+            activity: None,
         }
+    }
+
+    /// The same that also has new agents be known to people who call them by their names.
+    pub fn telling(mut self, activity: Option<Arc<ActivityLog>>) -> Self {
+        self.activity = activity;
+        self
     }
 
     /// Reads the file, and has what it says hold from now on.
@@ -50,6 +60,9 @@ impl Reload {
         running.tenants.clone_from(&fresh.tenants);
         running.auth.tokens.clone_from(&fresh.auth.tokens);
         self.authenticator.replace(&running).map_err(AppError::from)?;
+        if let Some(activity) = &self.activity {
+            activity.set_agents(agents(&running));
+        }
         (self.running, self.loaded) = (running, fresh);
         Ok(())
     }

@@ -78,7 +78,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         print!("{}", Banner::new(&config, address, token.as_ref(), lab.as_ref()));
         let drain = app.drain();
         let file = arguments.config.clone();
-        let reload = file.map(|file| Reload::new(file, env.clone(), loaded, config.clone(), app.authenticator()));
+        let reload = file.map(|file| {
+            let reload = Reload::new(file, env.clone(), loaded, config.clone(), app.authenticator());
+            reload.telling(app.activity())
+        });
         tokio::select! {
             () = app.run() => {}
             _ = async { tokio::join!(leave_on_signal(drain.clone()), on_hangups(hangup, reload, drain)) } => {}

@@ -1,4 +1,4 @@
-//! What may go wrong with forks, in sentences that say what to do next.
+//! Failures of forks, in sentences that say what to do next.
 
 use jupyter_client::{DocPath, JupyterError, counted};
 use live_document::{RoomError, pool::PoolError};
@@ -25,6 +25,10 @@ pub enum ForkError {
     TooMany { path: String, why: String, known: String },
     #[error("{path:?} is too large for a fork: more than {limit} bytes; work in a copy made with copy_document")]
     TooLarge { path: String, limit: usize },
+    #[error(
+        "fork {fork_id:?} of {path} was made in JupyterLab, where it is merged or discarded; fork_document makes one to work in"
+    )]
+    OfPeople { fork_id: String, path: String },
     #[error("what was kept of fork {fork_id:?} cannot be read; discard it with discard_document_fork")]
     Unreadable { fork_id: String },
     #[error("forks cannot be kept now ({why}), and nothing was changed; try again in a moment")]
@@ -84,7 +88,7 @@ impl From<StoreError> for ForkError {
 impl ClientError for ForkError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown { .. } | Self::Gone { .. } => ErrorKind::NotFound,
+            Self::Unknown { .. } | Self::Gone { .. } | Self::OfPeople { .. } => ErrorKind::NotFound,
             Self::TooMany { .. } | Self::TooLarge { .. } => ErrorKind::Limit,
             Self::Unreadable { .. } | Self::Store { .. } => ErrorKind::Upstream,
             Self::Pool(error) => error.kind(),

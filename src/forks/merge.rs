@@ -7,7 +7,7 @@ use store::ForkRecord;
 
 use super::{ForkError, Forks, Root, base_of, encode};
 
-/// How a fork is taken over, and by whom.
+/// Options of a merge, and its author.
 #[derive(Clone, Copy)]
 pub struct MergeForm<'a> {
     pub cells: Option<&'a [String]>,
@@ -17,14 +17,14 @@ pub struct MergeForm<'a> {
     pub tool: Option<&'a str>,
 }
 
-/// What became of a fork that was taken over.
+/// Result of a merge.
 pub struct Merged {
     pub edited: Edited,
     /// The cells that were taken over.
     pub cells: Vec<CellDifference>,
     /// Those in which the fork still differs.
     pub left: Vec<CellDifference>,
-    /// Whether the fork is gone.
+    /// True if the fork is gone.
     pub is_gone: bool,
 }
 

@@ -6,17 +6,17 @@ use store::ForkRecord;
 
 use super::{ForkError, MAX_BYTES};
 
-/// What a fork began as, or what of it was taken over since.
+/// The content that a fork began as, with what of it was taken over since.
 pub(super) fn base_of(fork: &ForkRecord) -> Result<DocumentContent, ForkError> {
     decode(&fork.base, &fork.fork_id)
 }
 
-/// What a fork held when it was last written down.
+/// The content of a fork when it was last written down.
 pub(super) fn content_of(fork: &ForkRecord) -> Result<DocumentContent, ForkError> {
     decode(&fork.content, &fork.fork_id)
 }
 
-/// What a fork began as, and what it held when it was last written down.
+/// The content that a fork began as, and the one that it had when it was last written down.
 pub fn contents(fork: &ForkRecord) -> Result<(DocumentContent, DocumentContent), ForkError> {
     Ok((base_of(fork)?, content_of(fork)?))
 }

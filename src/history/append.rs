@@ -18,19 +18,19 @@ use super::{
 /// Versions after which a snapshot is made, and bytes of deltas from which on one is, if it is not larger.
 const SNAPSHOT_VERSIONS: i64 = 100;
 const SNAPSHOT_BYTES: usize = 64 * 1024;
-/// How often others may be faster in a row.
+/// Attempts in a row at which others may be faster.
 const MAX_CONFLICTS: usize = 8;
 /// Versions that are looked through for the one that a document was opened as.
 const LOOK_BACK: i64 = 100;
 
 /// A version and everything that is stored with it.
-struct Next<'a> {
-    version: &'a Version,
-    delta: &'a Delta,
-    after: Content,
-    blobs: &'a [Blob],
+pub(super) struct Next<'a> {
+    pub(super) version: &'a Version,
+    pub(super) delta: &'a Delta,
+    pub(super) after: Content,
+    pub(super) blobs: &'a [Blob],
     /// It begins the log, or begins it anew.
-    is_beginning: bool,
+    pub(super) is_beginning: bool,
 }
 
 /// The way from the end of the log to a version that was recorded.
@@ -48,14 +48,22 @@ enum Step {
 impl History {
     pub(super) async fn write_entry(&self, track: &Arc<Track>, entry: &Arc<Entry>) -> Result<(), StoreError> {
         let stored = match entry.is_opening() {
+            _ if self.may_be_of_others(entry).await? => self.defer(track, entry).await?,
             true => self.begin(track, &entry.version, &entry.after, &entry.blobs).await?,
             false => self.write_version(track, entry).await?,
         };
         track.on_written(entry, stored);
+        if entry.is_loss {
+            self.tell_loss(track);
+        }
         Ok(())
     }
 
     async fn write_version(&self, track: &Arc<Track>, entry: &Entry) -> Result<Stored, StoreError> {
+        if entry.is_loss {
+            // What is lost must be a version to which one can go back.
+            self.settle(track, &entry.before, true).await?;
+        }
         let mut stored = self.end_of_log(track, &entry.before).await?;
         for _ in 0..MAX_CONFLICTS {
             let (is_shared, lost) = {
@@ -140,7 +148,7 @@ impl History {
     }
 
     /// The end of the log, which begins with this content if there is none.
-    async fn end_of_log(&self, track: &Arc<Track>, content: &Content) -> Result<Stored, StoreError> {
+    pub(super) async fn end_of_log(&self, track: &Arc<Track>, content: &Content) -> Result<Stored, StoreError> {
         let known = track.lock().stored.clone();
         match known {
             Some(stored) => Ok(stored),
@@ -152,7 +160,7 @@ impl History {
     }
 
     /// The end of the log of a document that was opened with this content.
-    async fn begin(
+    pub(super) async fn begin(
         &self,
         track: &Arc<Track>,
         opened: &Version,
@@ -176,7 +184,7 @@ impl History {
     }
 
     /// The content after the newest version, unless there is none or it cannot be read.
-    async fn loaded(&self, row: &DocumentRow) -> Result<Option<Loaded>, StoreError> {
+    pub(super) async fn loaded(&self, row: &DocumentRow) -> Result<Option<Loaded>, StoreError> {
         if row.latest_seq == 0 {
             return Ok(None);
         }
@@ -227,19 +235,9 @@ impl History {
         loaded: Loaded,
         (opened, content, blobs): (&Version, &Content, &[Blob]),
     ) -> Result<Option<Stored>, StoreError> {
-        let stored = Stored {
-            document: row.document,
-            seq: row.latest_seq,
-            content: shared(loaded.content, content),
-            since_snapshot: loaded.since_snapshot,
-        };
+        let stored = stored(row, loaded, content);
         let delta = missing(&stored.content, content);
-        let newest = VersionFilter {
-            limit: 1,
-            ..VersionFilter::default()
-        };
-        let latest = self.store.versions(row.document, &newest).await?.pop();
-        let latest = latest.map(|latest| VersionId::from(latest.version_id));
+        let latest = self.latest_version(row.document).await?;
         if delta.is_only_runs() {
             if let Some(latest) = latest {
                 self.on_same(track, &opened.id, latest);
@@ -272,8 +270,18 @@ impl History {
         Ok(appended)
     }
 
-    /// What a document was opened with is its newest version, under the id that this has.
-    fn on_same(&self, track: &Arc<Track>, opened: &VersionId, latest: VersionId) {
+    /// The newest version of a log.
+    pub(super) async fn latest_version(&self, document: i64) -> Result<Option<VersionId>, StoreError> {
+        let newest = VersionFilter {
+            limit: 1,
+            ..VersionFilter::default()
+        };
+        let latest = self.store.versions(document, &newest).await?.pop();
+        Ok(latest.map(|latest| latest.version_id.into()))
+    }
+
+    /// A version that was recorded here is the newest one of the log, under the id that this has.
+    pub(super) fn on_same(&self, track: &Arc<Track>, opened: &VersionId, latest: VersionId) {
         self.notices.rename_version(&track.document, opened, &latest);
         let mut state = track.lock();
         if state.latest.0 == *opened {
@@ -282,7 +290,7 @@ impl History {
     }
 
     /// Notices that a document was opened without what it had, or as it was before its last changes.
-    async fn notice_outside(
+    pub(super) async fn notice_outside(
         &self,
         track: &Arc<Track>,
         row: &DocumentRow,
@@ -300,6 +308,7 @@ impl History {
             let path = track.lock().path.clone();
             tracing::warn!(server = row.server, %path, version = %latest, "a document was opened without what was recorded of it");
             self.notices.add(&track.document, what, latest);
+            self.tell_loss(track);
         }
         Ok(())
     }
@@ -328,7 +337,7 @@ impl History {
     }
 
     /// The end of the log as somebody else has left it.
-    async fn after_conflict(
+    pub(super) async fn after_conflict(
         &self,
         track: &Arc<Track>,
         document: i64,
@@ -352,7 +361,7 @@ impl History {
     }
 
     /// Appends a version to the log. If somebody else was faster, the number of their version.
-    async fn append(&self, end: &Stored, next: Next<'_>) -> Result<Result<Stored, i64>, StoreError> {
+    pub(super) async fn append(&self, end: &Stored, next: Next<'_>) -> Result<Result<Stored, i64>, StoreError> {
         let delta = next.delta.encode();
         let since = Since {
             versions: end.since_snapshot.versions + 1,
@@ -442,8 +451,18 @@ fn difference(end: &Content, after: &Content) -> Step {
     }
 }
 
-/// What is missing at the end of a log. Outputs are those of runs, which are nobody's to undo.
-fn missing(end: &Content, content: &Content) -> Delta {
+/// The end of a log whose newest content was loaded, for a document that says this.
+pub(super) fn stored(row: &DocumentRow, loaded: Loaded, content: &Content) -> Stored {
+    Stored {
+        document: row.document,
+        seq: row.latest_seq,
+        content: shared(loaded.content, content),
+        since_snapshot: loaded.since_snapshot,
+    }
+}
+
+/// The delta that is missing at the end of a log. Outputs are those of runs, which are nobody's to undo.
+pub(super) fn missing(end: &Content, content: &Content) -> Delta {
     Delta::between(end, content).with_outputs_by_runs(|_| false)
 }
 

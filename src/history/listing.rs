@@ -10,7 +10,7 @@ use history::{Blob, Content, Hash, VersionId};
 use jupyter_client::{DocPath, RoomKind};
 use live_document::DocumentId;
 use serde_json::Value;
-use store::{StoreError, VersionFilter};
+use store::{Before, StoreError, VersionFilter as Filter};
 use tokio::time::timeout;
 
 use super::{
@@ -20,10 +20,10 @@ use super::{
     version::Version,
 };
 
-/// How long readers wait for a document that was opened just now to be found in the store.
+/// Longest wait of readers for a document that was opened just now to be found in the store.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// How long those wait who need everything to be written.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait of those who need everything to be written.
+pub(super) const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Newest versions that an error names.
 const NAMED: usize = 5;
 /// Versions that are looked through for a revision.
@@ -39,27 +39,11 @@ pub struct Subject {
     failure: Option<String>,
 }
 
-/// Filter for a list of versions.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    pub limit: usize,
-    /// A principal, or the name of an author.
-    pub author: Option<String>,
-    pub before: Option<Before>,
-}
-
-/// The moment before which versions are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
-    Version(String),
-    Time(SystemTime),
-}
-
 /// Versions of a document, the newest first.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub versions: Vec<Version>,
-    /// Whether there are older ones.
+    /// True if there are older ones.
     pub has_more: bool,
     /// When its recording began, as far as it is kept.
     pub since: Option<SystemTime>,
@@ -77,7 +61,7 @@ impl History {
         if let Some(track) = &track {
             let is_unknown = || track.lock().stored.is_none();
             if is_unknown() && self.queue.failure().is_none() {
-                let _ = timeout(TIMEOUT, self.wait_until_written(Some(&track.document))).await;
+                let _ = timeout(TIMEOUT, self.wait_until_found(track)).await;
             }
         }
         let known = track
@@ -122,7 +106,10 @@ impl History {
 
     /// Waits until the log of an open document has all of its versions.
     pub async fn flush(&self, document: &DocumentId) -> Result<(), HistoryError> {
-        match timeout(FLUSH_PATIENCE, self.wait_until_written(Some(document))).await {
+        if let Some(track) = self.track(document) {
+            track.lock().hurry();
+        }
+        match timeout(FLUSH_TIMEOUT, self.wait_until_written(Some(document))).await {
             Ok(()) => Ok(()),
             Err(_) => Err(HistoryError::Store {
                 why: self.queue.failure().unwrap_or_else(|| "the store is slow".to_owned()),
@@ -147,7 +134,7 @@ impl History {
             ..Listing::default()
         };
         if let Some(document) = subject.document {
-            let stored = VersionFilter {
+            let stored = Filter {
                 limit: wanted.saturating_sub(listing.versions.len()),
                 author: filter.author.clone(),
                 before,
@@ -171,11 +158,7 @@ impl History {
         Ok(listing)
     }
 
-    async fn stored(
-        &self,
-        document: i64,
-        filter: &VersionFilter,
-    ) -> Result<(Vec<Version>, Option<SystemTime>), StoreError> {
+    async fn stored(&self, document: i64, filter: &Filter) -> Result<(Vec<Version>, Option<SystemTime>), StoreError> {
         let rows = self.store.versions(document, filter).await?;
         let oldest = self.store.oldest_version(document).await?;
         let versions = rows.into_iter().map(Version::of_row).collect();
@@ -302,7 +285,7 @@ fn take_back(undone: &mut HashSet<VersionId>, id: &VersionId, undoes: &[VersionI
 }
 
 /// The versions that are not written yet and that a filter wants, and the bound for those that are.
-fn unwritten(pending: Vec<Version>, filter: &Filter) -> (Vec<Version>, Option<store::Before>) {
+fn unwritten(pending: Vec<Version>, filter: &Filter) -> (Vec<Version>, Option<Before>) {
     let by_author = |version: &Version| filter.author.as_deref().is_none_or(|author| version.is_by(author));
     let is_in_time = |version: &Version| match filter.before {
         Some(Before::Time(before)) => version.time < before,
@@ -310,10 +293,10 @@ fn unwritten(pending: Vec<Version>, filter: &Filter) -> (Vec<Version>, Option<st
     };
     let (newer, before) = match &filter.before {
         None => (0, None),
-        Some(Before::Time(time)) => (0, Some(store::Before::Time(*time))),
+        Some(Before::Time(time)) => (0, Some(Before::Time(*time))),
         Some(Before::Version(id)) => match pending.iter().position(|version| version.id.as_str() == id) {
             Some(position) => (position + 1, None),
-            None => (pending.len(), Some(store::Before::Version(id.clone()))),
+            None => (pending.len(), Some(Before::Version(id.clone()))),
         },
     };
     let wanted = pending.into_iter().skip(newer);

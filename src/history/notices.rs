@@ -11,7 +11,7 @@ use history::{Content, VersionId};
 use jupyter_client::{DocPath, counted};
 use live_document::{DocumentId, Loss};
 
-/// How long a notice is told to those who were not told yet.
+/// Time for which a notice is told to those who were not told yet.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Documents of which there are notices at most; the oldest is forgotten.
 const MAX_NOTICES: usize = 1000;
@@ -60,11 +60,26 @@ impl Notices {
         self.0.insert(Arc::clone(document), notice);
     }
 
-    /// What somebody who uses a document was not told yet.
+    /// The notice that somebody who uses a document was not told yet.
     pub(super) fn take(&self, document: &DocumentId, path: &DocPath, principal: &Arc<str>) -> Option<String> {
         let mut notice = self.0.get_mut(document)?;
         let is_new = notice.since.elapsed() < KEPT && notice.told.insert(Arc::clone(principal));
         is_new.then(|| notice.text(path))
+    }
+
+    /// The ids of the versions that have what was lost.
+    pub(super) fn versions(&self) -> Vec<String> {
+        let valid = self.0.iter().filter(|notice| notice.since.elapsed() < KEPT);
+        valid.map(|notice| notice.good.to_string()).collect()
+    }
+
+    /// The loss of a document, and the version that has what was lost.
+    pub(super) fn loss_of(&self, document: &DocumentId) -> Option<(Loss, VersionId)> {
+        let notice = self.0.get(document)?;
+        match notice.what {
+            What::Loss(loss) => Some((loss, notice.good.clone())),
+            What::SteppedBack { .. } => None,
+        }
     }
 
     /// A version is known by another id: what a document was opened with was stored already.

@@ -23,4 +23,9 @@ impl SnapshotSource for Snapshots {
         let loaded = load(&store, document, seq).await.ok()?.ok()?;
         Some(snapshot(&loaded.content))
     }
+
+    fn pinned(&self) -> Vec<String> {
+        let history = self.0.upgrade();
+        history.map(|history| history.notices.versions()).unwrap_or_default()
+    }
 }

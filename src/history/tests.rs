@@ -9,6 +9,8 @@ use store::StoreLimits;
 
 use super::*;
 
+mod sharing;
+
 /// A document that records its versions in a history.
 struct Writer<'h> {
     history: &'h History,
@@ -127,7 +129,7 @@ impl<'h> Writer<'h> {
             .collect()
     }
 
-    /// What the log says the document is.
+    /// The document as the log has it.
     async fn logged(&self) -> Content {
         self.history.flush(&self.document).await.unwrap();
         let newest = self.versions().await.remove(0);

@@ -1,6 +1,6 @@
 //! One document whose versions are recorded: its content after the newest one, and those that are not written yet.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use history::{Author, Blob, Content, Delta, Operation, Splice, VersionId};
 use jupyter_client::DocPath;
@@ -8,7 +8,10 @@ use live_document::DocumentId;
 use parking_lot::{Mutex, MutexGuard};
 use store::DocumentKey;
 
-use super::version::{Kind, Version};
+use super::{
+    settle::Unsettled,
+    version::{Kind, Version},
+};
 
 /// About what a version takes in memory beside its texts.
 const ENTRY_BYTES: usize = 512;
@@ -22,7 +25,7 @@ pub(super) struct State {
     pub(super) path: DocPath,
     /// The store has another path.
     pub(super) has_moved: bool,
-    /// How often the document is open: twice for the moment in which a duplicate is closed.
+    /// Number of times that the document is open: twice for the moment in which a duplicate is closed.
     pub(super) open: usize,
     /// After the newest version; none if one did not fit, so that it is not known what the document says.
     pub(super) live: Option<Content>,
@@ -35,7 +38,11 @@ pub(super) struct State {
     pub(super) lost: u64,
     /// Other gateways write versions of the document too.
     pub(super) is_shared: bool,
-    /// Whether the writer knows that there is something to write.
+    /// Changes that others may be about to write.
+    pub(super) unsettled: Option<Unsettled>,
+    /// Until when somebody waits for the log to be complete.
+    pub(super) hurried_until: Option<Instant>,
+    /// True if the writer knows that there is something to write.
     pub(super) is_queued: bool,
     /// Versions of all documents that had been written when the last attempt for this one failed.
     pub(super) written_at_failure: Option<u64>,
@@ -71,12 +78,14 @@ pub(super) struct Entry {
     pub(super) after: Content,
     pub(super) delta: Delta,
     pub(super) blobs: Vec<Blob>,
+    /// It took away most of the document, and nobody is known to have wanted that.
+    pub(super) is_loss: bool,
     /// Bytes that it takes in memory, about.
     pub(super) weight: usize,
 }
 
 impl Entry {
-    /// Whether it tells what a document was opened with, and not what was changed.
+    /// Returns whether it tells what a document was opened with, and not what was changed.
     pub(super) fn is_opening(&self) -> bool {
         self.version.kind == Kind::Opened
     }
@@ -123,6 +132,8 @@ impl Track {
             latest: (id, None),
             lost: 0,
             is_shared: false,
+            unsettled: None,
+            hurried_until: None,
             is_queued: false,
             written_at_failure: None,
             failures: 0,
@@ -165,12 +176,17 @@ impl Track {
 }
 
 impl State {
-    /// Whether there is something to write.
+    /// Returns whether there is something to write.
     pub(super) fn has_work(&self) -> bool {
         self.has_moved || !self.pending.is_empty() || self.needs_repair()
     }
 
-    /// Whether the last versions were given up, so that the log does not end with the content that there is.
+    /// Returns whether the log has everything.
+    pub(super) fn is_written(&self) -> bool {
+        !self.has_work() && self.unsettled.is_none()
+    }
+
+    /// Returns whether the last versions were given up, so that the log does not end with the content that there is.
     pub(super) fn needs_repair(&self) -> bool {
         self.lost > 0 && self.live.is_some() && self.pending.is_empty()
     }

@@ -34,7 +34,7 @@ pub struct Version {
     /// Bytes of the document's texts.
     pub size: i64,
     pub undoes: Vec<VersionId>,
-    /// Whether it is taken back.
+    /// True if it is taken back.
     pub is_undone: bool,
 }
 
@@ -83,7 +83,7 @@ impl Version {
         self.authors.join(", ")
     }
 
-    /// Whether a principal or somebody of a name made it.
+    /// Returns whether a principal or somebody of a name made it.
     pub fn is_by(&self, author: &str) -> bool {
         self.principal.as_deref() == Some(author) || self.authors.iter().any(|name| name == author)
     }

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use live_document::DocumentId;
@@ -18,7 +18,11 @@ use tokio::{
     time::sleep,
 };
 
-use super::{History, track::Track};
+use super::{
+    History,
+    settle::LOOK_INTERVAL,
+    track::{State, Track},
+};
 
 /// Versions that may wait to be written, and about the bytes they take.
 const MAX_PENDING: usize = 10_000;
@@ -36,6 +40,8 @@ const MAX_FAILURES: u32 = 5;
 #[derive(Default)]
 pub(super) struct Queue {
     ready: Mutex<VecDeque<Arc<Track>>>,
+    /// Documents with changes that others may be about to write.
+    unsettled: Mutex<Vec<Arc<Track>>>,
     renames: Mutex<VecDeque<Rename>>,
     noted: Notify,
     versions: AtomicUsize,
@@ -62,6 +68,25 @@ impl Queue {
             self.ready.lock().push_back(Arc::clone(track));
             self.noted.notify_one();
         }
+    }
+
+    pub(super) fn add_unsettled(&self, track: &Arc<Track>) {
+        let mut unsettled = self.unsettled.lock();
+        if !unsettled.iter().any(|known| Arc::ptr_eq(known, track)) {
+            unsettled.push(Arc::clone(track));
+        }
+    }
+
+    pub(super) fn remove_unsettled(&self, track: &Arc<Track>) {
+        self.unsettled.lock().retain(|known| !Arc::ptr_eq(known, track));
+    }
+
+    pub(super) fn unsettled(&self) -> Vec<Arc<Track>> {
+        self.unsettled.lock().clone()
+    }
+
+    fn has_unsettled(&self) -> bool {
+        !self.unsettled.lock().is_empty()
     }
 
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
@@ -103,12 +128,21 @@ impl Queue {
 /// Writes what there is, for ever.
 pub(super) async fn write(history: Arc<History>) {
     let queue = &history.queue;
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut looked) = (FIRST_PAUSE, Instant::now());
     loop {
-        let worked = history.write_next().await;
-        match worked {
+        let worked = async {
+            if looked.elapsed() >= LOOK_INTERVAL {
+                looked = Instant::now();
+                history.settle_all().await?;
+            }
+            history.write_next().await
+        };
+        match worked.await {
             Ok(true) => pause = FIRST_PAUSE,
-            Ok(false) => queue.noted.notified().await,
+            Ok(false) => tokio::select! {
+                () = queue.noted.notified() => {}
+                () = sleep(LOOK_INTERVAL), if queue.has_unsettled() => {}
+            },
             Err(error) => {
                 tracing::error!(%error, versions = queue.pending(), "the history cannot be written; trying again");
                 *queue.failure.lock() = Some(error.to_string());
@@ -139,12 +173,21 @@ impl History {
 
     /// Waits until the versions of a document, or of all, are written. While the database refuses, it waits.
     pub(super) async fn wait_until_written(&self, document: Option<&DocumentId>) {
-        let mut progress = self.queue.progress.subscribe();
         let is_written = || match document {
-            Some(document) => self.track(document).is_none_or(|track| !track.lock().has_work()),
-            None => self.tracks.iter().all(|track| !track.lock().has_work()) && self.queue.renames.lock().is_empty(),
+            Some(document) => self.track(document).is_none_or(|track| track.lock().is_written()),
+            None => self.tracks.iter().all(|track| track.lock().is_written()) && self.queue.renames.lock().is_empty(),
         };
-        while !is_written() && progress.changed().await.is_ok() {}
+        self.wait_until(is_written).await;
+    }
+
+    /// Waits until it is known where a document is in the store.
+    pub(super) async fn wait_until_found(&self, track: &Track) {
+        self.wait_until(|| track.lock().stored.is_some()).await;
+    }
+
+    async fn wait_until(&self, is_so: impl Fn() -> bool) {
+        let mut progress = self.queue.progress.subscribe();
+        while !is_so() && progress.changed().await.is_ok() {}
     }
 
     /// Writes for one document. Whether there was one.
@@ -170,7 +213,7 @@ impl History {
         }
         self.tracks.remove_if(&track.document, |_, known| {
             let state = known.lock();
-            state.open == 0 && !state.has_work()
+            state.open == 0 && state.is_written()
         });
         written.map(|()| true)
     }
@@ -203,7 +246,7 @@ impl History {
         Ok(())
     }
 
-    fn on_progress(&self) {
+    pub(super) fn on_progress(&self) {
         if self.queue.failure.lock().take().is_some() {
             tracing::info!("the history can be written again");
         }
@@ -227,7 +270,7 @@ impl History {
     }
 }
 
-impl super::track::State {
+impl State {
     fn on_failure(&mut self, written: u64) -> Option<Arc<super::track::Entry>> {
         let is_alone = self
             .written_at_failure

@@ -1,6 +1,12 @@
 //! Sockets: accepting connections, and letting go of them without failing anybody.
 
-use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, service::service_fn};
@@ -31,6 +37,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Shortest time for documents to be saved and closed, however much of the deadline the requests needed.
+const SAVE_TIME: Duration = Duration::from_secs(3);
+/// Time before the deadline at which documents are no longer waited for, so that what was recorded is still written.
+const WRITE_TIME: Duration = Duration::from_secs(1);
 
 /// The state of leaving: told to leave, what is still being worked on, and when to drop everything.
 #[derive(Debug, Clone)]
@@ -40,6 +50,8 @@ pub struct Drain {
     stop: CancellationToken,
     work: TaskTracker,
     deadline: Duration,
+    /// When it was told to leave.
+    began: Arc<OnceLock<Instant>>,
 }
 
 impl Drain {
@@ -50,11 +62,13 @@ impl Drain {
             stop: CancellationToken::new(),
             work: TaskTracker::new(),
             deadline,
+            began: Arc::default(),
         }
     }
 
     /// Starts to leave: unready from now on, and gone when the requests under way are finished.
     pub fn start(&self) {
+        self.began.get_or_init(Instant::now);
         self.leaving.cancel();
     }
 
@@ -71,6 +85,14 @@ impl Drain {
     /// Cancelled when every stream must end, whatever it carries.
     pub fn stop_token(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Waits until documents must be closed, saved or not. Requests are over by then.
+    pub async fn wait_until_overdue(&self) {
+        self.stop.cancelled().await;
+        let began = self.began.get().copied().unwrap_or_else(Instant::now);
+        let until = began + self.deadline.saturating_sub(WRITE_TIME);
+        sleep_until(until.max(Instant::now() + SAVE_TIME.min(self.deadline))).await;
     }
 
     pub(super) fn is_draining(&self) -> bool {

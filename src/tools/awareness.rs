@@ -1,4 +1,4 @@
-//! Who is there and what they do: people and agents online, their cursors, what everybody did, and sessions to join.
+//! Presence: people and agents online, their cursors, what everybody did, and sessions to join.
 
 mod activity;
 mod cursors;

@@ -1,22 +1,23 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
+mod explaining;
 mod forking;
 
 use std::{borrow::Cow, sync::Arc};
 
 use executor::{Actor, Claim, Engine, Execution, Owner};
 use history::Delta;
-use jupyter_client::{DocPath, JupyterError, JupyterServer, Secret, Servers, Starter, UnknownServer};
+use jupyter_client::{DocPath, JupyterServer, Secret, Servers, Starter, UnknownServer};
 use live_document::{
-    Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditError, EditOptions, Edited, Refusal, Room, RoomError,
-    RoomKind,
-    pool::{Account, Lease, OpenRoom, Pool, PoolError},
+    Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditOptions, Edited, Room, RoomKind,
+    pool::{Account, Lease, Pool},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
+use self::explaining::{shorten_ids, with_short_ids};
 use crate::{
     activity::{Activity as UserActivity, ActivityLog, KnownAgent},
     audit::{AuditSink, AuditedCall, Origin},
@@ -30,8 +31,6 @@ use crate::{
     types::Toolset,
 };
 
-/// Number of open documents a refusal names.
-const MAX_NAMED: usize = 5;
 /// Number of lost edits a notice names.
 const MAX_LOST: usize = 20;
 
@@ -367,59 +366,6 @@ impl Call {
         }
     }
 
-    /// Adds to a failure what the gateway knows and the principal may: where a document is that is not where it was, and
-    /// what is open if too much is.
-    pub(super) fn explained(&self, error: ToolError) -> ToolError {
-        let error = match error {
-            ToolError::Room(RoomError::Edit(EditError::Refused(mut refused))) => {
-                refused.read_whole = refused.part().map(|part| self.whole_reading(part));
-                return EditError::Refused(refused).into();
-            }
-            error => error,
-        };
-        let missing = match &error {
-            ToolError::Jupyter(missing)
-            | ToolError::Room(RoomError::Jupyter(missing))
-            | ToolError::Pool(PoolError::Room(RoomError::Jupyter(missing))) => missing,
-            ToolError::Pool(why @ PoolError::Full { .. }) => {
-                return ToolError::Full {
-                    why: why.clone(),
-                    open: self.open_documents(),
-                };
-            }
-            _ => return error,
-        };
-        let JupyterError::NotFound { server, path } = missing else {
-            return error;
-        };
-        let new_name = DocPath::parse(path)
-            .ok()
-            .and_then(|path| self.services.pool.new_name_of(server, &path));
-        match new_name.filter(|name| self.principal.require_path(name).is_ok()) {
-            Some(name) => ToolError::Renamed {
-                server: server.clone(),
-                path: path.clone(),
-                to: name.to_string(),
-            },
-            None => error,
-        }
-    }
-
-    /// The call that shows something whole, in the vocabulary of the caller.
-    fn whole_reading(&self, part: &Refusal) -> String {
-        let length = part.length;
-        match &part.cell {
-            Some(cell) if self.offers(Toolset::Notebook) => {
-                format!("read_nb_cells(ranges=[{{\"cell_id\": {cell:?}}}], max_cell_data={length})")
-            }
-            Some(_) if self.offers(Toolset::Classic) => "read_notebook".to_owned(),
-            Some(_) if self.offers(Toolset::Datalayer) => "read_cell".to_owned(),
-            Some(_) => format!("get_notebook(max_content_length={})", length.saturating_mul(10)),
-            None if self.offers(Toolset::Document) => format!("get_document_content(max_content={length})"),
-            None => format!("get_document(max_content_length={length})"),
-        }
-    }
-
     /// Edits a document in the name of the caller, who is told if that was merged with the work of others.
     pub(super) async fn edit(
         &self,
@@ -439,25 +385,6 @@ impl Call {
         let notices = edited.merged.iter().map(ToString::to_string);
         self.notices.lock().extend(notices);
         Ok(edited)
-    }
-
-    /// Some of the open documents that the principal may see.
-    fn open_documents(&self) -> String {
-        let rooms = self.services.pool.open_rooms().into_iter();
-        let is_visible = |room: &OpenRoom| {
-            let is_ours = self.servers().iter().any(|server| *server.name() == *room.server);
-            is_ours && self.principal.require_path(&room.info.path).is_ok()
-        };
-        let mut names: Vec<String> = rooms
-            .filter(is_visible)
-            .map(|room| room.info.path.to_string())
-            .collect();
-        names.sort_unstable();
-        match names.len() {
-            0 => "nothing that you may see".to_owned(),
-            count if count > MAX_NAMED => format!("{} and {} more", names[..MAX_NAMED].join(", "), count - MAX_NAMED),
-            _ => names.join(", "),
-        }
     }
 
     /// The room of a document, or of the fork that the call works in, on this principal's account.
@@ -612,18 +539,4 @@ fn notice(path: &DocPath, lost: &[String]) -> String {
          the edit. Read it again, and repeat the edit if it is still wanted.",
         lost[..lost.len().min(MAX_LOST)].join(", ")
     )
-}
-
-/// A refusal of an edit that names cells by their short ids, as all texts do.
-fn with_short_ids(room: &Room, mut error: RoomError) -> RoomError {
-    if let RoomError::Edit(EditError::Refused(refused)) = &mut error {
-        shorten_ids(room, refused.refusals.iter_mut().map(|refusal| &mut refusal.cell));
-    }
-    error
-}
-
-fn shorten_ids<'a>(room: &Room, cells: impl Iterator<Item = &'a mut Option<String>>) {
-    for cell in cells.flatten() {
-        *cell = room.short_ids_of(&[cell.as_str()]).get(cell).to_owned();
-    }
 }

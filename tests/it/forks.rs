@@ -430,6 +430,38 @@ async fn every_tool_that_works_in_one_document_takes_a_fork() {
 }
 
 #[tokio::test]
+async fn forks_that_people_made_in_jupyterlab_are_listed() {
+    let scene = Scene::notebook(&["x = 1"]).editing().set().await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let own = fork(agent, path, json!({ "title": "mine" })).await;
+    let session = json!({ "format": "json", "type": "notebook" });
+    let session = person()
+        .send(Method::PUT, &format!("api/collaboration/session/{path}"), session)
+        .await;
+    let session: Value = session.json().await.expect("a session");
+    let room = format!("json:notebook:{}", session["fileId"].as_str().expect("an id"));
+    let new = json!({ "title": "Ben's idea", "description": "", "synchronize": true });
+    let made = person()
+        .send(Method::PUT, &format!("api/collaboration/fork/{room}"), new)
+        .await;
+    let made: Value = made.json().await.expect("a fork");
+    let theirs = made["fork_roomid"].as_str().expect("an id");
+    let answer = agent.call("list_document_forks", json!({ "path": path })).await;
+    assert!(
+        answer.text().contains("Ben's idea") && answer.text().contains("in JupyterLab"),
+        "{}",
+        answer.text()
+    );
+    let listed = answer.ok();
+    assert_eq!(listed["forks"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed["forks"][0]["fork_id"], own.as_str());
+    assert_eq!(listed["jupyterlab_forks"][0]["fork_roomid"], theirs, "{listed}");
+    assert_eq!(listed["jupyterlab_forks"].as_array().map(Vec::len), Some(1), "{listed}");
+    let refused = merge(agent, path, theirs, json!({})).await.error();
+    assert!(refused.contains("was made in JupyterLab"), "{refused}");
+}
+
+#[tokio::test]
 async fn permissions_hold_for_forks() {
     let ben = format!(
         "[[auth.tokens]]\nname = \"ben\"\ntenant = \"all\"\ntoken = \"{BEN}\"\npermissions = [\"read\", \"write\"]\n\

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use test_postgres::TestDatabase;
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually, lab,
+    Agent, Era, Gateway, Human,
+    engines::on_both_engines,
+    eventually, lab,
     notebook::notebook,
     own_lab::OwnLab,
     process_scene::ProcessScene,
@@ -41,7 +42,13 @@ pub async fn edit(agent: &Agent, path: &str, cell: &str, content: &str) -> Value
     agent.call("modify_nb_cells", arguments).await.ok()
 }
 
-async fn tells_who_changed_what(store: &str) {
+on_both_engines! {
+    versions_tell_who_changed_what,
+    a_version_is_restored_with_the_smallest_edit,
+    differences_are_shown_cell_by_cell,
+}
+
+async fn versions_tell_who_changed_what(store: &str) {
     let scene = Scene::notebook(&["zero", "one", "two"])
         .with(store)
         .editing()
@@ -91,17 +98,6 @@ async fn tells_who_changed_what(store: &str) {
 }
 
 #[tokio::test]
-async fn versions_tell_who_changed_what() {
-    tells_who_changed_what("").await;
-}
-
-#[tokio::test]
-async fn versions_tell_who_changed_what_on_postgres() {
-    let database = TestDatabase::create();
-    tells_who_changed_what(&format!("[store]\nurl = \"{}\"", database.url())).await;
-}
-
-#[tokio::test]
 async fn what_people_type_is_a_version_when_they_pause() {
     let scene = Scene::notebook(&["zero"]).editing().set().await;
     scene.call("read_nb_cells", json!({})).await.ok();
@@ -118,9 +114,11 @@ async fn what_people_type_is_a_version_when_they_pause() {
     assert!(newest["tool"].is_null());
 }
 
-#[tokio::test]
-async fn a_version_is_restored_with_the_smallest_edit() {
-    let scene = Scene::notebook(&["print('zero')", "one", "two"]).set().await;
+async fn a_version_is_restored_with_the_smallest_edit(store: &str) {
+    let scene = Scene::notebook(&["print('zero')", "one", "two"])
+        .with(store)
+        .set()
+        .await;
     let (agent, path) = (&scene.agent, &scene.path);
     scene.run(0, 1).await.ok();
     edit(agent, path, "c1", "one, changed").await;
@@ -189,9 +187,8 @@ async fn a_version_is_restored_with_the_smallest_edit() {
         .await;
 }
 
-#[tokio::test]
-async fn differences_are_shown_cell_by_cell() {
-    let scene = Scene::notebook(&["a\nb\nc", "one"]).editing().set().await;
+async fn differences_are_shown_cell_by_cell(store: &str) {
+    let scene = Scene::notebook(&["a\nb\nc", "one"]).with(store).editing().set().await;
     let (agent, path) = (&scene.agent, &scene.path);
     let first = edit(agent, path, "c0", "a\nB\nc").await;
     agent
@@ -281,7 +278,11 @@ async fn the_history_of_a_text_goes_on_after_writes_from_outside_and_renames() {
 #[tokio::test]
 async fn a_document_that_suddenly_lost_its_content_is_told_and_restored() {
     let cells = ["the first of them", "the second of them", "the third of them"];
-    let scene = Scene::notebook(&cells).editing().set().await;
+    let scene = Scene::notebook(&cells)
+        .selecting("?toolsets=default,awareness")
+        .editing()
+        .set()
+        .await;
     let (agent, path) = (&scene.agent, &scene.path);
     edit(agent, path, "c0", "the first, edited").await;
     let good = id(&versions(agent, path).await[0]).to_owned();
@@ -300,6 +301,15 @@ async fn a_document_that_suddenly_lost_its_content_is_told_and_restored() {
     );
     let again = agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     assert!(again["notices"].is_null(), "it is told once: {again}");
+    let activity = eventually("an activity", async || {
+        let about = json!({ "document_path": path, "limit": 50 });
+        let found = agent.call("get_user_activity", about).await.ok();
+        let mut all = found["activities"].as_array()?.iter();
+        all.find(|activity| activity["activity_type"] == "content_lost")
+            .cloned()
+    })
+    .await;
+    assert_eq!(activity["metadata"]["version_id"], good.as_str(), "{activity}");
     agent
         .call("restore_document_version", json!({ "path": path, "version_id": good }))
         .await

@@ -145,6 +145,34 @@ async fn files_are_neither_deleted_nor_renamed_under_review_but_made() {
     assert_eq!(read["content"], "newer", "in the fork");
 }
 
+#[tokio::test]
+async fn undo_under_review_says_how_edits_are_taken_back() {
+    let scene = reviewed(&["x = 1"]).await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let undo = json!({ "path": path });
+    let nothing = agent.call("undo_changes", undo.clone()).await.error();
+    assert!(nothing.contains("changed nothing"), "{nothing}");
+    modify(agent, path, "c0", "x = 2").await.ok();
+    let refused = agent.call("undo_changes", undo).await.error();
+    let id = review_fork(agent, path).await;
+    let advice = format!("discard_document_fork(path={path:?}, fork_id={id:?})");
+    assert!(
+        refused.contains(&advice) && refused.contains("nothing was changed"),
+        "{refused}"
+    );
+    assert_eq!(sources(agent, path).await, ["x = 2"], "nothing was changed");
+    // As it says.
+    let diff = agent.call("diff_document", json!({ "path": path, "from": id })).await;
+    assert!(
+        diff.text().contains("x = 2") || diff.text().contains("no differences"),
+        "{}",
+        diff.text()
+    );
+    let discard = json!({ "path": path, "fork_id": id });
+    agent.call("discard_document_fork", discard).await.ok();
+    assert_eq!(sources(agent, path).await, ["x = 1"]);
+}
+
 /// What a person is shown of a form, by the names of its fields.
 fn fields(params: &Value) -> Vec<(String, String)> {
     let fields = params["requestedSchema"]["properties"].as_object().expect("fields");

@@ -214,3 +214,23 @@ async fn a_server_that_may_no_longer_be_connected_to_is_refused() {
     assert!(!told.contains("secret"), "{told}");
     assert!(!listed().await.contains("a.ipynb"));
 }
+
+#[tokio::test]
+async fn who_is_added_can_be_called_by_name_at_once() {
+    let stage = Stage::new(|_| token("ana", "")).await;
+    let url = format!("{}?toolsets=default,awareness", stage.gateway.url());
+    let ana = Agent::connect_to(&url, "token-of-ana", Era::Modern).await;
+    ana.call("read_nb_cells", json!({ "path": stage.path })).await.ok();
+    let human = Human::join(&stage.path).await;
+    stage
+        .read_again(&[token("ana", ""), token("newcomer", "")].concat())
+        .await;
+    human.splice_cell("c0", 0, 0, "# @newcomer look here\n");
+    let mention = eventually("a mention", async || {
+        let found = ana.call("get_user_activity", json!({ "limit": 50 })).await.ok();
+        let mut all = found["activities"].as_array()?.iter();
+        all.find(|activity| activity["activity_type"] == "mention").cloned()
+    })
+    .await;
+    assert_eq!(mention["metadata"]["agent_id"], "token:newcomer", "{mention}");
+}

@@ -4,6 +4,7 @@ pub mod agent;
 pub mod beside;
 pub mod command;
 pub mod deadline;
+pub mod engines;
 pub mod gateway;
 pub mod human;
 pub mod jupyter;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::{
     history::{each, edit, versions},
     support::{
-        Agent, Era, Gateway, Human, eventually,
+        Agent, Era, Gateway, Human,
+        engines::on_both_engines,
+        eventually,
         gateway::{everything, lab_server},
         lab,
         notebook::notebook,
@@ -32,9 +34,14 @@ async fn undo(agent: &Agent, path: &str, more: Value) -> Value {
     agent.call("undo_changes", arguments).await.ok()
 }
 
-#[tokio::test]
-async fn twenty_edits_are_undone_and_the_persons_five_stay() {
-    let scene = Scene::notebook(&["a\n", "b\n"]).editing().set().await;
+on_both_engines! {
+    twenty_edits_are_undone_and_the_persons_five_stay,
+    everything_since_a_revision_is_undone,
+    only_admins_undo_the_work_of_others,
+}
+
+async fn twenty_edits_are_undone_and_the_persons_five_stay(store: &str) {
+    let scene = Scene::notebook(&["a\n", "b\n"]).with(store).editing().set().await;
     let (agent, human, path) = (&scene.agent, &scene.human, &scene.path);
     agent.call("read_nb_cells", json!({ "path": path })).await.ok();
     human.publish("Ben", true);
@@ -85,9 +92,8 @@ async fn twenty_edits_are_undone_and_the_persons_five_stay() {
         .await;
 }
 
-#[tokio::test]
-async fn everything_since_a_revision_is_undone() {
-    let scene = Scene::notebook(&["a", "b"]).editing().set().await;
+async fn everything_since_a_revision_is_undone(store: &str) {
+    let scene = Scene::notebook(&["a", "b"]).with(store).editing().set().await;
     let (agent, path) = (&scene.agent, &scene.path);
     let first = edit(agent, path, "c0", "first").await;
     edit(agent, path, "c1", "second").await;
@@ -109,12 +115,11 @@ async fn everything_since_a_revision_is_undone() {
     );
 }
 
-#[tokio::test]
-async fn only_admins_undo_the_work_of_others() {
+async fn only_admins_undo_the_work_of_others(store: &str) {
     let folder = lab().folder();
     let path = folder.write("a.ipynb", &notebook(&["a", "b"]));
     let bob = "[[auth.tokens]]\nname = \"bob\"\ntenant = \"all\"\ntoken = \"token-of-bob\"\npermissions = [\"read\", \"write\"]\n";
-    let gateway = Gateway::configured(&format!("{}{}{bob}", lab_server("lab"), everything())).await;
+    let gateway = Gateway::configured(&format!("{store}\n{}{}{bob}", lab_server("lab"), everything())).await;
     let ana = Agent::connect(&gateway, Era::Modern).await;
     let bob = Agent::with_token(&gateway, "token-of-bob", Era::Modern).await;
     edit(&bob, &path, "c0", "by bob").await;

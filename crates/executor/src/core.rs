@@ -326,7 +326,7 @@ impl Core {
         kernel.liveness.on_contact(now);
         execution.mark_sent(position, &msg_id, &kernel.id, &kernel.session);
         self.active = Some(active);
-        let is_recorded = self.is_sending_recorded(execution, position);
+        let is_recorded = self.record_sending(execution, position);
         self.effects.push(Effect::Execute {
             execution: Arc::clone(execution),
             msg_id,

@@ -15,7 +15,7 @@ pub const MAX_OUTPUTS: usize = 256 * 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash([u8; 32]);
 
-/// What is known of the outputs of a cell.
+/// Outputs of a cell, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Outputs {
     /// There are none.

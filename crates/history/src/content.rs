@@ -77,7 +77,7 @@ impl Content {
         }
     }
 
-    /// Whether both are the same but for what runs write.
+    /// Returns whether both are the same but for what runs write.
     pub fn is_same_but_for_runs(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,

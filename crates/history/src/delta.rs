@@ -19,7 +19,7 @@ use crate::{
 
 pub(crate) use between::between_with;
 
-/// What turns one content into another.
+/// The operations that turn one content into another.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Delta {
@@ -34,7 +34,7 @@ pub struct Unfitting {
 }
 
 impl Delta {
-    /// What turns `old` into `new`, which are of one kind: no document becomes one of the other. Outputs are taken to be changed
+    /// The delta that turns `old` into `new`, which are of one kind: no document becomes one of the other. Outputs are taken to be changed
     /// by the author.
     pub fn between(old: &Content, new: &Content) -> Self {
         between_with(old, new, |_, old, new| text::between(old, new))
@@ -53,7 +53,7 @@ impl Delta {
         apply::apply(deltas.into_iter().flat_map(|delta| &delta.operations), content)
     }
 
-    /// What takes it back.
+    /// The delta that takes it back.
     pub fn invert(&self) -> Self {
         Self {
             operations: self.operations.iter().rev().map(Operation::invert).collect(),
@@ -64,7 +64,7 @@ impl Delta {
         self.operations.is_empty()
     }
 
-    /// Whether it is nothing but what runs write.
+    /// Returns whether it is nothing but what runs write.
     pub fn is_only_runs(&self) -> bool {
         self.operations.iter().all(Operation::is_by_run)
     }

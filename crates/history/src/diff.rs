@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::{Cell, Content, Delta, Notebook, Operation};
 
-/// What is found until then is right too, only not as small.
+/// Time for finding the smallest difference; one that is found until then is right too.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A difference of one cell, of the metadata of a notebook, or of a text document.
@@ -22,7 +22,7 @@ pub struct Difference {
     /// Its position in the new content; in the old one if it was deleted.
     pub index: Option<usize>,
     pub status: Status,
-    /// What else differs than the text.
+    /// Parts that differ beside the text.
     pub parts: Vec<Part>,
     /// The unified diff of the text, without a head; empty if it is the same.
     pub unified: String,

@@ -33,7 +33,7 @@ impl Json {
         &self.0
     }
 
-    /// Whether both are the same but for some members.
+    /// Returns whether both are the same but for some members.
     pub fn is_same_without(&self, other: &Self, members: &[&str]) -> bool {
         let without = |json: &Self| {
             let mut value = json.value();

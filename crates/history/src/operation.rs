@@ -78,7 +78,7 @@ impl Operation {
         }
     }
 
-    /// Whether a run wrote it, and not the author.
+    /// True if a run wrote it, and not the author.
     pub(crate) fn is_by_run(&self) -> bool {
         match self {
             Self::Outputs { by_run, .. } => *by_run,

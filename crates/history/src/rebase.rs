@@ -155,7 +155,7 @@ impl<'c> Merge<'c> {
         Ok(())
     }
 
-    /// Whether somebody has changed what a cell says since.
+    /// Returns whether somebody has changed the source of a cell since.
     fn is_changed(&self, at: usize, deleted: &Cell) -> bool {
         self.cells[at].source != deleted.source
     }
@@ -164,7 +164,7 @@ impl<'c> Merge<'c> {
         self.cells.iter().position(|cell| *cell.id == *id)
     }
 
-    /// Where a cell belongs: beside its neighbour, else after the next one before it that is there, else before the next one
+    /// Place of a cell: beside its neighbour, else after the next one before it that is there, else before the next one
     /// after it.
     fn place(&self, id: &str, place: &Place) -> usize {
         let Some(after) = &place.after else { return 0 };

@@ -38,7 +38,7 @@ fn replayed(base: &Content, log: &[LoggedVersion]) -> Result<Replay, Unfitting> 
     Ok(replay)
 }
 
-/// Where the replay of a log leads.
+/// Result of replaying a log.
 #[cfg(test)]
 pub(crate) fn present(base: &Content, log: &[LoggedVersion]) -> Content {
     replayed(base, log).expect("a log that fits").present()

@@ -11,7 +11,7 @@ use crate::Delta;
 #[serde(transparent)]
 pub struct VersionId(Arc<str>);
 
-/// Who made a version.
+/// Author of a version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
@@ -34,7 +34,7 @@ pub struct LoggedVersion {
 }
 
 impl Author {
-    /// Whether it is this principal of the gateway.
+    /// Returns whether it is this principal of the gateway.
     pub fn is_principal(&self, name: &str) -> bool {
         matches!(self, Self::Agent { principal, .. } if **principal == *name)
     }

@@ -506,8 +506,9 @@ impl Pool {
         }
     }
 
-    /// Closes idle rooms until `stop` is cancelled, and then all of them.
-    pub async fn sweep(&self, stop: CancellationToken) {
+    /// Closes idle rooms until `stop` is cancelled, and then all of them. From when `overdue` is cancelled on, rooms are closed
+    /// without waiting for their edits to be saved.
+    pub async fn sweep(&self, stop: CancellationToken, overdue: CancellationToken) {
         let every = (self.limits.idle_timeout / 4).clamp(MIN_SWEEP_INTERVAL, MAX_SWEEP_INTERVAL);
         let mut interval = tokio::time::interval(every);
         while stop.run_until_cancelled(interval.tick()).await.is_some() {
@@ -515,7 +516,17 @@ impl Pool {
             self.close_where(|slot| slot.is_idle() && slot.idle_for(self.started.0) > timeout)
                 .await;
         }
-        self.close_where(|_| true).await;
+        let closing = self.index.write().take_where(|_, _| true);
+        let closed = futures::future::join_all(closing.iter().map(|slot| slot.close()));
+        let giving_up = async {
+            overdue.cancelled().await;
+            closing.iter().for_each(|slot| slot.give_up());
+            std::future::pending().await
+        };
+        tokio::select! {
+            _ = closed => {}
+            () = giving_up => {}
+        }
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;

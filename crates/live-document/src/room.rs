@@ -551,6 +551,11 @@ impl Room {
         self.close().await;
     }
 
+    /// Has a room that is being closed wait no longer until its edits are saved.
+    pub(crate) fn give_up(&self) {
+        self.0.giving_up.cancel();
+    }
+
     /// Leaves the room.
     pub async fn close(&self) {
         self.begin_closing();

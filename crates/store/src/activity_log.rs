@@ -1,4 +1,4 @@
-//! What agents and people did, as a list that the newest begin.
+//! Activities of agents and people, the newest first.
 
 use std::time::SystemTime;
 

@@ -21,9 +21,9 @@ use crate::{
     database::{Database, Statement},
 };
 
-/// How often the limits are seen to when little is written.
+/// Time between compactions when little is written.
 const INTERVAL: Duration = Duration::from_secs(5 * 60);
-/// How often old executions are looked for, which takes reading all of them.
+/// Time between looks for old executions, which takes reading all of them.
 const EXECUTIONS_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The limits are seen to whenever this part of the smaller one was written.
 const SLACK: usize = 16;
@@ -35,6 +35,11 @@ const VACUUM_PAGES: &str = "PRAGMA incremental_vacuum(2048)";
 pub trait SnapshotSource: Send + Sync {
     /// The content after a version, or none if it cannot be made.
     async fn snapshot(&self, document: i64, seq: i64) -> Option<Snapshot>;
+
+    /// The ids of versions that must stay, whatever the limits are.
+    fn pinned(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Counts of what a compaction removed.

@@ -16,7 +16,7 @@ pub(crate) use statement::Statement;
 
 use crate::{StoreError, location::Location};
 
-/// How long a statement may take, the wait for a connection included. A database that cannot be reached must not
+/// Longest time for a statement, the wait for a connection included. A database that cannot be reached must not
 /// hold callers for ever.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -50,7 +50,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the database works and refuses what it was given.
+    /// Returns whether the database works and refuses what it was given.
     pub(crate) fn is_refusal(&self) -> bool {
         let Self::Query(sqlx::Error::Database(error)) = self else {
             return false;

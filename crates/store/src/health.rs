@@ -1,4 +1,4 @@
-//! Whether the database takes what is written regularly.
+//! Health of the database: the outcome of what is written regularly.
 
 use parking_lot::Mutex;
 

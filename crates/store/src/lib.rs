@@ -1,4 +1,4 @@
-//! What outlives the process: executions, versions of documents, forks, activities, the record of calls. The only
+//! Records that outlive the process: executions, versions of documents, forks, activities, the record of calls. The only
 //! place that knows sqlx; knows nothing of Jupyter or MCP. What is noted is written in the background and never waited for.
 //!
 //! | module | what it owns |

@@ -1,4 +1,4 @@
-//! Where the database is, as `store.url` says. Its password is never shown.
+//! Place of the database, as `store.url` says. Its password is never shown.
 
 use std::{
     ffi::OsString,

@@ -30,7 +30,7 @@ const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 const BATCH: usize = 512;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long readers wait for what was noted before they asked.
+/// Longest wait of readers for what was noted before they asked.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A record of a table that only grows.
@@ -57,7 +57,7 @@ pub(crate) struct Notes<T> {
 struct State<T> {
     /// In their order, each with its number.
     waiting: VecDeque<(u64, Arc<T>)>,
-    /// How many of the first are being written.
+    /// Number of the first ones that are being written.
     writing: usize,
     bytes: usize,
     /// The number of the newest.
@@ -106,12 +106,12 @@ impl<T: Note> Notes<T> {
         self.noted.notify_one();
     }
 
-    /// How many could not be kept.
+    /// Number of those that could not be kept.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// How many are not yet written.
+    /// Number of those that are not yet written.
     pub(crate) fn len(&self) -> usize {
         self.state.lock().waiting.len()
     }

@@ -1,4 +1,4 @@
-//! How much is kept. Of executions that have ended, so many bytes of each principal and in all; the oldest are
+//! Limits of what is kept. Of executions that have ended, so many bytes of each principal and in all; the oldest are
 //! forgotten first.
 
 use std::{io, time::Duration};
@@ -17,7 +17,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The bounds are seen to whenever so much of the smaller one was written.
 const SLACK: usize = 16;
 
-/// How much is kept, and how many connections there are.
+/// Limits of what is kept, and the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
     /// Bytes of finished executions of one principal.
@@ -33,7 +33,7 @@ pub struct StoreLimits {
     pub connections: u32,
 }
 
-/// How much is kept of the versions of documents.
+/// Limits of the versions of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
     pub keep: Duration,
@@ -42,7 +42,7 @@ pub struct HistoryLimits {
     pub bytes: usize,
 }
 
-/// How much is kept of what is only ever added.
+/// Limits of what is only ever added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
     pub keep: Duration,

@@ -17,7 +17,7 @@ use crate::{
 pub struct NewVersion {
     pub version_id: String,
     pub time: SystemTime,
-    /// What made it, in the history's own words.
+    /// Cause of it, in the history's own words.
     pub kind: String,
     /// The agent's, if an agent made it.
     pub principal: Option<String>,
@@ -33,7 +33,7 @@ pub struct NewVersion {
     pub delta: Vec<u8>,
     /// The whole content after it.
     pub snapshot: Option<Snapshot>,
-    /// What the delta mentions by hash. What is stored already is not stored again.
+    /// Blobs that the delta mentions by hash. One that is stored already is not stored again.
     pub blobs: Vec<(String, Vec<u8>)>,
 }
 
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub blobs: Vec<String>,
 }
 
-/// Whether a version was appended.
+/// Result of appending a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
     /// As this one.

@@ -134,7 +134,7 @@ pub(super) struct Broadcast {
     description: String,
     document_path: Option<String>,
     server: String,
-    /// Whether people see it beside your name
+    /// People see it beside your name
     shown_to_people: bool,
     message: String,
 }

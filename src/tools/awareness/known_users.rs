@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use jupyter_client::{DocPath, JupyterServer};
@@ -13,6 +13,8 @@ use crate::tools::Call;
 
 /// Kinds of widgets whose names are no paths.
 const NO_DOCUMENTS: &[&str] = &["launcher", "terminal", "console", "help-doc", "hub"];
+/// A person whose cursor, selection and current document stay the same for so long is not at the screen.
+const AWAY_AFTER: Duration = Duration::from_secs(5 * 60);
 /// The drive of shared documents, which JupyterLab puts before their paths.
 const DRIVE: &str = "RTC:";
 
@@ -44,9 +46,14 @@ impl KnownUser {
         }
     }
 
+    /// The status that they declare; without one, people who have moved nothing for a while are away.
     pub(super) fn status(&self) -> Status {
-        let declared = self.user.availability.as_ref();
-        declared.map_or(Status::Online, |availability| availability.status)
+        let is_away = || self.user.last_activity.elapsed().is_ok_and(|idle| idle >= AWAY_AFTER);
+        match &self.user.availability {
+            Some(declared) => declared.status,
+            None if !self.user.is_agent && is_away() => Status::Away,
+            None => Status::Online,
+        }
     }
 
     pub(super) fn message(&self) -> Option<&str> {
@@ -90,7 +97,7 @@ impl KnownUser {
         }
     }
 
-    /// Whether the caller may know of them: not, if all there is of them is in documents that the caller may not read.
+    /// Returns whether the caller may know of them: not, if all there is of them is in documents that the caller may not read.
     fn is_visible_to(&self, call: &Call) -> bool {
         !self.is_elsewhere || !self.documents.is_empty() || *self.user.id == *call.principal().id
     }
@@ -145,7 +152,7 @@ impl KnownUsers {
     }
 }
 
-/// Whether two names differ in nothing but how they are written.
+/// Returns whether two names differ in nothing but how they are written.
 pub(super) fn is_same_name(one: &str, other: &str) -> bool {
     let other = other.strip_prefix('@').unwrap_or(other);
     one.to_lowercase() == other.to_lowercase()
@@ -164,7 +171,31 @@ fn current_path(current: &str) -> Option<DocPath> {
 
 #[cfg(test)]
 mod tests {
+    use live_document::Availability;
+
     use super::*;
+
+    #[test]
+    fn people_who_do_nothing_are_away_unless_they_say_otherwise() {
+        let known = |is_agent: bool, idle: Duration, declared: Option<Status>| {
+            KnownUser::new(User {
+                id: "h".to_owned(),
+                name: "Hanna".to_owned(),
+                display_name: "Hanna".to_owned(),
+                initials: String::new(),
+                color: String::new(),
+                is_agent,
+                activity: None,
+                availability: declared.map(|status| Availability { status, message: None }),
+                last_activity: SystemTime::now() - idle,
+            })
+        };
+        let short = AWAY_AFTER - Duration::from_secs(10);
+        assert_eq!(known(false, short, None).status(), Status::Online);
+        assert_eq!(known(false, AWAY_AFTER, None).status(), Status::Away);
+        assert_eq!(known(true, AWAY_AFTER, None).status(), Status::Online);
+        assert_eq!(known(false, AWAY_AFTER, Some(Status::Busy)).status(), Status::Busy);
+    }
 
     #[test]
     fn paths_are_read_as_jupyterlab_tells_them() {

@@ -1,4 +1,4 @@
-//! What calls do that no open document shows: files made, copied, renamed, deleted and saved, kernels, and code that is
+//! Records what calls do that no open document shows: files made, copied, renamed, deleted and saved, kernels, and code that is
 //! in no cell.
 
 use jupyter_client::DocPath;
@@ -24,7 +24,7 @@ const RECORDED: &[(&str, &str, &str)] = &[
     ("interrupt_nb_kernel", kinds::KERNEL, "interrupted the kernel of"),
     ("shutdown_kernel", kinds::KERNEL, "shut down the kernel of"),
 ];
-/// Where calls name what a file becomes.
+/// Arguments in which calls name what a file becomes.
 const TARGETS: &[&str] = &["newPath", "new_path", "copyPath", "copy_path"];
 
 /// A call that is recorded if it succeeds.
@@ -38,7 +38,7 @@ pub(in crate::tools) struct CallNote {
 }
 
 impl CallNote {
-    /// What there is to record of a call, if anything.
+    /// The activity of a call, if there is any to record.
     pub(in crate::tools) fn of(tool: &str, arguments: &Map<String, Value>) -> Option<Self> {
         let (tool, kind, did) = RECORDED.iter().find(|(name, ..)| *name == tool)?;
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -128,7 +128,7 @@ pub(super) async fn get_online_users(call: Call, arguments: OnlineArguments) -> 
     })
 }
 
-/// What must be known of how complete a list of users is.
+/// A note on how complete a list of users is.
 fn note(known: &KnownUsers, server: &JupyterServer) -> Option<String> {
     match (known.since, known.is_partial) {
         (None, _) => Some(format!(
@@ -164,7 +164,7 @@ pub(super) struct UserPresence {
     last_activity: Option<String>,
     current_document: Option<String>,
     documents: Vec<String>,
-    /// What an agent of this gateway does
+    /// Of an agent of this gateway
     activity: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_document: Option<bool>,
@@ -283,7 +283,7 @@ fn offline(id: &str, name: &str, is_agent: bool, last: Option<SystemTime>, path:
     }
 }
 
-/// What was done on a server lately, as far as the caller may know of it.
+/// Recent activities on a server, as far as the caller may know of them.
 async fn past_activities(call: &Call, server: &JupyterServer) -> Vec<Arc<Activity>> {
     let wanted = Selection {
         server: Some(server.name().to_owned()),

@@ -47,7 +47,7 @@ pub(super) struct Fork {
     pub(super) author: String,
     pub(super) created_at: String,
     pub(super) updated_at: String,
-    /// Whether it has edits that a person has to accept
+    /// Has edits that a person has to accept
     pub(super) review: bool,
     /// The room under which JupyterLab knows it
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const MAX_LIMIT: usize = 1000;
-/// How long the server may take to tell whether it has a timeline of its own.
+/// Longest time for the server to tell that it has a timeline of its own.
 const TIMELINE_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jupyter_client::ForkInfo;
 use live_document::{CellDifference, differences};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use crate::{
     },
 };
 
+/// Forks of people that are listed.
+const MAX_OF_PEOPLE: usize = 50;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -27,6 +31,18 @@ pub(super) struct Arguments {
 pub(super) struct Forks {
     path: String,
     forks: Vec<ListedFork>,
+    /// Made by people in JupyterLab, and merged there
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    jupyterlab_forks: Vec<PeoplesFork>,
+}
+
+/// A fork that somebody made in JupyterLab.
+#[derive(Serialize, JsonSchema)]
+struct PeoplesFork {
+    fork_roomid: String,
+    title: String,
+    description: String,
+    synchronize: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -35,7 +51,7 @@ struct ListedFork {
     fork: Fork,
     /// The cells in which it differs
     changed_cells: Vec<ChangedCell>,
-    /// Whether it differs at all
+    /// It differs at all
     is_changed: bool,
 }
 
@@ -58,7 +74,7 @@ impl From<&CellDifference> for ChangedCell {
 
 impl Describe for Forks {
     fn describe(&self, page: &mut Page) {
-        if self.forks.is_empty() {
+        if self.forks.is_empty() && self.jupyterlab_forks.is_empty() {
             page.line(format!("{} has no forks", self.path));
         }
         for ListedFork {
@@ -82,6 +98,12 @@ impl Describe for Forks {
                 fork.fork_id, fork.title, fork.author, fork.created_at
             ));
         }
+        for fork in &self.jupyterlab_forks {
+            page.line(format!(
+                "{} {:?} by somebody in JupyterLab, where it is merged or discarded",
+                fork.fork_roomid, fork.title
+            ));
+        }
     }
 }
 
@@ -89,11 +111,23 @@ pub(super) async fn list_document_forks(call: Call, arguments: Arguments) -> Res
     let server = Arc::clone(call.server(arguments.server.as_deref())?);
     let (path, account) = (call.file(&arguments.path)?, call.account());
     server.document(&path).await?;
-    let records = call.forks().list(Root::of(&server, &path, &account)).await?;
+    let root = Root::of(&server, &path, &account);
+    let records = call.forks().list(root).await?;
+    let of_people = call.forks().of_people(root).await?;
     Ok(Forks {
         path: path.to_string(),
         forks: records.iter().map(listed).collect(),
+        jupyterlab_forks: of_people.into_iter().take(MAX_OF_PEOPLE).map(peoples).collect(),
     })
+}
+
+fn peoples((fork_roomid, fork): (String, ForkInfo)) -> PeoplesFork {
+    PeoplesFork {
+        fork_roomid,
+        title: fork.title,
+        description: fork.description,
+        synchronize: fork.synchronize,
+    }
 }
 
 fn listed(record: &ForkRecord) -> ListedFork {

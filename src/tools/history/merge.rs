@@ -36,7 +36,7 @@ pub(super) struct MergedFork {
     merged_cells: Vec<ChangedCell>,
     /// Those in which the fork still differs
     remaining_cells: Vec<ChangedCell>,
-    /// Whether the fork is still there
+    /// The fork is still there
     fork_kept: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<String>,

@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     server: Option<String>,
 }
 
-/// What became of a document that was made another one.
+/// Result of making a document another one.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Changed {
     pub(super) message: String,

@@ -12,13 +12,14 @@ use super::{
     subject::Place,
 };
 use crate::{
+    forks::Root,
     history::{Choice, HistoryError, UndoPlan, Whose},
     tools::{Call, ToolError},
     types::Permission,
 };
 
 const MAX_STEPS: usize = 10_000;
-/// How often it is planned anew because the document changed meanwhile.
+/// Number of plans, since the document may change while one is made.
 const MAX_PLANS: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,7 +44,9 @@ fn one() -> usize {
 pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Changed, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
     let choice = choice(&call, &arguments)?;
-    call.require_unreviewed("what you changed is in your fork; `discard_document_fork` takes it back")?;
+    if call.is_reviewed() {
+        return Err(reviewed(&call, &place).await?);
+    }
     let history = Arc::clone(call.history()?);
     // Before a room is opened: what has no history has nothing to undo.
     place.subject(&call).await?;
@@ -77,6 +80,22 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
     Err(HistoryError::Busy.into())
 }
 
+/// The error of a caller whose edits are not in the document, but in a fork that has no history.
+async fn reviewed(call: &Call, place: &Place) -> Result<ToolError, ToolError> {
+    let (account, path) = (call.account(), place.path.as_str());
+    let root = Root::of(&place.server, &place.path, &account);
+    let what = match call.forks().review_of(root, &call.principal().id).await? {
+        Some(fork) => format!(
+            "undo_changes takes back edits of {path} itself, and yours are in fork {id}. \
+             diff_document(path={path:?}, from={id:?}) shows them, edit tools set single cells back, and \
+             discard_document_fork(path={path:?}, fork_id={id:?}) takes all of them back",
+            id = fork.fork_id
+        ),
+        None => format!("you have changed nothing of {path} that could be undone"),
+    };
+    Ok(ToolError::Reviewed { what })
+}
+
 fn choice(call: &Call, arguments: &Arguments) -> Result<Choice, ToolError> {
     if !(1..=MAX_STEPS).contains(&arguments.steps) {
         return Err(ToolError::argument("steps", format!("must be from 1 to {MAX_STEPS}")));
@@ -101,7 +120,7 @@ fn choice(call: &Call, arguments: &Arguments) -> Result<Choice, ToolError> {
     })
 }
 
-/// What was done, or that nothing had to be.
+/// Words for what was done, or for nothing that had to be.
 fn words(plan: &UndoPlan, redo: bool) -> (String, String) {
     let (what, versions) = match redo {
         false => ("Undid", counted(plan.versions.len(), "version")),

@@ -1,6 +1,9 @@
 //! A person with a document open: a second client of Jupyter's rooms that shares no code with the
 //! gateway, so that a mistake cannot hide by being made on both sides.
 
+mod shown;
+mod wire;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -15,14 +18,17 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 use yrs::{
-    Any, Array, ArrayPrelim, ArrayRef, Assoc, Doc, GetString, IndexScope, IndexedSequence, Map, MapPrelim, MapRef,
-    OffsetKind, Options, Out, ReadTxn, StateVector, StickyIndex, Text, TextPrelim, TextRef, Transact, TransactionMut,
-    Update,
+    Any, Array, ArrayPrelim, ArrayRef, Doc, GetString, Map, MapPrelim, MapRef, OffsetKind, Options, Out, ReadTxn,
+    StateVector, Text, TextPrelim, TextRef, Transact, TransactionMut, Update,
     block::ClientID,
     types::ToJson,
     updates::{decoder::Decode, encoder::Encode},
 };
 
+use self::{
+    shown::user,
+    wire::{buffer, number, presence, sync},
+};
 use super::{eventually, lab, notebook::CellView};
 
 /// Interval at which a browser says who is there; Jupyter shows a newcomer nobody until they do.
@@ -307,135 +313,12 @@ impl Human {
         eventually(what, async || condition(self).then_some(())).await;
     }
 
-    /// Says who this person is, and whether they want their work saved by itself.
-    pub fn publish(&self, name: &str, autosave: bool) {
-        let state = json!({
-            "user": { "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" },
-            "autosave": autosave,
-            "cursors": [],
-        });
-        self.say(state);
-    }
-
-    /// Says who this person is, with the cursor in a cell before the character at an offset.
-    pub fn point_at(&self, name: &str, cell: &str, offset: u32) {
-        let position = {
-            let page = self.page();
-            let txn = page.doc.transact();
-            let source = find(&page, &txn, cell);
-            match source
-                .sticky_index(&txn, offset, Assoc::After)
-                .as_ref()
-                .map(StickyIndex::scope)
-            {
-                Some(IndexScope::Relative(id)) => {
-                    let item = json!({ "client": id.client.get(), "clock": id.clock });
-                    json!({ "type": null, "tname": null, "item": item, "assoc": 0 })
-                }
-                other => panic!("no character there: {other:?}"),
-            }
-        };
-        self.say(json!({
-            "user": { "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" },
-            "autosave": true,
-            "cursors": [{ "anchor": position, "head": position, "primary": true, "empty": true }],
-        }));
-    }
-
-    /// Says who this person is, with a selection in a cell, or in a text document, from one offset to another, the second
-    /// of which is where the cursor is.
-    pub fn select(&self, name: &str, cell: Option<&str>, anchor: u32, head: u32) {
-        let positions = {
-            let page = self.page();
-            let txn = page.doc.transact();
-            let text = cell.map_or_else(|| page.source.clone(), |cell| find(&page, &txn, cell));
-            [anchor, head].map(|offset| relative_position(&text, &txn, offset))
-        };
-        let [anchor, head] = positions;
-        let empty = anchor == head;
-        self.say(json!({
-            "user": user(name),
-            "autosave": true,
-            "cursors": [{ "anchor": anchor, "head": head, "primary": true, "empty": empty }],
-        }));
-    }
-
-    fn say(&self, state: Value) {
-        let mut page = self.page();
-        page.presence = state;
-        page.clock += 1;
-        let frame = presence(self.client, page.clock, &page.presence);
-        drop(page);
-        self.send(frame);
-    }
-
-    /// Awareness states of the others.
-    pub fn others(&self) -> Vec<Value> {
-        self.page()
-            .others
-            .values()
-            .filter(|state| state.get("user").is_some())
-            .cloned()
-            .collect()
-    }
-
-    pub fn sees(&self, name: &str) -> bool {
-        self.others().iter().any(|state| state["user"]["name"] == name)
-    }
-
-    /// Name that JupyterLab displays for somebody; empty if they are not here.
-    pub fn shown_as(&self, name: &str) -> String {
-        let others = self.others();
-        let user = others.iter().find(|state| state["user"]["name"] == name);
-        user.and_then(|state| state["user"]["display_name"].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    }
-
-    /// The texts that somebody has selected, as JupyterLab finds them: it reads all members of a position.
-    pub fn selected(&self, name: &str) -> Vec<String> {
-        let others = self.others();
-        let Some(state) = others.iter().find(|state| state["user"]["name"] == name) else {
-            return Vec::new();
-        };
-        let page = self.page();
-        let txn = page.doc.transact();
-        let cursors = state["cursors"].as_array().cloned().unwrap_or_default();
-        let text = |cursor: &Value| {
-            let (start, end) = (place(&txn, &cursor["anchor"])?, place(&txn, &cursor["head"])?);
-            assert_eq!(start.0, end.0, "both ends are in one text");
-            assert_eq!(cursor["empty"], start.1 == end.1, "{cursor}");
-            let units: Vec<u16> = start.0.get_string(&txn).encode_utf16().collect();
-            String::from_utf16(&units[start.1..end.1]).ok()
-        };
-        cursors.iter().filter_map(text).collect()
-    }
-
     /// Closes the document.
     pub async fn leave(self) {
         self.say(Value::Null);
         let Self { out, task, .. } = self;
         drop(out);
         let _ = task.await;
-    }
-}
-
-fn user(name: &str) -> Value {
-    json!({ "username": name, "name": name, "display_name": name, "initials": "H", "color": "#000000" })
-}
-
-/// A place in a text as JupyterLab writes it.
-fn relative_position(text: &TextRef, txn: &impl ReadTxn, offset: u32) -> Value {
-    let id = |id: &yrs::block::ID| json!({ "client": id.client.get(), "clock": id.clock });
-    let at = text.sticky_index(txn, offset, Assoc::After);
-    match at.as_ref().map(StickyIndex::scope) {
-        Some(IndexScope::Relative(item)) => json!({ "type": null, "tname": null, "item": id(item), "assoc": 0 }),
-        Some(IndexScope::Nested(branch)) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
-        Some(IndexScope::Root(name)) => json!({ "type": null, "tname": name.to_string(), "item": null, "assoc": 0 }),
-        None => match yrs::SharedRef::hook(text).id() {
-            yrs::BranchID::Nested(branch) => json!({ "type": id(branch), "tname": null, "item": null, "assoc": 0 }),
-            yrs::BranchID::Root(name) => json!({ "type": null, "tname": name.to_string(), "item": null, "assoc": 0 }),
-        },
     }
 }
 
@@ -544,22 +427,6 @@ fn hear(page: &Mutex<Page>, me: u64, frame: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// A place in a text by its relative position.
-fn place(txn: &impl ReadTxn, position: &Value) -> Option<(TextRef, usize)> {
-    for key in ["type", "tname", "item", "assoc"] {
-        assert!(
-            position.get(key).is_some(),
-            "JupyterLab fails without {key}: {position}"
-        );
-    }
-    let json = position.as_object()?.iter().filter(|(_, value)| !value.is_null());
-    let json: serde_json::Map<String, Value> = json.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let sticky: StickyIndex = serde_json::from_value(Value::Object(json)).expect("a position");
-    let offset = sticky.get_offset(txn)?;
-    let text = TextRef::from(offset.branch);
-    Some((text, offset.index as usize))
-}
-
 fn find(page: &Page, txn: &impl ReadTxn, id: &str) -> TextRef {
     let cells = page.cells.iter(txn).filter_map(|value| value.cast::<MapRef>().ok());
     let cell = cells
@@ -582,54 +449,4 @@ fn splice(text: &TextRef, txn: &mut TransactionMut<'_>, at: u32, delete: u32, in
 
 fn string(cell: &MapRef, txn: &impl ReadTxn, key: &str) -> String {
     cell.get(txn, key).map(|value| value.to_string(txn)).unwrap_or_default()
-}
-
-fn sync(step: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0, step];
-    put(&mut frame, payload.len() as u64);
-    frame.extend(payload);
-    frame
-}
-
-fn presence(client: u64, clock: u64, state: &Value) -> Vec<u8> {
-    let (mut inner, state) = (vec![1], state.to_string());
-    for value in [client, clock, state.len() as u64] {
-        put(&mut inner, value);
-    }
-    inner.extend(state.bytes());
-    let mut frame = vec![1];
-    put(&mut frame, inner.len() as u64);
-    frame.extend(inner);
-    frame
-}
-
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    loop {
-        let low = u8::try_from(value & 0x7f).expect("7 bits");
-        value >>= 7;
-        bytes.push(if value > 0 { low | 0x80 } else { low });
-        if value == 0 {
-            return;
-        }
-    }
-}
-
-fn number(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (first, rest) = bytes.split_first().expect("a whole number");
-        *bytes = rest;
-        value |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            break;
-        }
-    }
-    value
-}
-
-fn buffer<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
-    let length = usize::try_from(number(bytes)).expect("a length");
-    let (buffer, rest) = bytes.split_at(length);
-    *bytes = rest;
-    buffer
 }

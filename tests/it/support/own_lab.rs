@@ -11,7 +11,7 @@ use std::{
 use jupyter_mcp_gateway::app::lab::{Lab, LabLog, LabOptions};
 use tempfile::TempDir;
 
-use super::lab::venv;
+use super::{lab::venv, process::send_signal};
 
 const TOKEN: &str = "token-of-a-lab-of-its-own";
 
@@ -47,6 +47,11 @@ impl OwnLab {
         options.extra_args.clone_from(&self.arguments);
         let starting = tokio::task::spawn_blocking(move || Lab::start(&venv(), options));
         self.lab = Some(starting.await.expect("no panic").expect("JupyterLab"));
+    }
+
+    /// Has the server do nothing any more, as one that hangs.
+    pub fn pause(&self) {
+        send_signal("-STOP", self.lab.as_ref().expect("it runs").pid());
     }
 
     /// Ends the server without a chance to save anything.

@@ -23,8 +23,9 @@ impl Core {
         }
     }
 
-    /// Whether the record tells that a cell is sent. Code of which nobody would know that it ran must not be sent.
-    pub(super) fn is_sending_recorded(&mut self, execution: &Arc<Execution>, position: usize) -> bool {
+    /// Marks a cell as sent in the record, and returns whether that is on record before it is. Code of which nobody would know
+    /// that it ran must not be sent.
+    pub(super) fn record_sending(&mut self, execution: &Arc<Execution>, position: usize) -> bool {
         let is_recorded = execution.mark_sending(position, self.now.at);
         if is_recorded {
             self.record_progress(execution);

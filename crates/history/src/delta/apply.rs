@@ -71,7 +71,7 @@ struct Cells {
     order: Vec<Arc<Cell>>,
     /// The ids, if some are to be inserted.
     ids: HashSet<Arc<str>>,
-    /// Where the last change was; the next is often beside it.
+    /// Place of the last change; the next is often beside it.
     last: usize,
 }
 
@@ -140,7 +140,7 @@ impl Cells {
     }
 }
 
-/// Where a cell is; it is looked for beside `near` first.
+/// Position of a cell; it is looked for beside `near` first.
 fn position(cells: &[Arc<Cell>], id: &str, near: usize) -> Option<usize> {
     let is_at = |at: &usize| cells.get(*at).is_some_and(|cell| *cell.id == *id);
     let beside = near.saturating_sub(1)..near.saturating_add(3);

@@ -8,7 +8,7 @@ use std::{
 use super::Delta;
 use crate::{Cell, Content, Notebook, Operation, Place, Splice, text};
 
-/// What turns one content into another; `splices` tells how a text becomes another one: that of a cell, or of the document.
+/// The delta that turns one content into another; `splices` tells how a text becomes another one: that of a cell, or of the document.
 pub(crate) fn between_with(
     old: &Content,
     new: &Content,
@@ -73,7 +73,7 @@ fn of_notebooks(
 }
 
 impl Cell {
-    /// What turns this cell into another one with its id.
+    /// The operations that turn this cell into another one with its id.
     pub fn operations_to(&self, new: &Self) -> Vec<Operation> {
         let mut operations = Vec::new();
         self.differences(new, |_, old, new| text::between(old, new), &mut operations);

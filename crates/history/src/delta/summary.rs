@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::Operation;
 
-/// What cells it is about, by what happens to them.
+/// Cells that a delta is about, by what happens to them.
 #[derive(Default)]
 struct Counts<'o> {
     changed: HashSet<&'o str>,

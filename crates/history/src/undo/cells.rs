@@ -225,13 +225,13 @@ impl Cells {
         Ok(last.map_or(0, |(at, _)| at + 1))
     }
 
-    /// Where a cell stands that stays although nobody who counts has put it anywhere.
+    /// Place of a cell that stays although nobody who counts has put it anywhere.
     fn first_slot(&self, cell: usize) -> Option<(usize, &Slot)> {
         let own = self.slots.iter().enumerate().filter(|(_, slot)| slot.cell == cell);
         own.min_by_key(|(_, slot)| slot.serial)
     }
 
-    /// What is visible.
+    /// The visible cells.
     pub(super) fn notebook(&self, active: &[bool]) -> Notebook {
         let mut own: Vec<Option<Slot>> = vec![None; self.cells.len()];
         for slot in &self.slots {

@@ -13,10 +13,10 @@ pub(super) struct Register<T> {
     writes: Vec<(By, T)>,
 }
 
-/// Who wrote something: a version by its place in the log. What is by none counts always.
+/// Author of something: a version by its place in the log. Something by none counts always.
 pub(super) type By = Option<usize>;
 
-/// Whether something by somebody counts.
+/// Tells whether something by somebody counts.
 pub(super) fn counts(by: By, active: &[bool]) -> bool {
     by.is_none_or(|version| active.get(version).copied().unwrap_or(true))
 }

@@ -59,7 +59,7 @@ impl Replay {
         self.perform(&rest, None)
     }
 
-    /// What is visible now.
+    /// The content that is visible now.
     #[cfg(test)]
     pub(super) fn present(&self) -> Content {
         self.content(&self.active)

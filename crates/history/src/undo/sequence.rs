@@ -60,7 +60,7 @@ impl Sequence {
         visible.map(|span| span.text.as_str()).collect()
     }
 
-    /// Whether something is visible that was inserted by a version after another.
+    /// Returns whether something is visible that was inserted by a version after another.
     pub(super) fn shows_later_than(&self, version: Option<usize>, active: &[bool]) -> bool {
         let is_later = |span: &&Span| span.inserted.is_some() && span.inserted > version;
         self.spans.iter().filter(is_later).any(|span| span.is_visible(active))

@@ -91,6 +91,8 @@ pub(crate) enum Input<'a> {
     /// The document was joined again, and the server's is complete.
     Joined(Box<Joined>),
     Close,
+    /// There is no more time to wait until what was written is on disk.
+    GiveUp,
 }
 
 /// Result of joining again.
@@ -173,6 +175,10 @@ impl State {
             Input::JoinFailed(error) => self.on_join_failed(error),
             Input::Joined(joined) => self.on_joined(*joined),
             Input::Close => self.on_close(),
+            Input::GiveUp => match self.phase {
+                Phase::Leaving(_) => self.close(CloseReason::Left),
+                Phase::Synced { .. } | Phase::Reconnecting { .. } | Phase::Closed => Vec::new(),
+            },
         }
     }
 
@@ -362,6 +368,9 @@ impl State {
             _ => Vec::new(),
         };
         self.phase = Phase::Closed;
+        if reason == CloseReason::Left && self.unsaved.is_some() && self.awareness.autosave() != Some(false) {
+            tracing::warn!(path = %self.path, "closed a document before Jupyter had saved its last edits");
+        }
         self.end_history();
         // No acknowledgement can come any more; who waits for one need not wait longer.
         drop(self.document.acknowledgements.take_waiting());

@@ -168,8 +168,15 @@ fn user(presence: &Presence<'_>, now: WallClock) -> Option<User> {
     })
 }
 
+/// Availability that somebody declares: an agent as gateways say it, a person as extensions of JupyterLab may.
 fn availability(state: &Value) -> Option<Availability> {
-    let said = state.get(AVAILABILITY)?;
+    let Some(said) = state.get(AVAILABILITY) else {
+        let status = state.get("status").or_else(|| state.get("user")?.get("status"))?;
+        return Some(Availability {
+            status: Status::parse(&status.as_str()?.to_lowercase())?,
+            message: None,
+        });
+    };
     let message = said.get("message").and_then(Value::as_str).map(printable);
     Some(Availability {
         status: Status::parse(said.get("status")?.as_str()?)?,

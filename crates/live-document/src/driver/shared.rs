@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) save: Notify,
     pub(crate) file: Mutex<FileSeen>,
     pub(crate) closing: CancellationToken,
+    /// Cancelled when closing must not wait for the server any longer.
+    pub(crate) giving_up: CancellationToken,
     /// Time for which agents stay visible after their last activity here.
     pub(crate) presence: Duration,
     pub(crate) file_check: Mutex<FileCheck>,

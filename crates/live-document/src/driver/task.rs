@@ -80,6 +80,7 @@ pub(crate) async fn open(
         save: Notify::new(),
         file: Mutex::new(FileSeen::new(file.written)),
         closing: CancellationToken::new(),
+        giving_up: CancellationToken::new(),
         presence,
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
@@ -113,7 +114,7 @@ async fn keep(shared: Arc<Shared>, mut connection: Connection) {
 /// Serves one connection until it is not needed any more.
 async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Next {
     let mut slot = OutputSlot::new(&shared.server.output_throttle);
-    let mut is_closing = false;
+    let (mut is_closing, mut is_given_up) = (false, false);
     let mut effects = Vec::new();
     loop {
         effects.extend(flush(shared, &mut slot));
@@ -134,6 +135,10 @@ async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Nex
             () = shared.closing.cancelled(), if !is_closing => {
                 is_closing = true;
                 shared.on(Input::Close)
+            }
+            () = shared.giving_up.cancelled(), if is_closing && !is_given_up => {
+                is_given_up = true;
+                shared.on(Input::GiveUp)
             }
             () = shared.bell.notified() => Vec::new(),
             () = shared.save.notified() => shared.on(Input::SaveRequested),
@@ -182,9 +187,12 @@ async fn carry_out(
     let mut effects = VecDeque::from(effects);
     while let Some(effect) = effects.pop_front() {
         let done = match effect {
-            Effect::Send(frames) => slot.release_in_time(connection.send(frames)).await,
-            Effect::Save(request) => connection.save(request).await,
-            Effect::Ping(payload) => connection.ping(&payload).await,
+            Effect::Send(frames) => {
+                let sending = slot.release_in_time(connection.send(frames));
+                unless_given_up(shared, sending).await
+            }
+            Effect::Save(request) => unless_given_up(shared, connection.save(request)).await,
+            Effect::Ping(payload) => unless_given_up(shared, connection.ping(&payload)).await,
             Effect::AskForFile => {
                 let path = shared.read().path.clone();
                 let exists = shared.fork.is_some() || !shared.server.is_gone(&path).await;
@@ -208,10 +216,21 @@ async fn carry_out(
             }
         };
         if let Err(end) = done {
-            effects = shared.on(Input::Lost(end)).into();
+            // Nothing more can be sent. But a document that is over must end, or whoever closes it waits for ever.
+            let closing = effects.into_iter().filter(|effect| matches!(effect, Effect::Close(_)));
+            effects = shared.on(Input::Lost(end)).into_iter().chain(closing).collect();
         }
     }
     None
+}
+
+/// Waits for a server that takes what is sent, until nobody does any more.
+async fn unless_given_up(
+    shared: &Shared,
+    sending: impl Future<Output = Result<(), Disconnect>>,
+) -> Result<(), Disconnect> {
+    let sent = shared.giving_up.run_until_cancelled(sending).await;
+    sent.unwrap_or_else(|| Err(Disconnect::Cut("the gateway leaves".to_owned())))
 }
 
 /// Joins again after a cut, as often as it takes. Nothing if the document is closed before.

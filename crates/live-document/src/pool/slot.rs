@@ -69,6 +69,12 @@ impl Slot {
         }
     }
 
+    pub(super) fn give_up(&self) {
+        if let Some(room) = self.room.get() {
+            room.give_up();
+        }
+    }
+
     pub(super) async fn close(&self) {
         if let Some(room) = self.room.get() {
             room.close().await;

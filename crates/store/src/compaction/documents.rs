@@ -1,7 +1,7 @@
 //! Keeping the history of documents within its limits. Of one document the oldest versions go, up to one whose whole
 //! content is kept; of all documents those go that were not changed for longest.
 
-use std::time::SystemTime;
+use std::{collections::HashMap, time::SystemTime};
 
 use super::{Compacted, ago};
 use crate::{
@@ -15,7 +15,7 @@ const DOCUMENTS: i64 = 1000;
 /// Versions that are deleted in one transaction.
 const CHUNK: i64 = 1000;
 
-/// What is kept of one document.
+/// Counts of what is kept of one document.
 struct Kept {
     document: i64,
     latest_seq: i64,
@@ -23,7 +23,12 @@ struct Kept {
     bytes: i64,
     oldest_at: i64,
     changed_at: i64,
+    /// The oldest version that must stay.
+    pinned: Option<i64>,
 }
+
+/// By document the oldest version that must stay.
+type Pinned = HashMap<i64, i64>;
 
 /// The limits of one document, as the database counts.
 struct Limits {
@@ -35,15 +40,31 @@ struct Limits {
 impl Store {
     pub(super) async fn compact_documents(&self, removed: &mut Compacted) -> Result<(), StoreError> {
         let limits = self.document_limits();
-        for kept in self.documents_beyond(&limits).await? {
-            if kept.changed_at < limits.oldest_at {
+        let pinned = self.pinned_versions().await?;
+        for mut kept in self.documents_beyond(&limits).await? {
+            kept.pinned = pinned.get(&kept.document).copied();
+            if kept.changed_at < limits.oldest_at && kept.pinned.is_none() {
                 removed.versions += u64::try_from(kept.versions).unwrap_or_default();
                 removed.documents += self.forget_document(kept.document).await?;
             } else if let Some(seq) = self.first_to_keep(&kept, &limits).await? {
                 removed.versions += self.remove_versions_before(&kept, seq, &limits).await?;
             }
         }
-        self.compact_total(removed).await
+        self.compact_total(removed, &pinned).await
+    }
+
+    async fn pinned_versions(&self) -> Result<Pinned, StoreError> {
+        let ids = self.compaction.source.get().map(|source| source.pinned());
+        let mut pinned = Pinned::new();
+        for id in ids.unwrap_or_default() {
+            let statement = Statement::new("SELECT document, seq FROM versions WHERE version_id = $1").bind(&id);
+            if let Some(row) = self.database.row(statement).await? {
+                let seq: i64 = row.get("seq")?;
+                let oldest = pinned.entry(row.get("document")?).or_insert(seq);
+                *oldest = seq.min(*oldest);
+            }
+        }
+        Ok(pinned)
     }
 
     fn document_limits(&self) -> Limits {
@@ -87,6 +108,7 @@ impl Store {
             let statement = statement.bind(kept.document).bind(limits.oldest_at);
             first = first.max(self.minimum(statement).await?.unwrap_or(kept.latest_seq));
         }
+        let first = first.min(kept.pinned.unwrap_or(i64::MAX));
         Ok(Some(first.min(kept.latest_seq)).filter(|first| *first > kept.latest_seq - kept.versions + 1))
     }
 
@@ -116,6 +138,7 @@ impl Store {
     async fn beginning(&self, kept: &Kept, seq: i64, limits: &Limits) -> Result<Option<i64>, StoreError> {
         let statement = Statement::new("SELECT MIN(seq) FROM snapshots WHERE document = $1 AND seq >= $2");
         let after = self.minimum(statement.bind(kept.document).bind(seq)).await?;
+        let after = after.filter(|after| kept.pinned.is_none_or(|pinned| *after <= pinned));
         if let Some(after) = after.filter(|after| after - seq <= (kept.latest_seq - seq) / 10) {
             return Ok(Some(after));
         }
@@ -127,7 +150,8 @@ impl Store {
         }
         let statement = Statement::new("SELECT MAX(seq) FROM snapshots WHERE document = $1 AND seq < $2");
         let before = self.minimum(statement.bind(kept.document).bind(seq)).await?;
-        let is_far_beyond = kept.versions > limits.versions * 2 || kept.bytes > limits.bytes.saturating_mul(2);
+        let is_far_beyond = kept.pinned.is_none()
+            && (kept.versions > limits.versions * 2 || kept.bytes > limits.bytes.saturating_mul(2));
         if is_far_beyond && after.is_none() {
             let document = kept.document;
             tracing::warn!(
@@ -176,7 +200,7 @@ impl Store {
 
     /// Removes the history of the documents that were not changed for longest, while there is too much in all. One
     /// document stays, which has a limit of its own.
-    async fn compact_total(&self, removed: &mut Compacted) -> Result<(), StoreError> {
+    async fn compact_total(&self, removed: &mut Compacted, pinned: &Pinned) -> Result<(), StoreError> {
         let limit = i64::try_from(self.limits.history.bytes).unwrap_or(i64::MAX);
         let statement = Statement::new("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM documents");
         let mut total = self.minimum(statement).await?.unwrap_or_default();
@@ -188,7 +212,8 @@ impl Store {
              WHERE changed_at < (SELECT MAX(changed_at) FROM documents) ORDER BY changed_at LIMIT $1",
         );
         let rows = self.database.rows(statement.bind(DOCUMENTS)).await?;
-        for kept in readable(rows, "documents", Kept::read) {
+        let kept = readable(rows, "documents", Kept::read);
+        for kept in kept.iter().filter(|kept| !pinned.contains_key(&kept.document)) {
             if total <= after_cut(limit) {
                 break;
             }
@@ -215,11 +240,12 @@ impl Kept {
             bytes: row.get("bytes")?,
             oldest_at: row.get("oldest_at")?,
             changed_at: row.get("changed_at")?,
+            pinned: None,
         })
     }
 }
 
-/// What is cut is cut to nine tenths of a limit, so that it is not cut again at once.
+/// Nine tenths of a limit, to which is cut, so that it is not cut again at once.
 fn after_cut(limit: i64) -> i64 {
     limit - limit / 10
 }

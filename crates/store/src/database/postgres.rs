@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use crate::{StoreError, location::describe};
 
-/// How long a server may take to accept a connection.
+/// Longest time for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a caller waits for a connection, a new one included.
+/// Longest wait of a caller for a connection, a new one included.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Those who ask whether it works wait less than a second for the answer.
 const PING_TIMEOUT: Duration = Duration::from_millis(300);

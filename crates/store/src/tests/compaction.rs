@@ -16,6 +16,7 @@ on_both_engines! {
     large_versions_push_out_older_ones_of_their_document,
     old_versions_go_and_documents_that_nobody_changed,
     documents_that_were_not_changed_for_longest_make_room_for_others,
+    versions_that_are_pinned_stay_whatever_the_limits,
     old_activities_and_calls_go_and_those_that_are_too_many,
     what_is_appended_meanwhile_is_kept,
 }
@@ -31,6 +32,41 @@ impl SnapshotSource for Maker {
             blobs: vec!["kept".into()],
         })
     }
+}
+
+/// Makes snapshots too, and needs some versions.
+struct Needs(&'static [&'static str]);
+
+#[async_trait]
+impl SnapshotSource for Needs {
+    async fn snapshot(&self, document: i64, seq: i64) -> Option<Snapshot> {
+        Maker.snapshot(document, seq).await
+    }
+
+    fn pinned(&self) -> Vec<String> {
+        self.0.iter().map(|&id| id.to_owned()).collect()
+    }
+}
+
+async fn versions_that_are_pinned_stay_whatever_the_limits(scene: Scene) {
+    let limits = history(|limits| {
+        limits.versions_per_document = 10;
+        limits.bytes = 1;
+    });
+    let store = scene.open_with(limits).await;
+    store.set_snapshot_source(Arc::new(Needs(&["v7", "v9", "gone"])));
+    let document = with_versions(&store, 40).await;
+    let other = store.document(&key("g", "b.ipynb")).await.unwrap().document;
+    let newer = NewVersion {
+        version_id: "w1".to_owned(),
+        time: SystemTime::now(),
+        ..version(1)
+    };
+    store.append_version(other, 0, &newer).await.unwrap();
+    let removed = store.compact().await.unwrap();
+    assert_eq!((removed.versions, removed.documents), (6, 0));
+    assert_eq!(seqs(&store, document, newest(100)).await.last(), Some(&7));
+    assert_eq!(store.nearest_snapshot(document, 7).await.unwrap().unwrap().0, 7);
 }
 
 /// Limits under which nothing is old.
@@ -233,7 +269,7 @@ async fn what_is_appended_meanwhile_is_kept(scene: Scene) {
     assert!((18..=20).contains(&kept.len()), "{kept:?}");
 }
 
-/// What is deleted is given back to the disk.
+/// Gives back to the disk what is deleted.
 #[tokio::test]
 async fn a_file_shrinks_when_much_of_it_is_removed() {
     let scene = Scene::sqlite();

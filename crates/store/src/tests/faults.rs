@@ -134,7 +134,7 @@ async fn connections_that_were_cut_are_made_again(scene: Scene) {
     store.ping().await.unwrap();
 }
 
-/// How large files may get is of a whole process, so the test is in one of its own.
+/// The limit on the size of files is of a whole process, so the test is in one of its own.
 #[test]
 fn a_full_disk_is_told_and_what_was_noted_is_written_once_there_is_room() {
     let script = "trap '' XFSZ; ulimit -S -f 2048; exec \"$0\" --exact tests::faults::on_a_full_disk --ignored";

@@ -1,4 +1,4 @@
-//! What gateways leave to each other.
+//! Work that gateways leave to each other.
 
 use super::*;
 
