@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
-pub use reload::{Reload, ReloadError};
+pub use reload::{Reload, ReloadError, RunningParts};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
@@ -33,11 +33,11 @@ use crate::{
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
-    http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
-    limits::Unlimited,
+    http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
+    limits::Limits,
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
-    tools::Services,
+    tools::{Scaling, Services},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,8 @@ pub enum AppError {
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(
         "{address} is in use by another program, perhaps another gateway: stop that one, or choose another address with \
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
@@ -84,6 +86,8 @@ pub struct App {
     metrics: Option<(TcpListener, Router)>,
     connections: Arc<ConnectionTable>,
     authenticator: Arc<Authenticator>,
+    limits: Arc<Limits>,
+    tls: Option<Arc<Tls>>,
     drain: Drain,
     background: TaskTracker,
     store: Store,
@@ -107,6 +111,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
+        let limits = Limits::new(&config.tenants, metrics.clone());
         let activity = Arc::new(ActivityLog::new(settings::agents(config), store.clone()));
         let services = Services {
             servers: Arc::clone(&servers),
@@ -116,7 +121,7 @@ impl App {
             history: history.clone(),
             images: settings::images(config),
             answers: settings::answers(config),
-            scaling: Arc::default(),
+            scaling: Arc::new(Scaling::within(Arc::clone(&limits))),
             connections: Arc::default(),
             activity: Arc::clone(&activity),
             audit: Arc::new(StoreAudit::new(store.clone())),
@@ -141,6 +146,7 @@ impl App {
             drain,
             background,
             history: history.clone(),
+            limits,
         };
         let app = Self::assemble(config, parts, factory, Some(answerer))?;
         let following = activity::follow(activity, &pool, app.drain.stop_token().clone());
@@ -179,6 +185,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
+        let limits = Limits::new(&config.tenants, metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
@@ -187,6 +194,7 @@ impl App {
             drain,
             background: TaskTracker::new(),
             history: None,
+            limits,
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -205,7 +213,16 @@ impl App {
             drain,
             background,
             history,
+            limits,
         } = parts;
+        let tls = settings::tls(config)?;
+        if let Some(tls) = &tls {
+            background.spawn(Arc::clone(tls).watch(drain.stop_token().clone()));
+        }
+        background.spawn(Limits::sweep_regularly(
+            Arc::downgrade(&limits),
+            drain.stop_token().clone(),
+        ));
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
@@ -223,7 +240,7 @@ impl App {
             settings::edge(config),
             Access {
                 authenticator: Arc::clone(&authenticator),
-                limiter: Arc::new(Unlimited),
+                limits: Arc::clone(&limits),
             },
             Arc::clone(&servers),
             endpoint,
@@ -245,6 +262,8 @@ impl App {
             metrics,
             connections,
             authenticator,
+            limits,
+            tls,
             drain,
             background,
             store,
@@ -268,9 +287,13 @@ impl App {
         self.drain.clone()
     }
 
-    /// The authenticator, for whoever reads the config again.
-    pub fn authenticator(&self) -> Arc<Authenticator> {
-        Arc::clone(&self.authenticator)
+    /// The parts that can change, for whoever reads the config again.
+    pub fn running_parts(&self) -> RunningParts {
+        RunningParts {
+            authenticator: Arc::clone(&self.authenticator),
+            limits: Arc::clone(&self.limits),
+            tls: self.tls.clone(),
+        }
     }
 
     /// The whole service, for tests that put something in front of it.
@@ -289,10 +312,10 @@ impl App {
     pub async fn run(self) {
         let connections = self.connections;
         if let Some((listener, router)) = self.metrics {
-            let metrics = serve(listener, router, Arc::clone(&connections), self.drain.clone());
+            let metrics = serve(listener, None, router, Arc::clone(&connections), self.drain.clone());
             self.background.spawn(metrics);
         }
-        serve(self.listener, self.router, connections, self.drain).await;
+        serve(self.listener, self.tls, self.router, connections, self.drain).await;
         self.background.close();
         self.background.wait().await;
         // The rooms are closed, and everything in them is recorded.
@@ -312,6 +335,7 @@ struct Parts {
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,
+    limits: Arc<Limits>,
 }
 
 /// Tells the history of files and directories that have other names, open or not.

@@ -1,5 +1,5 @@
-//! Reading the config again while the gateway runs, whole or not at all. Tokens and tenants can change so; everything
-//! else is built in at start.
+//! Reading the config again while the gateway runs, whole or not at all. Tokens, tenants with their limits, and the files
+//! of the certificate can change so; everything else is built in at start.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -7,6 +7,8 @@ use super::{AppError, unsupported};
 use crate::{
     auth::Authenticator,
     config::{AuthConfig, Config, Env},
+    http::Tls,
+    limits::Limits,
 };
 
 pub struct Reload {
@@ -16,7 +18,14 @@ pub struct Reload {
     loaded: Config,
     /// The file's config with what the command line added.
     running: Config,
-    authenticator: Arc<Authenticator>,
+    running_parts: RunningParts,
+}
+
+/// Parts of a running gateway that can change.
+pub struct RunningParts {
+    pub authenticator: Arc<Authenticator>,
+    pub limits: Arc<Limits>,
+    pub tls: Option<Arc<Tls>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -29,13 +38,13 @@ pub enum ReloadError {
 
 impl Reload {
     /// `loaded` is what the file said, `running` what the gateway was built with.
-    pub fn new(file: PathBuf, env: Env, loaded: Config, running: Config, authenticator: Arc<Authenticator>) -> Self {
+    pub fn new(file: PathBuf, env: Env, loaded: Config, running: Config, running_parts: RunningParts) -> Self {
         Self {
             file,
             env,
             loaded,
             running,
-            authenticator,
+            running_parts,
         }
     }
 
@@ -49,7 +58,12 @@ impl Reload {
         let mut running = self.running.clone();
         running.tenants.clone_from(&fresh.tenants);
         running.auth.tokens.clone_from(&fresh.auth.tokens);
-        self.authenticator.replace(&running).map_err(AppError::from)?;
+        let parts = &self.running_parts;
+        if let Some(tls) = &parts.tls {
+            tls.reload().map_err(AppError::from)?;
+        }
+        parts.authenticator.replace(&running).map_err(AppError::from)?;
+        parts.limits.replace(&running.tenants);
         (self.running, self.loaded) = (running, fresh);
         Ok(())
     }
