@@ -70,15 +70,13 @@ fn what_costs_more_is_charged_more() {
 
 #[test]
 fn what_costs_more_than_the_burst_needs_all_of_it() {
-    let limits = limits(&[config("a")]);
-    let admission = admit(&limits, "token:ana").expect("admitted");
-    assert!(admission.charge(50).is_err());
-    let large = TenantConfig {
-        burst: 1,
+    let limits = limits(&[TenantConfig {
+        burst: 4,
         ..config("a")
-    };
-    let limits = self::limits(&[large]);
-    assert!(admit(&limits, "token:ana").is_ok());
+    }]);
+    let full = limits.tenant("a").principal(&ana());
+    assert_eq!(full.take(50), Ok(0));
+    assert!(full.take(50).is_err());
 }
 
 #[test]
