@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use local_token::local_token;
-pub use reload::{Reload, ReloadError};
+pub use reload::{Reload, ReloadError, RunningParts};
 pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
@@ -33,11 +33,11 @@ use crate::{
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
-    http::{Access, ConnectionTable, Drain, Edge, Timeouts, metrics_router, router, serve},
-    limits::Unlimited,
+    http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
+    limits::Limits,
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
-    tools::Services,
+    tools::{Scaling, Services},
 };
 
 /// How long documents and executions that were given up may still take to end.
@@ -55,6 +55,8 @@ pub enum AppError {
     Client(#[from] reqwest::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error(
         "{address} is in use by another program, perhaps another gateway: stop that one, or choose another address with \
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
@@ -87,6 +89,8 @@ pub struct App {
     metrics: Option<(TcpListener, Router)>,
     connections: Arc<ConnectionTable>,
     authenticator: Arc<Authenticator>,
+    limits: Arc<Limits>,
+    tls: Option<Arc<Tls>>,
     drain: Drain,
     background: TaskTracker,
     store: Store,
@@ -113,6 +117,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
+        let limits = Limits::new(&config.tenants, metrics.clone());
         let activity = Arc::new(ActivityLog::new(settings::agents(config), store.clone()));
         let services = Services {
             servers: Arc::clone(&servers),
@@ -122,7 +127,7 @@ impl App {
             history: history.clone(),
             images: settings::images(config),
             answers: settings::answers(config),
-            scaling: Arc::default(),
+            scaling: Arc::new(Scaling::within(Arc::clone(&limits))),
             connections: Arc::default(),
             activity: Arc::clone(&activity),
             audit: Arc::new(StoreAudit::new(store.clone())),
@@ -147,6 +152,7 @@ impl App {
             drain,
             background,
             history: history.clone(),
+            limits,
         };
         let mut app = Self::assemble(config, parts, factory, Some(answerer))?;
         app.activity = Some(Arc::clone(&activity));
@@ -190,6 +196,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
+        let limits = Limits::new(&config.tenants, metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
@@ -198,6 +205,7 @@ impl App {
             drain,
             background: TaskTracker::new(),
             history: None,
+            limits,
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -216,7 +224,16 @@ impl App {
             drain,
             background,
             history,
+            limits,
         } = parts;
+        let tls = settings::tls(config)?;
+        if let Some(tls) = &tls {
+            background.spawn(Arc::clone(tls).watch(drain.stop_token().clone()));
+        }
+        background.spawn(Limits::sweep_regularly(
+            Arc::downgrade(&limits),
+            drain.stop_token().clone(),
+        ));
         let authenticator = Arc::new(Authenticator::new(config)?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
@@ -234,7 +251,7 @@ impl App {
             settings::edge(config),
             Access {
                 authenticator: Arc::clone(&authenticator),
-                limiter: Arc::new(Unlimited),
+                limits: Arc::clone(&limits),
             },
             Arc::clone(&servers),
             endpoint,
@@ -256,6 +273,8 @@ impl App {
             metrics,
             connections,
             authenticator,
+            limits,
+            tls,
             drain,
             background,
             store,
@@ -281,14 +300,14 @@ impl App {
         self.drain.clone()
     }
 
-    /// The authenticator, for whoever reads the config again.
-    pub fn authenticator(&self) -> Arc<Authenticator> {
-        Arc::clone(&self.authenticator)
-    }
-
-    /// What agents and people do, for whoever reads the config again.
-    pub fn activity(&self) -> Option<Arc<ActivityLog>> {
-        self.activity.clone()
+    /// The parts that can change, for whoever reads the config again.
+    pub fn running_parts(&self) -> RunningParts {
+        RunningParts {
+            authenticator: Arc::clone(&self.authenticator),
+            limits: Arc::clone(&self.limits),
+            tls: self.tls.clone(),
+            activity: self.activity.clone(),
+        }
     }
 
     /// The whole service, for tests that put something in front of it.
@@ -307,10 +326,10 @@ impl App {
     pub async fn run(self) {
         let connections = self.connections;
         if let Some((listener, router)) = self.metrics {
-            let metrics = serve(listener, router, Arc::clone(&connections), self.drain.clone());
+            let metrics = serve(listener, None, router, Arc::clone(&connections), self.drain.clone());
             self.background.spawn(metrics);
         }
-        serve(self.listener, self.router, connections, self.drain.clone()).await;
+        serve(self.listener, self.tls, self.router, connections, self.drain.clone()).await;
         self.background.close();
         let given_up = async {
             self.drain.wait_until_overdue().await;
@@ -340,6 +359,7 @@ struct Parts {
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,
+    limits: Arc<Limits>,
 }
 
 /// Tells the history of files and directories that have other names, open or not.

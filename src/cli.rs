@@ -83,6 +83,7 @@ impl From<AppError> for CommandError {
         match error {
             AppError::Config(error) => Self::Config(error),
             AppError::Settings(error) => Self::BadConfig(error.to_string()),
+            AppError::Tls(error) => Self::BadConfig(error.to_string()),
             other => Self::Failed(other.to_string()),
         }
     }

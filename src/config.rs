@@ -27,4 +27,4 @@ pub use model::{
     TelemetryConfig,
 };
 pub use net::base_url;
-pub use validate::validate_exposure;
+pub use validate::{validate_exposure, warnings};

@@ -5,6 +5,7 @@ mod audience;
 mod log;
 mod memory;
 mod position;
+mod queues;
 mod size;
 mod stream;
 

@@ -5,6 +5,7 @@
 mod connections;
 mod cors;
 mod edge;
+mod forwarded;
 mod guard;
 mod health;
 mod mcp_route;
@@ -14,9 +15,12 @@ mod selection;
 mod server;
 mod stack;
 mod stream_body;
+mod tls;
 
 pub use connections::{ConnectionLimits, ConnectionTable, Timeouts, within_descriptors};
 pub use edge::{Access, Edge, EdgeConfig};
+pub use forwarded::TrustedProxies;
 pub use origin::OriginPolicy;
 pub use server::{Drain, serve};
 pub use stack::{metrics_router, router};
+pub use tls::{Tls, TlsError, TlsFiles};

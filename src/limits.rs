@@ -1,33 +1,122 @@
-//! Limits on the requests of callers. The seam for rate limits; there are none yet.
+//! Limits of callers: how fast they may ask, and how much of the gateway a tenant may hold at once. Counted in this
+//! process, per tenant, so that the load of one never is in the way of another.
 
-use std::time::{Duration, Instant};
+mod addresses;
+mod admission;
+mod bucket;
+mod refusal;
+mod resource;
+mod tenant;
 
-/// Whom a request counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LimitKey<'a> {
-    pub tenant: &'a str,
-    pub principal: &'a str,
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+pub use admission::Admission;
+pub use bucket::Rate;
+pub use refusal::Refusal;
+pub use resource::{Held, Resource};
+
+use self::{addresses::FailedLogins, tenant::TenantLimits};
+use crate::{
+    config::TenantConfig,
+    telemetry::{LimitUse, Metrics},
+};
+
+/// Interval at which callers are forgotten who have been quiet for long.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The limits of all tenants, and of addresses from which nobody could log in.
+pub struct Limits {
+    tenants: RwLock<HashMap<Arc<str>, Arc<TenantLimits>>>,
+    failed_logins: FailedLogins,
+    metrics: Metrics,
 }
 
-/// Decision whether a request may proceed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    Allowed,
-    Denied { retry_after: Duration },
-}
+impl Limits {
+    pub fn new(tenants: &[TenantConfig], metrics: Metrics) -> Arc<Self> {
+        let limits = Arc::new(Self {
+            tenants: RwLock::default(),
+            failed_logins: FailedLogins::default(),
+            metrics: metrics.clone(),
+        });
+        limits.replace(tenants);
+        let watched = Arc::downgrade(&limits);
+        metrics.watch_limits(move || watched.upgrade().map(|limits| limits.usage()).unwrap_or_default());
+        limits
+    }
 
-/// Counts requests and refuses those that are too many.
-pub trait Limiter: Send + Sync {
-    /// Counts a request of this cost, if it is allowed.
-    fn check(&self, key: LimitKey<'_>, cost: u32, now: Instant) -> Decision;
-}
+    /// Puts the limits of another config in the place of those there are. What was used stays used.
+    pub fn replace(&self, tenants: &[TenantConfig]) {
+        let mut current = self.tenants.write();
+        let replaced = tenants.iter().map(|config| {
+            let name: Arc<str> = config.name.as_str().into();
+            let limits = match current.get(&name) {
+                Some(limits) => Arc::clone(limits),
+                None => Arc::new(TenantLimits::new(Arc::clone(&name), config, self.metrics.clone())),
+            };
+            limits.replace(config);
+            (name, limits)
+        });
+        *current = replaced.collect();
+    }
 
-/// Allows everything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unlimited;
+    /// Admits a request of a principal, which holds a place for a request or for a stream while it is answered.
+    pub fn admit(&self, tenant: &str, principal: &Arc<str>, place: Resource) -> Result<Admission, Refusal> {
+        Admission::new(self.tenant(tenant), principal, place)
+    }
 
-impl Limiter for Unlimited {
-    fn check(&self, _: LimitKey<'_>, _: u32, _: Instant) -> Decision {
-        Decision::Allowed
+    /// Takes a share of what a tenant may have at once.
+    pub fn hold(&self, tenant: &str, resource: Resource, amount: usize) -> Result<Held, Refusal> {
+        self.tenant(tenant).hold(resource, amount)
+    }
+
+    /// Counts a login that failed; an error if there were too many from that address.
+    pub fn on_failed_login(&self, address: IpAddr) -> Result<(), Refusal> {
+        let counted = self.failed_logins.count(address, Instant::now());
+        counted.inspect_err(|refusal| self.metrics.limit_refused("", refusal.limit()))
+    }
+
+    /// Forgets now and then who has been quiet for so long that it makes no difference, until `stop` is cancelled.
+    pub async fn sweep_regularly(limits: Weak<Self>, stop: CancellationToken) {
+        while stop
+            .run_until_cancelled(tokio::time::sleep(SWEEP_INTERVAL))
+            .await
+            .is_some()
+        {
+            match limits.upgrade() {
+                Some(limits) => limits.sweep(Instant::now()),
+                None => return,
+            }
+        }
+    }
+
+    fn sweep(&self, now: Instant) {
+        self.failed_logins.sweep(now);
+        for tenant in self.tenants.read().values() {
+            tenant.sweep(now);
+        }
+    }
+
+    /// The limits of a tenant. One that a reload has removed meanwhile is let finish with the usual ones.
+    fn tenant(&self, name: &str) -> Arc<TenantLimits> {
+        if let Some(limits) = self.tenants.read().get(name) {
+            return Arc::clone(limits);
+        }
+        let limits = TenantLimits::new(name.into(), &TenantConfig::default(), self.metrics.clone());
+        Arc::new(limits)
+    }
+
+    fn usage(&self) -> Vec<LimitUse> {
+        self.tenants.read().values().flat_map(|tenant| tenant.usage()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

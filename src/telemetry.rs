@@ -6,5 +6,5 @@ mod metrics;
 mod trace;
 
 pub use logs::{TelemetryError, TelemetryGuard, init};
-pub use metrics::{Metrics, Operation, Outcome};
+pub use metrics::{LimitUse, Metrics, Operation, Outcome};
 pub use trace::set_remote_parent;

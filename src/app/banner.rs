@@ -19,7 +19,7 @@ impl Banner {
     pub fn new(config: &Config, address: SocketAddr, token: Option<&Secret>, lab: Option<&Lab>) -> Self {
         let url = match &config.http.public_url {
             Some(url) => format!("{}/mcp", url.as_str().trim_end_matches('/')),
-            None => format!("http://{address}/mcp"),
+            None => format!("{}://{address}/mcp", config.http.scheme()),
         };
         Self {
             url,

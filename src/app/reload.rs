@@ -1,5 +1,5 @@
-//! Reading the config again while the gateway runs, whole or not at all. Tokens and tenants can change so; everything
-//! else is built in at start.
+//! Reading the config again while the gateway runs, whole or not at all. Tokens, tenants with their limits, and the files
+//! of the certificate can change so; everything else is built in at start.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,6 +8,8 @@ use crate::{
     activity::ActivityLog,
     auth::Authenticator,
     config::{AuthConfig, Config, Env},
+    http::Tls,
+    limits::Limits,
 };
 
 pub struct Reload {
@@ -17,9 +19,16 @@ pub struct Reload {
     loaded: Config,
     /// The file's config with what the command line added.
     running: Config,
-    authenticator: Arc<Authenticator>,
+    running_parts: RunningParts,
+}
+
+/// Parts of a running gateway that can change.
+pub struct RunningParts {
+    pub authenticator: Arc<Authenticator>,
+    pub limits: Arc<Limits>,
+    pub tls: Option<Arc<Tls>>,
     /// Knows the agents that people can call by their names.
-    activity: Option<Arc<ActivityLog>>,
+    pub activity: Option<Arc<ActivityLog>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -32,21 +41,14 @@ pub enum ReloadError {
 
 impl Reload {
     /// `loaded` is what the file said, `running` what the gateway was built with.
-    pub fn new(file: PathBuf, env: Env, loaded: Config, running: Config, authenticator: Arc<Authenticator>) -> Self {
+    pub fn new(file: PathBuf, env: Env, loaded: Config, running: Config, running_parts: RunningParts) -> Self {
         Self {
             file,
             env,
             loaded,
             running,
-            authenticator,
-            activity: None,
+            running_parts,
         }
-    }
-
-    /// The same that also has new agents be known to people who call them by their names.
-    pub fn telling(mut self, activity: Option<Arc<ActivityLog>>) -> Self {
-        self.activity = activity;
-        self
     }
 
     /// Reads the file, and has what it says hold from now on.
@@ -59,8 +61,13 @@ impl Reload {
         let mut running = self.running.clone();
         running.tenants.clone_from(&fresh.tenants);
         running.auth.tokens.clone_from(&fresh.auth.tokens);
-        self.authenticator.replace(&running).map_err(AppError::from)?;
-        if let Some(activity) = &self.activity {
+        let parts = &self.running_parts;
+        if let Some(tls) = &parts.tls {
+            tls.reload().map_err(AppError::from)?;
+        }
+        parts.authenticator.replace(&running).map_err(AppError::from)?;
+        parts.limits.replace(&running.tenants);
+        if let Some(activity) = &parts.activity {
             activity.set_agents(agents(&running));
         }
         (self.running, self.loaded) = (running, fresh);

@@ -13,7 +13,10 @@ use crate::{
     config::{Config, StoreConfig},
     events::EventLimits,
     history::History,
-    http::{ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, within_descriptors},
+    http::{
+        ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
+        within_descriptors,
+    },
     mcp::{EndpointConfig, SessionLimits},
     telemetry::Metrics,
     tools::{AnswerLimits, ImageLimits},
@@ -29,6 +32,8 @@ pub enum SettingsError {
     SharedEvents,
     #[error("store.url: {0}")]
     Store(StoreError),
+    #[error(transparent)]
+    Tls(TlsError),
 }
 
 /// Refuses what must not be ignored, and warns of what is without effect.
@@ -37,6 +42,9 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         return Err(SettingsError::SharedEvents);
     }
     Store::check_url(config.store.url.expose()).map_err(SettingsError::Store)?;
+    if let Some(files) = tls_files(config) {
+        files.load().map_err(SettingsError::Tls)?;
+    }
     let auth = &config.auth;
     for (configured, key) in [
         (auth.jwt.is_some(), "auth.jwt"),
@@ -168,8 +176,20 @@ pub(super) fn connections(config: &Config) -> ConnectionLimits {
     ConnectionLimits {
         max,
         max_per_address: config.http.max_connections_per_address.min(max),
+        trusted_proxies: TrustedProxies::new(config.http.trusted_proxies.clone()),
         timeouts: Timeouts::default(),
     }
+}
+
+fn tls_files(config: &Config) -> Option<TlsFiles> {
+    let (cert, key) = (config.http.tls_cert.clone()?, config.http.tls_key.clone()?);
+    Some(TlsFiles { cert, key })
+}
+
+/// The certificate, if the gateway ends TLS itself.
+pub(super) fn tls(config: &Config) -> Result<Option<Arc<Tls>>, TlsError> {
+    let loaded = tls_files(config).map(Tls::new).transpose()?;
+    Ok(loaded.map(Arc::new))
 }
 
 pub(super) fn edge(config: &Config) -> EdgeConfig {
@@ -179,5 +199,6 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         max_body_bytes: http.max_body_bytes,
         max_header_bytes: http.max_header_bytes,
         serve_metrics: http.metrics_listen.is_none(),
+        trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     },
     config::{
         Config, ConfigError, Env, ServerConfig, TenantConfig, TokenConfig, base_url, environment, validate_exposure,
+        warnings,
     },
     http::Drain,
     telemetry,
@@ -32,6 +33,8 @@ const DEFAULT_TENANT: &str = "default";
 const DEFAULT_IDENTITY: &str = "agent";
 /// Number of concurrent executions for somebody who has the gateway for themselves.
 const LOCAL_EXECUTIONS: usize = 64;
+/// Requests per minute and at once, likewise: only a client that runs wild makes more.
+const LOCAL_REQUESTS: u32 = 100_000;
 /// Time that the JupyterLab of `--with-jupyter` may take to shut its kernels down.
 const LAB_GRACE: Duration = Duration::from_secs(5);
 
@@ -75,13 +78,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         let address = app.address().map_err(|error| failed(&error))?;
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
         tracing::info!(%address, servers = names.join(","), "listening");
+        for warning in warnings(&config) {
+            tracing::warn!("{warning}");
+        }
         print!("{}", Banner::new(&config, address, token.as_ref(), lab.as_ref()));
         let drain = app.drain();
         let file = arguments.config.clone();
-        let reload = file.map(|file| {
-            let reload = Reload::new(file, env.clone(), loaded, config.clone(), app.authenticator());
-            reload.telling(app.activity())
-        });
+        let reload = file.map(|file| Reload::new(file, env.clone(), loaded, config.clone(), app.running_parts()));
         tokio::select! {
             () = app.run() => {}
             _ = async { tokio::join!(leave_on_signal(drain.clone()), on_hangups(hangup, reload, drain)) } => {}
@@ -194,6 +197,8 @@ fn add_token(config: &mut Config, renew: bool) -> Result<Option<Secret>, Command
             name: DEFAULT_TENANT.to_owned(),
             // Whoever starts it so shares it with nobody; the limits are for a team.
             max_concurrent_executions: LOCAL_EXECUTIONS,
+            requests_per_minute: LOCAL_REQUESTS,
+            burst: LOCAL_REQUESTS,
             ..TenantConfig::default()
         });
     }

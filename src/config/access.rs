@@ -7,13 +7,15 @@ use std::time::Duration;
 use jupyter_client::Secret;
 use url::Url;
 
-use super::model::COUNT;
+use super::model::{BYTES, COUNT};
 use super::net;
 use super::parse;
-use super::reader::{Reader, Section};
+use super::reader::{Range, Reader, Section};
 use super::section::section;
 use super::token::{from_hex, sha256};
 use crate::types::Permission;
+
+const COUNT_OR_DERIVED: Range = (0, 10_000_000);
 
 section! {
     /// A Jupyter server. At most one of the three token keys is set; none means no authentication.
@@ -28,6 +30,8 @@ section! {
         token_file: Option<PathBuf> = None, optional(parse::path);
         connect_timeout: Duration = Duration::from_secs(5), value(parse::duration);
         request_timeout: Duration = Duration::from_secs(30), value(parse::duration);
+        /// PEM file of the authorities that may have signed its certificate; `None` means those of the system.
+        ca_file: Option<PathBuf> = None, optional(parse::path);
     }
 }
 
@@ -50,6 +54,15 @@ section! {
         toolsets: Vec<String> = Vec::new(), list(parse::toolset);
         requests_per_minute: u32 = 600, number(COUNT);
         burst: u32 = 100, number(COUNT);
+        /// Of all principals together; 0 means ten times that of each.
+        total_requests_per_minute: u32 = 0, number(COUNT_OR_DERIVED);
+        /// Likewise.
+        total_burst: u32 = 0, number(COUNT_OR_DERIVED);
+        max_requests_in_flight: usize = 512, number(COUNT);
+        max_streams: usize = 512, number(COUNT);
+        max_sessions: usize = 1000, number(COUNT);
+        max_bytes_held: usize = 268_435_456, number(BYTES);
+        max_images_in_work: usize = 64, number(COUNT);
         max_concurrent_executions: usize = 16, number(COUNT);
         max_open_rooms: usize = 200, number(COUNT);
         review: Review = Review::Off, value(parse::review);

@@ -107,6 +107,8 @@ pub enum Why {
     },
     #[error("only one of {} may be set", .0.join(", "))]
     OnlyOneOf(&'static [&'static str]),
+    #[error("needs {} too", .0)]
+    NeedsToo(&'static str),
     #[error("one of {} is required", .0.join(", "))]
     OneOfRequired(&'static [&'static str]),
     #[error("also set by {other}; names of variables are case-insensitive")]
@@ -116,7 +118,7 @@ pub enum Why {
     #[error("environment variable {variable} is not set")]
     VariableUnset { variable: String },
     #[error("cannot read {path}: {cause}")]
-    SecretFile { path: String, cause: String },
+    UnreadableFile { path: String, cause: String },
     #[error(
         "{listen} can be reached from other machines, but nobody would have to log in; add \
          [[auth.tokens]] (see `token new`), [auth.jwt], [auth.jupyterhub] or auth.jupyter.enabled = \

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use jupyter_client::{Secret, ServerOptions};
+use jupyter_client::{Authorities, Secret, ServerOptions};
 
 use super::access::ServerConfig;
 use super::env::{Origins, not_text, overlay};
@@ -81,6 +81,7 @@ impl ServerConfig {
             token: self.resolve_token(env)?,
             connect_timeout: self.connect_timeout,
             request_timeout: self.request_timeout,
+            authorities: self.authorities()?,
         })
     }
 
@@ -88,6 +89,22 @@ impl ServerConfig {
     pub fn resolve_token(&self, env: &Env) -> Result<Secret, ConfigError> {
         let named = |(key, why)| Problem::new(format!("servers[{}].{key}", self.name), why);
         self.find_token(env).map_err(|found| named(found).into())
+    }
+
+    /// Those who may have signed the server's certificate, if they are not those of the system.
+    fn authorities(&self) -> Result<Option<Authorities>, ConfigError> {
+        let named = |why| Problem::new(format!("servers[{}].ca_file", self.name), why).into();
+        self.find_authorities().map_err(named)
+    }
+
+    fn find_authorities(&self) -> Result<Option<Authorities>, Why> {
+        let read = |path: &PathBuf| {
+            Authorities::read(path).map_err(|cause| Why::UnreadableFile {
+                path: path.display().to_string(),
+                cause,
+            })
+        };
+        self.ca_file.as_ref().map(read).transpose()
     }
 
     fn find_token(&self, env: &Env) -> Result<Secret, (&'static str, Why)> {
@@ -112,7 +129,7 @@ fn token_from_env(variable: &str, env: &Env) -> Result<Secret, Why> {
 }
 
 fn token_from_file(path: &Path) -> Result<Secret, Why> {
-    let text = std::fs::read_to_string(path).map_err(|error| Why::SecretFile {
+    let text = std::fs::read_to_string(path).map_err(|error| Why::UnreadableFile {
         path: path.display().to_string(),
         cause: error.to_string(),
     })?;
@@ -122,11 +139,13 @@ fn token_from_file(path: &Path) -> Result<Secret, Why> {
 }
 
 fn unresolved(config: &Config, env: &Env) -> Vec<Problem> {
-    let problem = |(i, server): (usize, &ServerConfig)| {
-        let (key, why) = server.find_token(env).err()?;
-        Some(Problem::new(format!("servers[{i}].{key}"), why))
+    let problems = |(i, server): (usize, &ServerConfig)| {
+        let token = server.find_token(env).err();
+        let authorities = server.find_authorities().err().map(|why| ("ca_file", why));
+        let problem = move |(key, why)| Problem::new(format!("servers[{i}].{key}"), why);
+        token.into_iter().chain(authorities).map(problem)
     };
-    config.servers.iter().enumerate().filter_map(problem).collect()
+    config.servers.iter().enumerate().flat_map(problems).collect()
 }
 
 fn locate(problems: Vec<Problem>, origins: &Origins) -> Vec<Problem> {

@@ -1,8 +1,10 @@
 //! Owns the settings as a whole and the sections about the gateway itself, with their defaults.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use jupyter_client::Secret;
 use url::Url;
 
@@ -13,7 +15,7 @@ use super::reader::{Range, Reader, Section};
 use super::section::section;
 
 pub(super) const COUNT: Range = (1, 1_000_000);
-const BYTES: Range = (1024, 1 << 32);
+pub(super) const BYTES: Range = (1024, 1 << 32);
 const STORE_BYTES: Range = (1 << 20, 1 << 40);
 const VERSIONS: Range = (100, 1_000_000);
 const LOG: Range = (100, 100_000_000);
@@ -91,9 +93,24 @@ section! {
         max_json_depth: usize = 64, number(DEPTH);
         max_connections: usize = 4096, number(COUNT);
         max_connections_per_address: usize = 256, number(COUNT);
+        /// Networks whose `X-Forwarded-For` is believed.
+        trusted_proxies: Vec<IpNet> = Vec::new(), list(net::network);
+        /// PEM files of the certificate and its key; both or none are set.
+        tls_cert: Option<PathBuf> = None, optional(parse::path);
+        tls_key: Option<PathBuf> = None, optional(parse::path);
         drain_timeout: Duration = Duration::from_secs(20), value(parse::duration);
         /// Address of `/metrics`; `None` means that of the server itself.
         metrics_listen: Option<SocketAddr> = None, optional(net::address);
+    }
+}
+
+impl HttpConfig {
+    /// The scheme of the gateway's own address.
+    pub fn scheme(&self) -> &'static str {
+        match self.tls_cert {
+            Some(_) => "https",
+            None => "http",
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Owns how addresses, URLs, hosts and origins are read. Messages do not repeat a URL, because people
 //! paste URLs with a password or a token in them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use ipnet::IpNet;
 use jupyter_client::Secret;
 use url::Url;
 
@@ -18,6 +19,17 @@ pub(super) fn address(node: &Node) -> Parsed<SocketAddr> {
     }
     let hint = "expected host:port such as \"127.0.0.1:8585\"";
     value.parse().map_err(|_| bad(value, "an address", hint))
+}
+
+/// A network such as `10.0.0.0/8`, or a single address.
+pub(super) fn network(node: &Node) -> Parsed<IpNet> {
+    let value = text(node, "a string")?;
+    let single = || value.parse::<IpAddr>().ok().map(IpNet::from);
+    let network = value.parse::<IpNet>().ok().or_else(single);
+    let hint = "expected an address or a network such as \"10.0.0.0/8\"";
+    network
+        .map(|network| network.trunc())
+        .ok_or_else(|| bad(value, "a network", hint))
 }
 
 /// Any http or https URL without credentials.

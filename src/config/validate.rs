@@ -2,8 +2,11 @@
 //! exposed by accident.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use super::access::{AuthConfig, TokenConfig};
+use url::{Host, Url};
+
+use super::access::{AuthConfig, ServerConfig, TokenConfig};
 use super::error::{Problem, Why};
 use super::model::Config;
 
@@ -15,6 +18,30 @@ pub fn validate_exposure(config: &Config) -> Result<(), Problem> {
     }
     let listen = listen.to_string();
     Err(Problem::new("http.listen", Why::Exposed { listen }))
+}
+
+/// What works but is hardly meant, each as `key: why`.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let unprotected = |(i, server): (usize, &ServerConfig)| {
+        let is_plain = server.url.scheme() == "http" && !is_loopback(&server.url);
+        is_plain.then(|| {
+            format!(
+                "servers[{i}].url: {:?} is reached without TLS: its token, code and output can be read and changed on the \
+                 way; use https:// (with ca_file for a certificate of your own)",
+                server.name
+            )
+        })
+    };
+    config.servers.iter().enumerate().filter_map(unprotected).collect()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
 }
 
 /// Everything that is wrong between keys. Empty names were reported when they were read.
@@ -29,7 +56,17 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
     problems.extend(dangling_servers(config, &servers));
     problems.extend(dangling_tenants(&config.auth, &tenants));
     problems.extend(same_tokens(&config.auth.tokens));
+    problems.extend(half_tls(config));
     problems
+}
+
+/// A certificate is of no use without its key, nor the other way round.
+fn half_tls(config: &Config) -> Option<Problem> {
+    match (&config.http.tls_cert, &config.http.tls_key) {
+        (Some(_), None) => Some(Problem::new("http.tls_cert", Why::NeedsToo("http.tls_key"))),
+        (None, Some(_)) => Some(Problem::new("http.tls_key", Why::NeedsToo("http.tls_cert"))),
+        _ => None,
+    }
 }
 
 fn bad_names(list: &str, names: &[&str], rule: fn(&str) -> Result<(), Why>) -> Vec<Problem> {

@@ -24,6 +24,9 @@ pub trait EventLog: Send + Sync {
     /// Adds an event to the stream of a name and gives it its id.
     async fn append(&self, stream_id: &str, event: &ServerSseMessage) -> Result<EventId, EventStoreError>;
 
+    /// Tells whose a session is, until it is forgotten: what is too much of one tenant pushes out nobody else's.
+    fn set_owner(&self, session: &SessionId, tenant: &str);
+
     /// Binds the stream that begins with an event to the session it was made for, and follows it from
     /// that event on. Only that session may resume it, and it goes when the session goes. The guard is
     /// dropped when the stream ends or goes.

@@ -1,7 +1,7 @@
 //! The event log in memory: bounded by events per stream, bytes in all, and age.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -20,6 +20,7 @@ use super::{
     audience::{Audience, Reading},
     log::{EventLog, StreamGuard, UnknownEvent},
     position::{KeyHash, Position, StreamKey},
+    queues::Queues,
     size::memory_size,
     stream::{Cursor, Delivery, Next, Stream},
 };
@@ -47,15 +48,10 @@ struct State {
     streams: HashMap<StreamKey, Stream, KeyHash>,
     keys: HashMap<StreamId, StreamKey>,
     sessions: HashMap<SessionId, HashSet<StreamKey, KeyHash>>,
-    /// Every event in the order of arrival, so that the oldest of all goes first.
-    queue: VecDeque<Queued>,
-    bytes: usize,
-}
-
-struct Queued {
-    position: Position,
-    bytes: usize,
-    stored_at: Instant,
+    /// The tenants of sessions.
+    owners: HashMap<SessionId, Arc<str>>,
+    /// Every event, in the order in which they go.
+    queues: Queues,
 }
 
 impl MemoryEvents {
@@ -69,7 +65,7 @@ impl MemoryEvents {
     /// Bytes held and streams known, for the dashboards.
     pub fn usage(&self) -> (usize, usize) {
         let state = self.state.lock();
-        (state.bytes, state.streams.len())
+        (state.queues.bytes(), state.streams.len())
     }
 
     fn reader(&self, key: StreamKey, cursor: Cursor) -> EventStream {
@@ -113,6 +109,7 @@ impl EventLog for MemoryEvents {
         );
         let mut state = self.state.lock();
         let (key, stream) = state.stream(stream_id);
+        let session = stream.session.clone();
         let position = Position {
             key,
             event: stream.next_position(),
@@ -130,15 +127,16 @@ impl EventLog for MemoryEvents {
         if excess > 0 {
             stream.drop_through(position.event - self.limits.max_events_per_stream as u64);
         }
-        state.bytes += bytes;
         let now = Instant::now();
-        state.queue.push_back(Queued {
-            position,
-            bytes,
-            stored_at: now,
-        });
+        let owner = session.and_then(|session| state.owners.get(&session).cloned());
+        state.queues.push(owner.unwrap_or_default(), position, bytes, now);
         state.enforce(&self.limits, now);
         Ok(event_id)
+    }
+
+    fn set_owner(&self, session: &SessionId, tenant: &str) {
+        let owner = (Arc::clone(session), tenant.into());
+        self.state.lock().owners.extend([owner]);
     }
 
     async fn open(&self, event_id: &str, session: &SessionId, guard: StreamGuard) -> Result<EventStream, UnknownEvent> {
@@ -208,6 +206,7 @@ impl EventLog for MemoryEvents {
 
     async fn forget_session(&self, session: &str) {
         let mut state = self.state.lock();
+        state.owners.remove(session);
         for key in state.sessions.remove(session).unwrap_or_default() {
             state.remove_stream(key);
         }
@@ -249,15 +248,7 @@ impl State {
     }
 
     fn enforce(&mut self, limits: &EventLimits, now: Instant) {
-        while let Some(oldest) = self.queue.front() {
-            let expired = now.duration_since(oldest.stored_at) > limits.ttl;
-            if !expired && self.bytes <= limits.max_bytes {
-                break;
-            }
-            let Some(Queued { position, bytes, .. }) = self.queue.pop_front() else {
-                break;
-            };
-            self.bytes -= bytes;
+        while let Some(position) = self.queues.pop(limits.max_bytes, limits.ttl, now) {
             self.drop_event(position);
         }
     }
@@ -326,6 +317,24 @@ mod tests {
             ids.extend(event.event_id);
         }
         ids
+    }
+
+    #[tokio::test]
+    async fn a_tenant_pushes_out_only_its_own_events() {
+        let log = log(1000, 10 * OVERHEAD, Duration::from_secs(3600));
+        let (quiet, loud): (SessionId, SessionId) = ("quiet".into(), "loud".into());
+        log.set_owner(&quiet, "a");
+        log.set_owner(&loud, "b");
+        let first = log.append("quiet:common", &event()).await.unwrap();
+        for _ in 0..100 {
+            log.append("loud:common", &event()).await.unwrap();
+        }
+        assert!(log.usage().0 <= 10 * OVERHEAD);
+        assert!(log.belongs(&first, &quiet).await);
+        let position: Position = first.parse().unwrap();
+        assert_eq!(log.state.lock().streams[&position.key].len(), 1, "it is kept");
+        log.forget_session(&loud).await;
+        assert_eq!(log.state.lock().owners.len(), 1);
     }
 
     #[tokio::test]

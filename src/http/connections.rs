@@ -8,7 +8,7 @@ mod stream;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::Arc,
     time::Duration,
 };
@@ -20,23 +20,27 @@ pub(super) use client_connection::{ClientConnection, CountedBody};
 pub use descriptors::within_descriptors;
 pub(super) use stream::ObservedStream;
 
-use crate::telemetry::Metrics;
+use super::TrustedProxies;
+use crate::{telemetry::Metrics, types::ClientAddress};
 
 /// Interval between warnings about a full table; a flood must not fill the disk.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     /// Connections at once.
     pub max: usize,
-    /// Connections of one client address at once.
+    /// Connections of one client address at once. Those of a trusted proxy are many clients'.
     pub max_per_address: usize,
+    pub trusted_proxies: TrustedProxies,
     pub timeouts: Timeouts,
 }
 
 /// Times that a client may take for each step.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
+    /// Until TLS is agreed on, from the start of the connection.
+    pub handshake: Duration,
     /// Until the first byte, from the start of the connection.
     pub first_byte: Duration,
     /// Until a request's headers are complete: from the start of the connection, or of the request where others came
@@ -58,6 +62,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
+            handshake: seconds(10),
             first_byte: seconds(10),
             headers: seconds(15),
             body: seconds(30),
@@ -72,6 +77,7 @@ impl Default for Timeouts {
 /// Why the gateway closes or refuses a connection; metrics count by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
+    Handshake,
     FirstByte,
     Headers,
     Anonymous,
@@ -85,6 +91,7 @@ pub(super) enum CloseReason {
 impl CloseReason {
     pub(super) fn as_str(self) -> &'static str {
         match self {
+            Self::Handshake => "handshake_timeout",
             Self::FirstByte => "first_byte_timeout",
             Self::Headers => "headers_timeout",
             Self::Anonymous => "anonymous_timeout",
@@ -132,7 +139,7 @@ impl ConnectionTable {
         Self::new(
             ConnectionLimits {
                 timeouts,
-                ..self.limits
+                ..self.limits.clone()
             },
             self.metrics.clone(),
         )
@@ -144,7 +151,8 @@ impl ConnectionTable {
         let now = Instant::now();
         let mut open = self.open.lock();
         let of_address = open.per_address.get(&address).copied().unwrap_or_default();
-        let has_place = if of_address >= self.limits.max_per_address {
+        let is_one_client = !self.limits.trusted_proxies.contains(client);
+        let has_place = if is_one_client && of_address >= self.limits.max_per_address {
             self.evict(&mut open, Some(address), now)
         } else if open.connections.len() >= self.limits.max {
             self.evict(&mut open, None, now)
@@ -231,22 +239,6 @@ impl Drop for Place {
     }
 }
 
-/// Whom connections are counted for. A single client has a whole /64 of IPv6 addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct ClientAddress(IpAddr);
-
-impl ClientAddress {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
-                let network = Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64));
-                Self(network.into())
-            }
-            address => Self(address),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +247,7 @@ mod tests {
         let limits = ConnectionLimits {
             max,
             max_per_address,
+            trusted_proxies: TrustedProxies::default(),
             timeouts: Timeouts::default(),
         };
         let metrics = Metrics::new("test", None).expect("metrics");
@@ -295,14 +288,5 @@ mod tests {
         let evicted: Vec<_> = places.iter().map(|place| place.connection().is_evicted()).collect();
         assert_eq!(evicted, [true, true, true, false, false]);
         assert!(!other.connection().is_evicted());
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client() {
-        let of = |address: &str| ClientAddress::of(address.parse().expect("an address"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
-        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 }

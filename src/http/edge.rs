@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jupyter_client::Servers;
 use store::Store;
 
-use super::{OriginPolicy, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, limits::Limiter, mcp::Endpoint, telemetry::Metrics};
+use super::{OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
+use crate::{auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -15,12 +15,13 @@ pub struct EdgeConfig {
     pub max_header_bytes: usize,
     /// True if `/metrics` is served here, and not on an address of its own.
     pub serve_metrics: bool,
+    pub trusted_proxies: TrustedProxies,
 }
 
 /// Authentication and limits of callers.
 pub struct Access {
     pub authenticator: Arc<Authenticator>,
-    pub limiter: Arc<dyn Limiter>,
+    pub limits: Arc<Limits>,
 }
 
 pub struct Edge<H> {

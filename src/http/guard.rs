@@ -24,7 +24,7 @@ use tower::{Layer, Service};
 use tower_http::cors::CorsLayer;
 use tracing::Instrument;
 
-use super::{Edge, OriginPolicy, cors, problem::Problem};
+use super::{Edge, OriginPolicy, connections::ClientConnection, cors, mcp_route::client_address, problem::Problem};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -94,7 +94,16 @@ where
             http.request.method = %request.method(),
             url.path = request.uri().path(),
             request_id = id.to_str().unwrap_or_default(),
+            client.address = tracing::field::Empty,
         );
+        if let Some(connection) = request
+            .extensions()
+            .get::<Arc<ClientConnection>>()
+            .filter(|_| !span.is_disabled())
+        {
+            let address = client_address(&self.edge, connection, request.headers());
+            span.record("client.address", tracing::field::display(address));
+        }
         // The span is around whatever may refuse a request, so that refusals carry its id too.
         let mut response = self.admit(request).instrument(span.clone()).await;
         tracing::debug!(parent: &span, status = response.status().as_u16(), "answered");

@@ -1,9 +1,9 @@
 //! `/mcp`: body, then identity, then the protocol.
 
-use std::{sync::Arc, time::Instant};
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody},
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
@@ -27,13 +27,13 @@ use super::{
 use crate::{
     audit::Origin,
     auth::{AuthError, Credentials, Principal},
-    limits::{Decision, LimitKey, Limiter},
+    limits::{self, Admission, Limits, Resource},
     mcp::Caller,
     tools::Scope,
 };
 
-/// Cost of a request against the limits.
-const REQUEST_COST: u32 = 1;
+/// So many bytes of a body count as another request.
+const BYTES_PER_REQUEST: usize = 256 * 1024;
 /// The challenge to a client whose token does not hold.
 const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
@@ -51,14 +51,18 @@ type Refusal = (&'static str, Problem);
 
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
-    let principal = authenticate(edge, &parts.headers).await?;
-    check_rate(&*edge.access.limiter, &principal)?;
     let connection = parts.extensions.remove::<Arc<ClientConnection>>();
+    let address = connection
+        .as_deref()
+        .map(|connection| client_address(edge, connection, &parts.headers));
+    let authenticated = authenticate(edge, &parts.headers).await;
+    let principal = authenticated.map_err(|refusal| count_failed_login(edge, address, refusal))?;
+    let admission = check_limits(&edge.access.limits, &principal, &parts.method)?;
     if let Some(connection) = &connection {
         connection.on_authenticated();
     }
     let origin = Origin {
-        address: connection.as_ref().map(|connection| connection.address()),
+        address,
         request_id: request_id(&parts.headers).into(),
     };
     let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
@@ -68,17 +72,21 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     let patience = connection
         .map_or_else(Timeouts::default, |connection| *connection.timeouts())
         .body;
-    let body = match timeout(patience, read_body(edge, &parts.headers, body)).await {
+    let body = match timeout(patience, read_body(edge, &parts.headers, body, &admission)).await {
         Ok(read) => read?,
         Err(_) => return Err(("body_timeout", stalled(parts.version))),
     };
     parts.extensions.insert(caller);
+    parts.extensions.insert(Arc::clone(&admission));
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
     let authorization = parts.headers.remove(AUTHORIZATION);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
     let answer = edge.endpoint.handle(parts, &body, &principal);
     match principal.revoked().run_until_cancelled(answer).await {
-        Some(reply) => Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working)))),
+        Some(mut reply) => {
+            admission.describe(reply.headers_mut());
+            Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working, admission))))
+        }
         // Whoever may still do something asks again.
         None => authenticate_with(edge, authorization.as_ref()).await.and_then(|_| {
             let message = "what your token may do was changed meanwhile; send the request again";
@@ -122,20 +130,37 @@ async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue
     })
 }
 
-/// After authentication: what is counted is the principal's.
-fn check_rate(limiter: &dyn Limiter, principal: &Principal) -> Result<(), Refusal> {
-    let key = LimitKey {
-        tenant: &principal.tenant.name,
-        principal: &principal.id,
-    };
-    match limiter.check(key, REQUEST_COST, Instant::now()) {
-        Decision::Allowed => Ok(()),
-        Decision::Denied { retry_after } => {
-            let message = "too many requests; send fewer, or try again later";
-            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message);
-            Err(("rate_limited", problem.retrying_after(retry_after)))
-        }
+/// Counts a login that failed. Whoever sent no token did not try one.
+fn count_failed_login<H>(edge: &Edge<H>, address: Option<IpAddr>, refusal: Refusal) -> Refusal {
+    let (reason, problem) = &refusal;
+    if problem.status() != StatusCode::UNAUTHORIZED || *reason == "token_missing" {
+        return refusal;
     }
+    match address.map_or(Ok(()), |address| edge.access.limits.on_failed_login(address)) {
+        Ok(()) => refusal,
+        Err(limited) => too_many(limited),
+    }
+}
+
+/// After authentication: what is counted is the principal's. A stream without an end is no request in flight.
+fn check_limits(limits: &Limits, principal: &Principal, method: &Method) -> Result<Arc<Admission>, Refusal> {
+    let place = match *method {
+        Method::GET => Resource::Streams,
+        _ => Resource::Requests,
+    };
+    let admitted = limits.admit(&principal.tenant.name, &principal.id, place);
+    admitted.map(Arc::new).map_err(too_many)
+}
+
+fn too_many(refusal: limits::Refusal) -> Refusal {
+    ("limited", Problem::limited(refusal))
+}
+
+/// The address of a client, also of one behind proxies that are trusted.
+pub(super) fn client_address<H>(edge: &Edge<H>, connection: &ClientConnection, headers: &HeaderMap) -> IpAddr {
+    edge.config
+        .trusted_proxies
+        .client_address(connection.address(), headers)
 }
 
 /// The id that the guard has given the request.
@@ -174,7 +199,20 @@ fn caller<H>(edge: &Edge<H>, parts: &http::request::Parts, principal: Arc<Princi
     Ok(Caller::new(principal, scope, &selection))
 }
 
-async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result<Bytes, Refusal> {
+/// Reading a large message keeps a processor busy as many small ones do.
+fn charge_for_size(admission: &Admission, bytes: usize) -> Result<(), Refusal> {
+    match u32::try_from(bytes / BYTES_PER_REQUEST).unwrap_or(u32::MAX) {
+        0 => Ok(()),
+        more => admission.charge(more).map_err(too_many),
+    }
+}
+
+async fn read_body<H>(
+    edge: &Edge<H>,
+    headers: &HeaderMap,
+    body: Body,
+    admission: &Admission,
+) -> Result<Bytes, Refusal> {
     let limit = edge.config.max_body_bytes;
     let too_large = || {
         let message = format!(
@@ -191,8 +229,17 @@ async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
+    // What does not say how long it is may be as long as anything may.
+    let expected = announced.map_or(limit, |length| usize::try_from(length).unwrap_or(limit));
+    let expected = if body.is_end_stream() { 0 } else { expected };
+    admission.hold_body(expected).map_err(too_many)?;
     match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
+        Ok(collected) => {
+            let body = collected.to_bytes();
+            admission.set_bytes(body.len());
+            charge_for_size(admission, body.len())?;
+            Ok(body)
+        }
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err((
             "body_cut_off",
@@ -202,57 +249,5 @@ async fn read_body<H>(edge: &Edge<H>, headers: &HeaderMap, body: Body) -> Result
                 "the body ended before it was complete",
             ),
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{
-        auth::{PathRules, Tenant},
-        limits::Unlimited,
-        types::PermissionSet,
-    };
-
-    fn rules() -> PathRules {
-        PathRules::new(&[]).expect("no rules")
-    }
-
-    struct Full;
-
-    impl Limiter for Full {
-        fn check(&self, key: LimitKey<'_>, cost: u32, _: Instant) -> Decision {
-            assert_eq!((key.tenant, key.principal, cost), ("research", "token:ana", 1));
-            Decision::Denied {
-                retry_after: Duration::from_millis(1500),
-            }
-        }
-    }
-
-    #[test]
-    fn who_asks_too_much_is_told_when_to_try_again() {
-        let tenant = Tenant {
-            name: "research".into(),
-            servers: Vec::new(),
-            connect_urls: Vec::new(),
-            permissions: PermissionSet::default(),
-            paths: rules(),
-            toolsets: Vec::new(),
-            max_open_rooms: 1,
-            max_concurrent_executions: 1,
-            review_required: false,
-        };
-        let (permissions, paths) = (PermissionSet::default(), rules());
-        let principal = Principal::new("token:ana", "Ana", Arc::new(tenant), permissions, paths);
-        assert!(check_rate(&Unlimited, &principal).is_ok());
-        let (reason, problem) = check_rate(&Full, &principal).expect_err("refused");
-        let response = problem.into_response();
-        assert_eq!(
-            (reason, response.status()),
-            ("rate_limited", StatusCode::TOO_MANY_REQUESTS)
-        );
-        assert_eq!(response.headers()["retry-after"], "2");
     }
 }

@@ -1,19 +1,21 @@
 //! Refusals of the edge as JSON: a word for programs, a sentence for people and models.
 
-use std::time::Duration;
-
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::{
     HeaderValue, StatusCode,
-    header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{CONNECTION, WWW_AUTHENTICATE},
 };
 use serde_json::{Value, json};
 
+use crate::limits::Refusal;
+
 /// The code that clients of MCP know for "not authorised".
 const UNAUTHORIZED: i32 = -32001;
+/// Likewise for "too many requests".
+const TOO_MANY: i32 = -32000;
 
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -21,7 +23,7 @@ pub(super) struct Problem {
     body: Value,
     challenge: Option<&'static str>,
     closes: bool,
-    retry_after: Option<Duration>,
+    limited: Option<Box<Refusal>>,
 }
 
 impl Problem {
@@ -32,7 +34,7 @@ impl Problem {
             body: json!({ "error": error, "message": message }),
             challenge: None,
             closes: false,
-            retry_after: None,
+            limited: None,
         }
     }
 
@@ -44,7 +46,21 @@ impl Problem {
             body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
             challenge: Some(challenge),
             closes: false,
-            retry_after: None,
+            limited: None,
+        }
+    }
+
+    /// A refusal of what is too much at this moment. The request was not read, so it has no id.
+    pub(super) fn limited(refusal: Refusal) -> Self {
+        let seconds = refusal.retry_after().as_secs_f64();
+        let data = json!({ "limit": refusal.limit(), "retry_after": seconds });
+        let error = json!({ "code": TOO_MANY, "message": refusal.to_string(), "data": data });
+        Self {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
+            challenge: None,
+            closes: false,
+            limited: Some(Box::new(refusal)),
         }
     }
 
@@ -55,16 +71,12 @@ impl Problem {
             body: json!({ "error": "not_found", "error_description": message }),
             challenge: None,
             closes: false,
-            retry_after: None,
+            limited: None,
         }
     }
 
-    /// The same, with the time after which the request may succeed.
-    pub(super) fn retrying_after(self, retry_after: Duration) -> Self {
-        Self {
-            retry_after: Some(retry_after),
-            ..self
-        }
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// The same, after which the connection is closed.
@@ -80,13 +92,8 @@ impl IntoResponse for Problem {
         if let Some(challenge) = self.challenge {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
-        if let Some(retry_after) = self.retry_after {
-            // Rounded up, so that who waits so long is not refused again.
-            let seconds = retry_after.as_millis().div_ceil(1000);
-            headers.insert(
-                RETRY_AFTER,
-                HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)),
-            );
+        if let Some(refusal) = self.limited {
+            refusal.describe(headers);
         }
         if self.closes {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -18,16 +18,21 @@ use hyper_util::{
     },
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
+use tokio_rustls::server::TlsStream;
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 use tower::ServiceExt;
 
-use super::connections::{ClientConnection, CloseReason, ConnectionTable, CountedBody, ObservedStream, Place};
+use super::{
+    connections::{ClientConnection, CloseReason, ConnectionTable, CountedBody, ObservedStream, Place},
+    tls::Tls,
+};
 
 /// Upper bound of hyper's buffer per connection; larger headers are answered with 431.
 const MAX_BUFFER: usize = 128 * 1024;
@@ -135,7 +140,13 @@ fn patience(deadline: Duration) -> Duration {
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
 /// it still answers: readiness says that it is leaving, and no call fails that came a moment too late.
-pub async fn serve(listener: TcpListener, router: Router, connections: Arc<ConnectionTable>, drain: Drain) {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    connections: Arc<ConnectionTable>,
+    drain: Drain,
+) {
     let graceful = GracefulShutdown::new();
     let (tasks, gone) = (TaskTracker::new(), CancellationToken::new());
     let accepting = async {
@@ -143,15 +154,17 @@ pub async fn serve(listener: TcpListener, router: Router, connections: Arc<Conne
             match accepted {
                 Ok((stream, client)) => match connections.admit(client.ip()) {
                     Ok(place) => {
-                        let connection = connection(stream, router.clone(), place, graceful.watcher());
+                        let connection = connection(stream, tls.clone(), router.clone(), place, graceful.watcher());
                         drop(tasks.spawn(gone.clone().run_until_cancelled_owned(connection)));
                     }
+                    // Over TLS nothing can be said without waiting.
+                    Err(_) if tls.is_some() => {}
                     Err(_) => refuse(&stream),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     connections.make_room();
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
@@ -171,13 +184,45 @@ fn refuse(stream: &TcpStream) {
     let _ = stream.try_write(ANSWER);
 }
 
-/// Answers what comes over a connection, as long as its client takes no more time than it has and nobody else needs its
-/// place more.
-async fn connection(stream: TcpStream, router: Router, place: Place, watcher: Watcher) {
+async fn connection(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, place: Place, watcher: Watcher) {
     // Small answers must not wait for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY cannot be set");
     }
+    match tls {
+        None => answer_all(stream, router, place, watcher).await,
+        // Boxed, since its state is large and most of it is needed for a moment only.
+        Some(tls) => match Box::pin(secured(stream, &tls, &place)).await {
+            Some(stream) => answer_all(stream, router, place, watcher).await,
+            None => drop(watcher),
+        },
+    }
+}
+
+/// The stream inside of TLS, if the client agrees on it in time and nobody else needs its place more.
+async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStream<TcpStream>> {
+    let client = place.connection();
+    let closed = tokio::select! {
+        biased;
+        agreed = tls.acceptor().accept(stream) => {
+            client.on_handshake();
+            return agreed
+                .inspect_err(|error| tracing::debug!(%error, "a TLS handshake failed"))
+                .ok();
+        }
+        () = client.evicted() => CloseReason::Evicted,
+        () = sleep(client.timeouts().handshake) => CloseReason::Handshake,
+    };
+    place.closed(closed);
+    None
+}
+
+/// Answers what comes over a connection, as long as its client takes no more time than it has and nobody else needs its
+/// place more.
+async fn answer_all<S>(stream: S, router: Router, place: Place, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let client = Arc::clone(place.connection());
     let timeouts = *client.timeouts();
     let stream = ObservedStream::new(stream, Arc::clone(&client));

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -14,12 +15,16 @@ use tokio_util::{
     task::task_tracker::TaskTrackerToken,
 };
 
+use crate::limits::Admission;
+
 pub(super) struct StreamBody {
     body: BoxBody<Bytes, Infallible>,
     /// None for what is sent at once.
     revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A stream is being worked on until its last byte is sent.
     _working: Option<TaskTrackerToken>,
+    /// What the answer holds of its tenant's until then.
+    _admission: Arc<Admission>,
 }
 
 impl StreamBody {
@@ -27,12 +32,17 @@ impl StreamBody {
         body: BoxBody<Bytes, Infallible>,
         revoked: &CancellationToken,
         working: Option<TaskTrackerToken>,
+        admission: Arc<Admission>,
     ) -> Self {
-        let is_stream = body.size_hint().exact().is_none();
+        let size = body.size_hint().exact();
+        // Of a stream there is never more than a little at once.
+        admission.set_bytes(size.and_then(|size| usize::try_from(size).ok()).unwrap_or_default());
+        let is_stream = size.is_none();
         Self {
             body,
             revoked: is_stream.then(|| Box::pin(revoked.clone().cancelled_owned())),
             _working: working,
+            _admission: admission,
         }
     }
 }

@@ -17,11 +17,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Answerer, Begun, Caller, PlainRequest, Reply, SessionLimits, Sessions, headers, message,
-    reply::{Rejection, method_not_allowed},
+    reply::{Rejection, id_value, method_not_allowed},
 };
 use crate::{
     auth::Principal,
     events::{EventLimits, MemoryEvents},
+    limits::Admission,
     telemetry::Metrics,
 };
 
@@ -110,6 +111,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 headers::check_media(&parts.method, &parts.headers)?;
                 headers::check_version(&parts.headers, Some(&message))?;
                 headers::check_repeated(&parts.headers, &message, |tool| self.input_schema(tool, &parts))?;
+                self.charge(&message, &parts)?;
                 match is_legacy(&message, is_modern) {
                     true => self.answer_in_session(parts, message, principal).await,
                     // Boxed, since rmcp's futures are large, and would be moved once for every caller.
@@ -121,6 +123,29 @@ impl<H: ServerHandler> Endpoint<H> {
             Method::DELETE => self.end_session(&parts, principal).await,
             _ => Ok(method_not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    /// Charges for what a request wants beyond what all cost, which was charged before it was read.
+    fn charge(&self, message: &ClientJsonRpcMessage, parts: &Parts) -> Result<(), Rejection> {
+        let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else {
+            return Ok(());
+        };
+        let (Some(admission), Some(caller)) = (parts.extensions.get::<Arc<Admission>>(), parts.extensions.get()) else {
+            return Ok(());
+        };
+        let cost = self
+            .answerer
+            .as_ref()
+            .map_or(1, |answerer| answerer.cost(request, caller));
+        let charged = match cost {
+            0 | 1 => Ok(()),
+            cost => admission.charge(cost - 1),
+        };
+        let placed = charged.and_then(|()| match request {
+            ClientRequest::SubscriptionsListenRequest(_) => admission.become_stream(),
+            _ => Ok(()),
+        });
+        placed.map_err(|refusal| Rejection::limited(id_value(id), refusal))
     }
 
     /// Returns whether a client, by the name in its `clientInfo`, hides text and images beside structured content.

@@ -20,6 +20,9 @@ pub trait Answerer: Send + Sync {
     /// Begins to answer a request; gives back one that needs its client.
     fn begin(self: Arc<Self>, request: PlainRequest) -> Result<Begun, Box<PlainRequest>>;
 
+    /// Cost of a request against the rates of its caller.
+    fn cost(&self, request: &ClientRequest, caller: &Caller) -> u32;
+
     /// The schema of a tool's arguments, if calls repeat some of them as headers.
     fn input_schema(&self, tool: &str, caller: &Caller) -> Option<Arc<JsonObject>>;
 }

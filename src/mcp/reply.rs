@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Written;
+use crate::limits::Refusal;
 
 pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
@@ -30,6 +31,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// So much of what is ready is sent at once.
 const BATCH_BYTES: usize = 64 * 1024;
 
+/// The code for "too many requests".
+pub(super) const TOO_MANY: i32 = -32000;
 pub(super) const PARSE_ERROR: i32 = -32700;
 pub(super) const INVALID_REQUEST: i32 = -32600;
 pub(super) const INVALID_PARAMS: i32 = -32602;
@@ -37,12 +40,14 @@ pub(super) const INTERNAL_ERROR: i32 = -32603;
 pub(super) const HEADER_MISMATCH: i32 = -32020;
 
 /// A request that is refused before anything is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Rejection {
     pub(super) status: StatusCode,
     pub(super) id: Value,
     pub(super) code: i32,
     pub(super) message: String,
+    /// For what may succeed later.
+    limited: Option<Box<Refusal>>,
 }
 
 impl Rejection {
@@ -56,6 +61,16 @@ impl Rejection {
             id,
             code,
             message: message.into(),
+            limited: None,
+        }
+    }
+
+    /// Refuses what is too much at this moment.
+    pub(super) fn limited(id: Value, refusal: Refusal) -> Self {
+        let refused = Self::new(id, TOO_MANY, refusal.to_string()).with_status(StatusCode::TOO_MANY_REQUESTS);
+        Self {
+            limited: Some(Box::new(refusal)),
+            ..refused
         }
     }
 
@@ -65,8 +80,17 @@ impl Rejection {
     }
 
     pub(super) fn reply(&self) -> Reply {
-        let error = json!({ "code": self.code, "message": self.message });
-        json_reply(self.status, &json!({ "jsonrpc": "2.0", "id": self.id, "error": error }))
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(refusal) = &self.limited {
+            let seconds = refusal.retry_after().as_secs_f64();
+            error["data"] = json!({ "limit": refusal.limit(), "retry_after": seconds });
+        }
+        let body = json!({ "jsonrpc": "2.0", "id": self.id, "error": error });
+        let mut reply = json_reply(self.status, &body);
+        if let Some(refusal) = &self.limited {
+            refusal.describe(reply.headers_mut());
+        }
+        reply
     }
 }
 

@@ -39,6 +39,7 @@ use super::{Begun, Written, reply::stored_response};
 use crate::{
     auth::Principal,
     events::{EventLog, SessionEvents, StreamGuard},
+    limits::{self, Held, Refusal},
     telemetry::Metrics,
 };
 
@@ -61,6 +62,8 @@ pub(super) enum BeginError {
     #[error(transparent)]
     TooMany(#[from] TooManySessions),
     #[error(transparent)]
+    Limited(#[from] Refusal),
+    #[error(transparent)]
     Failed(#[from] LocalSessionManagerError),
 }
 
@@ -69,6 +72,8 @@ struct Admission {
     principal: Arc<Principal>,
     counts: Arc<DashMap<Arc<str>, usize>>,
     total: Arc<AtomicUsize>,
+    /// The place among the sessions of the tenant.
+    _of_tenant: Option<Held>,
 }
 
 struct Session {
@@ -225,11 +230,13 @@ impl Sessions {
     pub(super) async fn begin<H: ServerHandler>(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
+        request: Option<&limits::Admission>,
         handler: H,
         message: ClientJsonRpcMessage,
     ) -> Result<(SessionId, ServerJsonRpcMessage), BeginError> {
-        let admission = self.admit(principal).await?;
+        let admission = self.admit(principal, request).await?;
         let (id, transport) = self.local.create_session().await?;
+        self.events.set_owner(&id, &principal.tenant.name);
         let session = Session {
             admission,
             opened: Instant::now(),
@@ -264,13 +271,17 @@ impl Sessions {
 
     /// A place for a session. At the limit the principal's longest unused session makes room; only if all are busy is
     /// another one refused.
-    async fn admit(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
-        match self.reserve(principal) {
+    async fn admit(
+        &self,
+        principal: &Arc<Principal>,
+        request: Option<&limits::Admission>,
+    ) -> Result<Admission, BeginError> {
+        match self.reserve(principal, request) {
             Ok(admission) => Ok(admission),
             Err(refused) => {
                 let oldest = self.least_used_idle(&principal.id).ok_or(refused)?;
                 let _ = self.close(&oldest).await;
-                self.reserve(principal)
+                self.reserve(principal, request)
             }
         }
     }
@@ -294,7 +305,12 @@ impl Sessions {
         }
     }
 
-    fn reserve(&self, principal: &Arc<Principal>) -> Result<Admission, TooManySessions> {
+    fn reserve(
+        &self,
+        principal: &Arc<Principal>,
+        request: Option<&limits::Admission>,
+    ) -> Result<Admission, BeginError> {
+        let of_tenant = request.map(limits::Admission::hold_session).transpose()?;
         let mut count = self.counts.entry(Arc::clone(&principal.id)).or_insert(0);
         let limit = match (
             *count >= self.limits.per_principal,
@@ -309,10 +325,11 @@ impl Sessions {
                     principal: Arc::clone(principal),
                     counts: Arc::clone(&self.counts),
                     total: Arc::clone(&self.total),
+                    _of_tenant: of_tenant,
                 });
             }
         };
-        Err(TooManySessions { limit })
+        Err(TooManySessions { limit }.into())
     }
 
     fn least_used_idle(&self, principal: &Arc<str>) -> Option<SessionId> {

@@ -1,6 +1,6 @@
 //! The instruments. One set per gateway, so that several can live in one process.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jupyter_client::RequestObserver;
 use opentelemetry::{
@@ -34,6 +34,16 @@ pub struct Metrics {
     jupyter_duration: Histogram<f64>,
     versions_written: Counter<u64>,
     versions_lost: Counter<u64>,
+    limit_refusals: Counter<u64>,
+}
+
+/// Use of something of which a tenant may have only so much.
+#[derive(Debug, Clone)]
+pub struct LimitUse {
+    pub tenant: Arc<str>,
+    pub limit: &'static str,
+    pub used: usize,
+    pub max: usize,
 }
 
 /// One MCP operation, as spans and metrics name it.
@@ -107,6 +117,10 @@ impl Metrics {
                 .u64_counter("jmg.history.lost")
                 .with_description("Versions of documents that could not be kept.")
                 .build(),
+            limit_refusals: meter
+                .u64_counter("jmg.limits.refusals")
+                .with_description("Requests refused because of a limit, by tenant and limit.")
+                .build(),
             jupyter_duration: histogram(
                 &meter,
                 "jmg.jupyter.request.duration",
@@ -176,6 +190,45 @@ impl Metrics {
     /// A version of a document was given up.
     pub fn version_lost(&self) {
         self.versions_lost.add(1, &[]);
+    }
+
+    /// A request was refused because of a limit of a tenant, or of none before anybody has logged in.
+    pub fn limit_refused(&self, tenant: &str, limit: &'static str) {
+        let attributes = [
+            KeyValue::new("tenant", tenant.to_owned()),
+            KeyValue::new("limit", limit),
+        ];
+        self.limit_refusals.add(1, &attributes);
+    }
+
+    /// Tells how much of what may be had only so often at once is in use, as `read` tells it.
+    pub fn watch_limits(&self, read: impl Fn() -> Vec<LimitUse> + Send + Sync + Clone + 'static) {
+        let attributes = |limit: &LimitUse| {
+            [
+                KeyValue::new("tenant", Arc::clone(&limit.tenant)),
+                KeyValue::new("limit", limit.limit),
+            ]
+        };
+        let meter = self.provider.meter("jupyter-mcp-gateway");
+        let used = read.clone();
+        meter
+            .u64_observable_gauge("jmg.limits.used")
+            .with_description("What a tenant has at this moment of what is limited, by tenant and limit.")
+            .with_callback(move |observer| {
+                for limit in used() {
+                    observer.observe(limit.used as u64, &attributes(&limit));
+                }
+            })
+            .build();
+        meter
+            .u64_observable_gauge("jmg.limits.max")
+            .with_description("How much a tenant may have at once, by tenant and limit.")
+            .with_callback(move |observer| {
+                for limit in read() {
+                    observer.observe(limit.max as u64, &attributes(&limit));
+                }
+            })
+            .build();
     }
 
     /// Counts the records that the store gave up, by table, as `read` tells them.

@@ -42,6 +42,10 @@ pub enum Effect {
     Execute,
 }
 
+/// Cost of what changes something, and of what keeps a kernel or many files busy; reading costs 1.
+const EDIT_COST: u32 = 2;
+pub(super) const WORK_COST: u32 = 5;
+
 type ToolFunction =
     Arc<dyn Fn(Call, Arguments) -> Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send>> + Send + Sync>;
 
@@ -57,6 +61,8 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
+    /// Cost of a call against the rates of its caller.
+    cost: u32,
     /// Whether it may ask the client's person.
     asks: bool,
     pub input_schema: Map<String, Value>,
@@ -85,6 +91,11 @@ impl ToolDefinition {
             Effect::Add | Effect::Change | Effect::Set | Effect::ChangeAndExecute => Permission::Write,
             Effect::Execute => Permission::Execute,
         };
+        let cost = match effect {
+            Effect::Read | Effect::Open | Effect::Present => 1,
+            Effect::Add | Effect::Change | Effect::Set => EDIT_COST,
+            Effect::ChangeAndExecute | Effect::Execute => WORK_COST,
+        };
         let input_schema = with_fork(name, input_schema::<A>());
         let function = Arc::new(function);
         let run: ToolFunction = Arc::new(move |call, arguments| {
@@ -103,6 +114,7 @@ impl ToolDefinition {
             permission,
             also_needs: None,
             effect,
+            cost,
             asks: false,
             parameters: Arc::new(Parameters::of(&input_schema)),
             input_schema: listed(input_schema),
@@ -114,6 +126,12 @@ impl ToolDefinition {
     /// Has the tool need another permission beside that of its effect.
     pub(super) fn also_needs(mut self, permission: Permission) -> Self {
         self.also_needs = Some(permission);
+        self
+    }
+
+    /// Has a call cost something else than is usual for its effect.
+    pub(super) fn costing(mut self, cost: u32) -> Self {
+        self.cost = cost;
         self
     }
 
@@ -155,6 +173,14 @@ impl ToolDefinition {
                 given.or(default).is_some_and(|exec| exec == false)
             }
             Effect::Open | Effect::Execute => false,
+        }
+    }
+
+    /// Cost of a call with these arguments against the rates of its caller.
+    pub fn cost(&self, arguments: Option<&Map<String, Value>>) -> u32 {
+        match self.effect {
+            Effect::ChangeAndExecute if self.needs_no_client(arguments) => EDIT_COST,
+            _ => self.cost,
         }
     }
 

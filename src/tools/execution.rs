@@ -61,6 +61,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Execute,
             manage::cancel_execution,
         )
+        // Ending work must be possible for who has begun too much.
+        .costing(1)
         .also_in(RUNNING),
     ]
 }

@@ -13,7 +13,7 @@ mod walk;
 pub(super) use listing::is_open;
 pub(super) use walk::Walk;
 
-use super::{Effect, ToolDefinition};
+use super::{Effect, ToolDefinition, definition::WORK_COST};
 use crate::types::Toolset;
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
@@ -76,6 +76,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Finds lines in notebooks and text files: in sources, in outputs, or in all (`where`).",
             Read,
             search::search_documents,
-        ),
+        )
+        .costing(WORK_COST),
     ]
 }

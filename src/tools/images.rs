@@ -53,6 +53,8 @@ pub(super) enum LeftOut {
     Unwanted,
     #[error("the answer has {0} already; read fewer cells")]
     TooMany(usize),
+    #[error("{0}")]
+    Limited(String),
     #[error("it is not a readable image")]
     Unreadable,
     #[error("it is too large")]

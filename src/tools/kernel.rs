@@ -14,7 +14,7 @@ use jupyter_client::Kernelspec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, ToolDefinition, ToolError, notebook::require_notebook_name};
+use super::{Call, Effect, ToolDefinition, ToolError, definition::WORK_COST, notebook::require_notebook_name};
 use crate::tools::text::described_by;
 use crate::tools::text::{Describe, Page};
 use crate::types::{Permission, Toolset};
@@ -51,7 +51,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Interrupts what a notebook's kernel runs, whoever started it.",
             Effect::Execute,
             interrupt_nb_kernel,
-        ),
+        )
+        .costing(1),
         ToolDefinition::new(
             kernel,
             "list_kernels",
@@ -65,7 +66,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             "Ends a kernel; its variables are gone, and what runs there is cancelled.",
             Effect::Execute,
             running::shutdown_kernel,
-        ),
+        )
+        .costing(1),
         ToolDefinition::new(
             kernel,
             "inspect_variables",
@@ -73,6 +75,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Effect::Read,
             inspect::inspect_variables,
         )
+        .costing(WORK_COST)
         // A kernel holds more than its notebook shows.
         .also_needs(Permission::Execute),
     ]

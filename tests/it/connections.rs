@@ -21,6 +21,7 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 fn hurried() -> Timeouts {
     let milliseconds = Duration::from_millis;
     Timeouts {
+        handshake: milliseconds(200),
         first_byte: milliseconds(100),
         headers: milliseconds(300),
         body: milliseconds(300),

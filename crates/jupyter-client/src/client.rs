@@ -10,6 +10,7 @@ use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
+use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
@@ -17,8 +18,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::{Host, Url};
 
 use crate::{
-    JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions, contents::Creations, is_shallow_json,
-    kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+    Authorities, JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions, contents::Creations,
+    is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
@@ -39,6 +40,7 @@ pub struct JupyterServer {
     authorization: Option<HeaderValue>,
     /// An agent gave its URL and token; no operator configured it.
     is_by_url: bool,
+    pub(super) authorities: Option<Authorities>,
     request_timeout: Duration,
     observer: Arc<dyn RequestObserver>,
     pub(super) kernel_starts: KernelStarts,
@@ -59,6 +61,9 @@ impl JupyterServer {
             // A proxy of the environment is for other machines.
             http = http.no_proxy();
         }
+        if let Some(authorities) = &options.authorities {
+            http = http.tls_backend_preconfigured(ClientConfig::clone(authorities.config()));
+        }
         let http = http
             .default_headers(headers)
             // Without a cookie jar every request would be a new anonymous user to Jupyter.
@@ -77,6 +82,7 @@ impl JupyterServer {
             http,
             authorization,
             is_by_url: false,
+            authorities: options.authorities.clone(),
             request_timeout: options.request_timeout,
             observer,
             kernel_starts: KernelStarts::default(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::Secret;
+use crate::{Authorities, Secret};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,6 +20,8 @@ pub struct ServerOptions {
     pub token: Secret,
     pub connect_timeout: Duration,
     pub request_timeout: Duration,
+    /// Those who may have signed its certificate. `None` means those that the system trusts.
+    pub authorities: Option<Authorities>,
 }
 
 impl ServerOptions {
@@ -31,6 +33,7 @@ impl ServerOptions {
             token,
             connect_timeout: CONNECT_TIMEOUT,
             request_timeout: REQUEST_TIMEOUT,
+            authorities: None,
         }
     }
 }

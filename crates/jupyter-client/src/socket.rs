@@ -9,13 +9,14 @@ use std::{
 };
 
 use http::{StatusCode, Uri, header::AUTHORIZATION};
+use rustls::{ClientConfig, pki_types::ServerName};
 use rustls_platform_verifier::ConfigVerifierExt;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::timeout,
 };
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{self, ClientRequestBuilder, error::ProtocolError, protocol::WebSocketConfig},
@@ -84,7 +85,10 @@ impl JupyterServer {
         tcp.set_nodelay(true).map_err(|error| unreachable(&error))?;
         let secure = self.url().scheme() == "https";
         let connection: Box<dyn Connection> = match secure {
-            true => Box::new(tls(host, QuickAck(tcp)).await.map_err(|error| unreachable(&error))?),
+            true => {
+                let connected = self.tls(host, QuickAck(tcp)).await;
+                Box::new(connected.map_err(|error| unreachable(&error))?)
+            }
             false => Box::new(QuickAck(tcp)),
         };
         let scheme = if secure { "wss" } else { "ws" };
@@ -114,6 +118,15 @@ impl JupyterServer {
         }
     }
 
+    async fn tls(&self, host: &str, tcp: QuickAck) -> io::Result<TlsStream<QuickAck>> {
+        let config = match &self.authorities {
+            Some(authorities) => authorities.config(),
+            None => system_config()?,
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        TlsConnector::from(Arc::clone(config)).connect(name, tcp).await
+    }
+
     fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
         let server = self.name().to_owned();
         match status {
@@ -131,12 +144,11 @@ impl JupyterServer {
     }
 }
 
-async fn tls(host: &str, tcp: QuickAck) -> io::Result<tokio_rustls::client::TlsStream<QuickAck>> {
-    static CONFIG: LazyLock<Result<Arc<rustls::ClientConfig>, rustls::Error>> =
-        LazyLock::new(|| rustls::ClientConfig::with_platform_verifier().map(Arc::new));
-    let config = CONFIG.as_ref().map_err(io::Error::other)?;
-    let name = rustls::pki_types::ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    TlsConnector::from(Arc::clone(config)).connect(name, tcp).await
+/// Trusts whom the system trusts.
+fn system_config() -> io::Result<&'static Arc<ClientConfig>> {
+    static CONFIG: LazyLock<Result<Arc<ClientConfig>, rustls::Error>> =
+        LazyLock::new(|| ClientConfig::with_platform_verifier().map(Arc::new));
+    CONFIG.as_ref().map_err(io::Error::other)
 }
 
 /// A stream that acknowledges at once what it receives. Jupyter's server leaves Nagle's algorithm on,

@@ -19,7 +19,7 @@ fn unknown_keys() {
         &[
             "http.lisen: unknown key; allowed: listen, public_url, allowed_hosts, allowed_origins, \
            max_body_bytes, max_header_bytes, max_json_depth, max_connections, \
-             max_connections_per_address, drain_timeout, metrics_listen; did you \
+             max_connections_per_address, trusted_proxies, tls_cert, tls_key, drain_timeout, metrics_listen; did you \
            mean `listen`?",
         ],
     );

@@ -42,6 +42,10 @@ impl Progress {
         }
     }
 
+    pub(super) fn on_handshake(&mut self, now: Instant) {
+        self.opened = now;
+    }
+
     pub(super) fn on_bytes(&mut self, now: Instant) {
         match self.stage {
             Stage::Silent => self.stage = Stage::Receiving { since: self.opened },

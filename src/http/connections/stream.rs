@@ -7,25 +7,22 @@ use std::{
     task::{Context, Poll},
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::ClientConnection;
 
-pub(in crate::http) struct ObservedStream {
-    stream: TcpStream,
+pub(in crate::http) struct ObservedStream<S> {
+    stream: S,
     connection: Arc<ClientConnection>,
 }
 
-impl ObservedStream {
-    pub(in crate::http) fn new(stream: TcpStream, connection: Arc<ClientConnection>) -> Self {
+impl<S> ObservedStream<S> {
+    pub(in crate::http) fn new(stream: S, connection: Arc<ClientConnection>) -> Self {
         Self { stream, connection }
     }
 }
 
-impl AsyncRead for ObservedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -40,7 +37,7 @@ impl AsyncRead for ObservedStream {
     }
 }
 
-impl AsyncWrite for ObservedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

@@ -14,15 +14,15 @@ use serde_json::Value;
 use super::{Endpoint, headers, modern::unanswered};
 use crate::{
     auth::Principal,
+    limits::Admission,
     mcp::{
         Caller, PlainRequest, Reply,
-        reply::{INVALID_REQUEST, Rejection, empty, event_reply, id_value},
+        reply::{INVALID_REQUEST, Rejection, TOO_MANY, empty, event_reply, id_value},
         sessions::BeginError,
     },
 };
 
 const NOT_FOUND: i32 = -32001;
-const TOO_MANY: i32 = -32000;
 
 impl<H: ServerHandler> Endpoint<H> {
     pub(super) async fn answer_in_session(
@@ -65,10 +65,12 @@ impl<H: ServerHandler> Endpoint<H> {
     async fn begin_session(
         &self,
         request: JsonRpcRequest<ClientRequest>,
-        parts: Parts,
+        mut parts: Parts,
         principal: &Arc<Principal>,
     ) -> Result<Reply, Rejection> {
         let JsonRpcRequest { id, request, .. } = request;
+        // What the request holds ends with its answer, whatever the session keeps of it.
+        let admission = parts.extensions.remove::<Arc<Admission>>();
         let is_content_only = match &request {
             ClientRequest::InitializeRequest(request) => self.is_content_only(&request.params.client_info.name),
             _ => false,
@@ -83,7 +85,7 @@ impl<H: ServerHandler> Endpoint<H> {
             .into_message(),
         );
         let id = id_value(&id);
-        let begun = Box::pin(self.sessions.begin(principal, handler, message)).await;
+        let begun = Box::pin(self.sessions.begin(principal, admission.as_deref(), handler, message)).await;
         let (session, answer) = match begun {
             Ok((session, answer)) => {
                 self.sessions.set_content_only(&session, is_content_only);
@@ -95,6 +97,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
                 return Ok(reply);
             }
+            Err(BeginError::Limited(refusal)) => return Err(Rejection::limited(id, refusal)),
             Err(BeginError::Failed(error)) => return Err(failed(&error, &id)),
         };
         let events = stream::iter([ServerSseMessage::from_message(answer)]);

@@ -52,6 +52,16 @@ impl Answerer for GatewayHandler {
         }
     }
 
+    fn cost(&self, request: &ClientRequest, caller: &Caller) -> u32 {
+        match request {
+            ClientRequest::CallToolRequest(call) => {
+                let definition = self.catalogue.definition(&call.params.name, caller);
+                definition.map_or(1, |definition| definition.cost(call.params.arguments.as_ref()))
+            }
+            _ => 1,
+        }
+    }
+
     fn input_schema(&self, tool: &str, caller: &Caller) -> Option<Arc<JsonObject>> {
         let is_repeated = self.catalogue.has_route_headers() && self.catalogue.is_visible(tool, caller);
         self.catalogue.input_schema(tool, caller).filter(|_| is_repeated)

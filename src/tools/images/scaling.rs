@@ -19,7 +19,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Fitted, ImageLimits, LeftOut, Shortcut, fit, shortcut};
-use crate::tools::{Client, ToolError};
+use crate::{
+    limits::{Held, Limits, Resource},
+    tools::{Client, ToolError},
+};
 
 /// A decoded image may take hundreds of megabytes, however many processors there are.
 const MAX_AT_ONCE: usize = 4;
@@ -30,6 +33,8 @@ pub struct Scaling {
     places: Arc<Semaphore>,
     per_tenant: usize,
     tenants: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+    /// None where nobody shares it.
+    limits: Option<Arc<Limits>>,
 }
 
 /// A place, until it is dropped.
@@ -50,7 +55,26 @@ impl Scaling {
             places: Arc::new(Semaphore::new(places)),
             per_tenant: places - 1,
             tenants: Mutex::default(),
+            limits: None,
         }
+    }
+
+    /// With limits on the images of a tenant that are scaled or wait for it.
+    pub fn within(limits: Arc<Limits>) -> Self {
+        Self {
+            limits: Some(limits),
+            ..Self::default()
+        }
+    }
+
+    /// A place in the queue of a tenant, whose memory the images take meanwhile.
+    fn enter(&self, tenant: &str) -> Result<Option<Held>, LeftOut> {
+        let held = self
+            .limits
+            .as_ref()
+            .map(|limits| limits.hold(tenant, Resource::Images, 1));
+        held.transpose()
+            .map_err(|refusal| LeftOut::Limited(refusal.to_string()))
     }
 
     async fn place(&self, tenant: &Arc<str>) -> Result<Place, ToolError> {
@@ -130,11 +154,15 @@ impl Illustrator {
     }
 
     async fn scale(&self, base64: String) -> Result<Result<Fitted, LeftOut>, ToolError> {
+        let held = match self.scaling.enter(&self.tenant) {
+            Ok(held) => held,
+            Err(left_out) => return Ok(Err(left_out)),
+        };
         let place = self.scaling.place(&self.tenant).await?;
         let limits = self.limits;
         let work = spawn_blocking(move || {
             // Kept until the work is done, also if nobody waits for it any more: it takes as much memory as before.
-            let _place = place;
+            let _place = (place, held);
             fit(&base64, &limits)
         });
         AbortOnDropHandle::new(work).await.map_err(|_| ToolError::Stopping)
@@ -146,6 +174,28 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use crate::{config::TenantConfig, telemetry::Metrics};
+
+    #[test]
+    fn a_tenant_has_only_so_many_images_waiting() {
+        let tenant = |name: &str| TenantConfig {
+            name: name.to_owned(),
+            max_images_in_work: 2,
+            ..TenantConfig::default()
+        };
+        let metrics = Metrics::new("test", None).expect("metrics");
+        let scaling = Scaling::within(Limits::new(&[tenant("many"), tenant("other")], metrics));
+        let held = (scaling.enter("many"), scaling.enter("many"));
+        assert!(held.0.is_ok() && held.1.is_ok());
+        let left_out = scaling.enter("many").err().expect("left out").to_string();
+        assert!(
+            left_out.contains("2 images of your tenant") && left_out.contains("max_images_in_work"),
+            "{left_out}"
+        );
+        assert!(scaling.enter("other").is_ok());
+        drop(held);
+        assert!(scaling.enter("many").is_ok());
+    }
 
     #[test]
     fn no_tenant_takes_all_places_and_those_of_who_left_are_free() {
