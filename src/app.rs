@@ -34,7 +34,7 @@ use crate::{
     forks::Forks,
     history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
-    limits::Limits,
+    limits::{Counts, Limits},
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
     telemetry::Metrics,
     tools::{Scaling, Services},
@@ -118,6 +118,11 @@ impl App {
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
         let limits = Limits::new(&config.tenants, metrics.clone());
+        let counting = (Arc::clone(&pool), Arc::clone(&engine));
+        limits.watch(move |tenant| Counts {
+            rooms: counting.0.count_of(tenant),
+            executions: counting.1.running_of(tenant),
+        });
         let activity = Arc::new(ActivityLog::new(settings::agents(config), store.clone()));
         let services = Services {
             servers: Arc::clone(&servers),

@@ -11,7 +11,7 @@ mod tenant;
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
@@ -37,6 +37,17 @@ pub struct Limits {
     tenants: RwLock<HashMap<Arc<str>, Arc<TenantLimits>>>,
     failed_logins: FailedLogins,
     metrics: Metrics,
+    counts: OnceLock<CountsOf>,
+}
+
+/// Tells what others count for a tenant.
+type CountsOf = Box<dyn Fn(&str) -> Counts + Send + Sync>;
+
+/// Numbers of what those count themselves who have it, for a tenant.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    pub executions: usize,
+    pub rooms: usize,
 }
 
 impl Limits {
@@ -45,11 +56,17 @@ impl Limits {
             tenants: RwLock::default(),
             failed_logins: FailedLogins::default(),
             metrics: metrics.clone(),
+            counts: OnceLock::new(),
         });
         limits.replace(tenants);
         let watched = Arc::downgrade(&limits);
         metrics.watch_limits(move || watched.upgrade().map(|limits| limits.usage()).unwrap_or_default());
         limits
+    }
+
+    /// Has metrics tell what others count for each tenant, too.
+    pub fn watch(&self, counts: impl Fn(&str) -> Counts + Send + Sync + 'static) {
+        let _ = self.counts.set(Box::new(counts));
     }
 
     /// Puts the limits of another config in the place of those there are. What was used stays used.
@@ -114,7 +131,12 @@ impl Limits {
     }
 
     fn usage(&self) -> Vec<LimitUse> {
-        self.tenants.read().values().flat_map(|tenant| tenant.usage()).collect()
+        let tenants: Vec<_> = self.tenants.read().values().cloned().collect();
+        let counts = |tenant: &TenantLimits| self.counts.get().map(|counts| counts(tenant.name()));
+        tenants
+            .iter()
+            .flat_map(|tenant| tenant.usage(counts(tenant).unwrap_or_default()))
+            .collect()
     }
 }
 

@@ -1,13 +1,19 @@
 //! The limits of one tenant: the rates of all its principals and of each of them, and what they hold at once.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use dashmap::DashMap;
 use http::HeaderValue;
 use parking_lot::RwLock;
 
 use super::{
-    Held, Rate, Refusal, Resource,
+    Counts, Held, Rate, Refusal, Resource,
     bucket::Bucket,
     refusal::{PRINCIPAL, TENANT},
     resource::Gauge,
@@ -25,6 +31,8 @@ pub(super) struct TenantLimits {
     rates: RwLock<Arc<Rates>>,
     principals: DashMap<Arc<str>, Arc<Bucket>>,
     held: [Gauge; Resource::ALL.len()],
+    /// Limits of executions and rooms, which the executor and the pool enforce.
+    elsewhere: [AtomicUsize; 2],
     metrics: Metrics,
 }
 
@@ -44,6 +52,7 @@ impl TenantLimits {
             rates: RwLock::new(Arc::new(Rates::new(config, Bucket::new(tenant)))),
             principals: DashMap::new(),
             held: Default::default(),
+            elsewhere: Default::default(),
             metrics,
         };
         limits.set_limits(config);
@@ -73,6 +82,8 @@ impl TenantLimits {
         for resource in Resource::ALL {
             self.gauge(resource).set_max(resource.max(config));
         }
+        self.elsewhere[0].store(config.max_concurrent_executions, Ordering::Relaxed);
+        self.elsewhere[1].store(config.max_open_rooms, Ordering::Relaxed);
     }
 
     pub(super) fn rates(&self) -> Arc<Rates> {
@@ -121,13 +132,31 @@ impl TenantLimits {
         self.principals.retain(|_, bucket| !bucket.is_idle(now));
     }
 
-    pub(super) fn usage(&self) -> impl Iterator<Item = LimitUse> {
-        Resource::ALL.into_iter().map(|resource| LimitUse {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn usage(&self, counts: Counts) -> Vec<LimitUse> {
+        let limit = |limit, used, max| LimitUse {
             tenant: Arc::clone(&self.name),
-            limit: resource.key(),
-            used: self.gauge(resource).used(),
-            max: self.gauge(resource).max(),
-        })
+            limit,
+            used,
+            max,
+        };
+        let held = Resource::ALL.into_iter().map(|resource| {
+            let gauge = self.gauge(resource);
+            limit(resource.key(), gauge.used(), gauge.max())
+        });
+        let [executions, rooms] = &self.elsewhere;
+        let elsewhere = [
+            limit(
+                "max_concurrent_executions",
+                counts.executions,
+                executions.load(Ordering::Relaxed),
+            ),
+            limit("max_open_rooms", counts.rooms, rooms.load(Ordering::Relaxed)),
+        ];
+        held.chain(elsewhere).collect()
     }
 
     #[cfg(test)]

@@ -489,6 +489,8 @@ async fn a_flood_of_everything_is_held_back_and_another_tenant_is_never_refused(
     assert!(refusals("", "failed_logins").await > 0.0);
     assert!(refusals("quiet", "principal").await < 1.0);
     assert!(metric(&gateway, "jmg_limits_used", "loud", "max_streams").await <= Some(5.0));
+    assert!(metric(&gateway, "jmg_limits_used", "quiet", "max_open_rooms").await >= Some(1.0));
+    assert!(metric(&gateway, "jmg_limits_used", "loud", "max_concurrent_executions").await >= Some(0.0));
     let answer = cleo.call("run_code", json!({ "code": "6 * 7" })).await;
     assert!(answer.text().contains("42"), "{}", answer.text());
 }

@@ -388,6 +388,11 @@ impl Pool {
         self.index.read().get(place)?.lease(self.started.0)
     }
 
+    /// Number of open documents of a tenant, as its limit counts them.
+    pub fn count_of(&self, tenant: &str) -> usize {
+        self.index.read().count_of(tenant)
+    }
+
     /// The open documents of files; forks are told by those who keep them.
     pub fn open_rooms(&self) -> Vec<OpenRoom> {
         let index = self.index.read();
@@ -566,7 +571,7 @@ impl Pool {
     /// At a limit the least used idle room gives up its place; if all are in use the request is refused.
     fn make_room(&self, index: &mut Index, account: &Account) -> Result<Option<Arc<Slot>>, PoolError> {
         let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
-        let tenant_rooms = index.iter().filter(|(_, slot)| of_tenant(slot)).count();
+        let tenant_rooms = index.count_of(&account.tenant);
         let full = match (
             tenant_rooms >= account.max_open_rooms,
             index.len() >= self.limits.max_open_rooms,

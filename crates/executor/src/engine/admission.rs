@@ -46,6 +46,16 @@ impl Engine {
         }
     }
 
+    /// Number of executions of a tenant that run, as its limit counts them.
+    pub fn running_of(&self, tenant: &str) -> usize {
+        let heads = self.heads();
+        let of_tenant = self.executions_where(|execution| &*execution.owner.tenant == tenant);
+        of_tenant
+            .iter()
+            .filter(|execution| !is_waiting(execution, &heads))
+            .count()
+    }
+
     /// An execution as it is now, and behind what it waits.
     pub fn snapshot(&self, viewer: &Owner, execution: &Execution) -> Snapshot {
         let mut snapshot = execution.snapshot();

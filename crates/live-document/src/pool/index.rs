@@ -48,6 +48,11 @@ impl Index {
         self.slots.len()
     }
 
+    /// Number of rooms of a tenant.
+    pub(super) fn count_of(&self, tenant: &str) -> usize {
+        self.iter().filter(|(_, slot)| &*slot.tenant == tenant).count()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Arc<Slot>)> {
         self.slots.iter()
     }
