@@ -288,7 +288,7 @@ impl Document {
         let txn = self.doc.transact();
         let mut known: HashMap<&str, Option<&Arc<history::Cell>>> =
             old.iter().map(|cell| (&*cell.id, Some(cell))).collect();
-        let mut cells = Vec::with_capacity(self.order.len());
+        let mut cells: Vec<Arc<history::Cell>> = Vec::with_capacity(self.order.len());
         for entry in self.order.iter() {
             let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
                 continue;
@@ -306,8 +306,10 @@ impl Document {
             match before.filter(|_| !parts.content && !parts.outputs) {
                 Some(same) => cells.push(Arc::clone(same)),
                 None => {
-                    let (new, blob) = history_cell(&map, &txn, &entry.id, before.map(|cell| &**cell), parts);
+                    let (mut new, blob) = history_cell(&map, &txn, &entry.id, before.map(|cell| &**cell), parts);
                     blobs.extend(blob);
+                    // Neighbours mostly say the same of themselves, and take the memory of one.
+                    new.metadata = shared(new.metadata, cells.last().map(|cell| &cell.metadata));
                     cells.push(match before.filter(|before| ***before == new) {
                         Some(same) => Arc::clone(same),
                         None => Arc::new(new),

@@ -1,4 +1,4 @@
-//! What recording costs. Run by hand: `cargo test --release -p live-document recording_ -- --ignored --nocapture`.
+//! Costs of recording. Run by hand: `cargo test --release -p live-document recording_ -- --ignored --nocapture`.
 
 use std::{sync::Arc, time::Instant};
 
@@ -93,4 +93,20 @@ fn recording_memory() {
         }
     }
     println!("500 cells: {} bytes each", (resident() - begin) / few);
+}
+
+#[test]
+fn what_cells_say_alike_takes_the_memory_of_one() {
+    let mut server = Document::new(RoomKind::Notebook, Clock::default());
+    let cell = |_| NewCell {
+        metadata: serde_json::json!({ "tags": ["a"] }),
+        ..NewCell::new(CellKind::Code, "x")
+    };
+    let cells = (0..20).map(cell).collect();
+    let append = [Edit::AppendCells { cells }];
+    server.apply_local(&"server".into(), &append).expect("valid");
+    let (content, _) = server.read_content();
+    let places = content.cells().iter().map(|cell| cell.metadata.as_str().as_ptr());
+    let places: std::collections::HashSet<*const u8> = places.collect();
+    assert_eq!((content.cells().len(), places.len()), (20, 1));
 }
