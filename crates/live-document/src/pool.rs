@@ -525,8 +525,10 @@ impl Pool {
         let closed = futures::future::join_all(closing.iter().map(|slot| slot.close()));
         let giving_up = async {
             overdue.cancelled().await;
-            closing.iter().for_each(|slot| slot.give_up());
-            std::future::pending().await
+            for slot in &closing {
+                slot.give_up();
+            }
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             _ = closed => {}

@@ -190,7 +190,7 @@ mod tests {
                 last_activity: SystemTime::now() - idle,
             })
         };
-        let short = AWAY_AFTER - Duration::from_secs(10);
+        let short = AWAY_AFTER / 2;
         assert_eq!(known(false, short, None).status(), Status::Online);
         assert_eq!(known(false, AWAY_AFTER, None).status(), Status::Away);
         assert_eq!(known(true, AWAY_AFTER, None).status(), Status::Online);
