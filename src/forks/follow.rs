@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jupyter_client::{DocPath, JupyterServer};
-use live_document::{DocumentContent, Room, RoomError, RoomKind, TakeOver, differences, pool::Account};
+use live_document::{DocumentContent, Overlap, Room, RoomError, RoomKind, TakeOver, differences, pool::Account};
 use tokio::time::sleep;
 
 use super::{ForkError, Forks, Root, base_of, encode};
@@ -112,6 +112,6 @@ fn changed<'a>(base: &'a DocumentContent, now: &'a DocumentContent, only: Option
         base,
         copy: now,
         only,
-        force: false,
+        overlap: Overlap::Refuse,
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use jupyter_client::{DocPath, JupyterServer, NewFork};
 use live_document::{
-    ForkRoom, KeptRoom, Room, RoomKind, TakeOver, combined,
+    ForkRoom, KeptRoom, Overlap, Room, RoomKind, TakeOver, combined,
     pool::{Account, ForkKeeper, PoolError, PreparedFork},
 };
 use store::ForkRecord;
@@ -102,7 +102,7 @@ impl Forks {
                 base: &base,
                 copy: &now,
                 only: None,
-                force: false,
+                overlap: Overlap::Refuse,
             };
             if let Some(followed) = combined(&followed, &content) {
                 (base, content) = (now, followed);

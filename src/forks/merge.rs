@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use live_document::{CellDifference, DocumentContent, Edited, TakeOver, differences, pool::Lease};
+use live_document::{CellDifference, DocumentContent, Edited, Overlap, TakeOver, differences, pool::Lease};
 use store::ForkRecord;
 
 use super::{ForkError, Forks, Root, base_of, encode};
@@ -11,7 +11,7 @@ use super::{ForkError, Forks, Root, base_of, encode};
 #[derive(Clone, Copy)]
 pub struct MergeForm<'a> {
     pub cells: Option<&'a [String]>,
-    pub force: bool,
+    pub overlap: Overlap,
     pub author: &'a Arc<str>,
     pub author_name: &'a str,
     pub tool: Option<&'a str>,
@@ -24,6 +24,8 @@ pub struct Merged {
     pub cells: Vec<CellDifference>,
     /// Those in which the fork still differs.
     pub left: Vec<CellDifference>,
+    /// The cells in which lines stand in both versions; nothing for a text.
+    pub doubled: Vec<Option<String>>,
     /// True if the fork is gone.
     pub is_gone: bool,
 }
@@ -81,7 +83,7 @@ impl Forks {
             base: &fork.base,
             copy: &fork.content,
             only: form.cells,
-            force: form.force,
+            overlap: form.overlap,
         };
         let taken = original
             .take_over(form.author, form.author_name, form.tool, copy)
@@ -98,6 +100,7 @@ impl Forks {
             edited: taken.edited,
             cells,
             left,
+            doubled: taken.doubled,
             is_gone,
         })
     }

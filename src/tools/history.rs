@@ -64,8 +64,8 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::new(
             history,
             "merge_document_fork",
-            "Merges a fork into its document, all of it or only cell_ids. What others typed meanwhile stays; where both changed \
-             the same place nothing is done unless forced.",
+            "Merges a fork into its document, all of it or only cell_ids. What others typed meanwhile stays; lines that both \
+             changed stand there in both versions, and the answer names them.",
             Effect::Change,
             merge::merge_document_fork,
         )

@@ -5,7 +5,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, Human, eventually,
+    Agent, Era, Gateway, Human,
+    engines::on_both_engines,
+    eventually,
     gateway::{everything, lab_server},
     jupyter::JupyterApi,
     lab,
@@ -75,9 +77,14 @@ async fn known_to_jupyter(api: &JupyterApi, path: &str) -> Value {
     forks.json().await.expect("forks")
 }
 
-#[tokio::test]
-async fn a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell() {
-    let scene = Scene::notebook(&["x = 1\ny = 2", "z = 3"]).editing().set().await;
+on_both_engines! {
+    a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell,
+    chosen_cells_are_merged_and_the_fork_stays_with_the_rest,
+}
+
+async fn a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell(store: &str) {
+    let cells = ["x = 1\ny = 2", "z = 3"];
+    let scene = Scene::notebook(&cells).with(store).editing().set().await;
     let (agent, path) = (&scene.agent, scene.path.as_str());
     let id = fork(agent, path, json!({ "title": "Try", "description": "something" })).await;
     let known = known_to_jupyter(&person(), path).await;
@@ -137,12 +144,9 @@ async fn a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell() 
     assert!(gone.contains("no fork") && gone.contains("it has no forks"), "{gone}");
 }
 
-#[tokio::test]
-async fn chosen_cells_are_merged_and_the_fork_stays_with_the_rest() {
-    let scene = Scene::notebook(&["a = 1", "b = 1", "c = 1", "d = 1"])
-        .editing()
-        .set()
-        .await;
+async fn chosen_cells_are_merged_and_the_fork_stays_with_the_rest(store: &str) {
+    let cells = ["a = 1", "b = 1", "c = 1", "d = 1"];
+    let scene = Scene::notebook(&cells).with(store).editing().set().await;
     let (agent, path) = (&scene.agent, scene.path.as_str());
     let id = fork(agent, path, json!({})).await;
     modify(agent, path, &id, "c0", "a = 2").await;
@@ -170,12 +174,15 @@ async fn chosen_cells_are_merged_and_the_fork_stays_with_the_rest() {
 }
 
 #[tokio::test]
-async fn the_same_place_is_refused_with_what_stands_there_unless_forced() {
-    let scene = Scene::notebook(&["x = 1", "y = 1", "w = 1"]).editing().set().await;
+async fn lines_that_both_changed_stand_there_twice_and_deletions_are_refused() {
+    let scene = Scene::notebook(&["x = 1\nz = 1", "y = 1", "w = 1"])
+        .editing()
+        .set()
+        .await;
     let (agent, path) = (&scene.agent, scene.path.as_str());
     scene.human.publish("Ida", true);
     let id = fork(agent, path, json!({})).await;
-    modify(agent, path, &id, "c0", "x = 2").await;
+    modify(agent, path, &id, "c0", "x = 2\nz = 1").await;
     modify(agent, path, &id, "c1", "y = 2").await;
     let delete = json!({ "path": path, "fork_id": id, "ranges": [{ "cell_id": "c2" }] });
     agent.call("delete_nb_cells", delete).await.ok();
@@ -183,25 +190,50 @@ async fn the_same_place_is_refused_with_what_stands_there_unless_forced() {
     scene.human.splice_cell("c2", 5, 0, "0");
     eventually("the gateway has it", async || {
         let seen = sources(agent, path, None).await;
-        (seen == ["x = 3", "y = 1", "w = 10"]).then_some(())
+        (seen == ["x = 3\nz = 1", "y = 1", "w = 10"]).then_some(())
     })
     .await;
     let refused = merge(agent, path, &id, json!({})).await.error();
     for part in [
         "nothing was changed",
-        "cell c0",
-        "x = 3",
         "the fork deleted cell c2",
         "w = 10",
         "force: true",
     ] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
-    scene.sees(&["x = 3", "y = 1", "w = 10"]).await;
-    merge(agent, path, &id, json!({ "cell_ids": ["c1"] })).await.ok();
-    scene.sees(&["x = 3", "y = 2", "w = 10"]).await;
+    assert!(!refused.contains("cell c0"), "{refused}");
+    scene.sees(&["x = 3\nz = 1", "y = 1", "w = 10"]).await;
+    let merged = merge(agent, path, &id, json!({ "cell_ids": ["c0", "c1"] })).await;
+    assert!(
+        merged.text().contains("In c0 the same lines were changed"),
+        "{}",
+        merged.text()
+    );
+    assert_eq!(merged.ok()["kept_both"], json!(["c0"]));
+    scene.sees(&["x = 3\nx = 2\nz = 1", "y = 2", "w = 10"]).await;
+    // It is an edit like others.
+    agent.call("undo_changes", json!({ "path": path })).await.ok();
+    scene.sees(&["x = 3\nz = 1", "y = 1", "w = 10"]).await;
     merge(agent, path, &id, json!({ "force": true })).await.ok();
-    scene.sees(&["x = 2", "y = 2"]).await;
+    scene.sees(&["x = 3\nz = 1", "y = 1"]).await;
+}
+
+#[tokio::test]
+async fn a_forced_merge_overwrites_only_what_both_changed() {
+    let scene = Scene::notebook(&["x = 1\nz = 1"]).editing().set().await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let id = fork(agent, path, json!({})).await;
+    modify(agent, path, &id, "c0", "x = 2\nz = 1").await;
+    scene.human.splice_cell("c0", 4, 1, "3");
+    scene.human.splice_cell("c0", 11, 0, "  # mine");
+    eventually("the gateway has it", async || {
+        (sources(agent, path, None).await == ["x = 3\nz = 1  # mine"]).then_some(())
+    })
+    .await;
+    let merged = merge(agent, path, &id, json!({ "force": true })).await.ok();
+    assert_eq!(merged["kept_both"], json!([]), "{merged}");
+    scene.sees(&["x = 2\nz = 1  # mine"]).await;
 }
 
 #[tokio::test]
@@ -314,7 +346,16 @@ async fn forks_survive_a_restart_of_jupyter() {
 
 #[tokio::test]
 async fn forks_survive_a_killed_gateway() {
-    let scene = ProcessScene::new(&["x = 1", "y = 1"]).await;
+    let cells = ["x = 1", "y = 1"];
+    for scene in [
+        ProcessScene::new(&cells).await,
+        ProcessScene::new(&cells).await.on_postgres(),
+    ] {
+        survives_a_kill(&scene).await;
+    }
+}
+
+async fn survives_a_kill(scene: &ProcessScene) {
     let path = scene.path.as_str();
     let (gateway, agent) = scene.gateway().await;
     let id = fork(&agent, path, json!({})).await;

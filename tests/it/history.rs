@@ -319,7 +319,15 @@ async fn a_document_that_suddenly_lost_its_content_is_told_and_restored() {
 
 #[tokio::test]
 async fn the_last_edits_survive_a_kill_of_the_gateway() {
-    let scene = ProcessScene::new(&["zero"]).await;
+    for scene in [
+        ProcessScene::new(&["zero"]).await,
+        ProcessScene::new(&["zero"]).await.on_postgres(),
+    ] {
+        survive_a_kill(&scene).await;
+    }
+}
+
+async fn survive_a_kill(scene: &ProcessScene) {
     let (gateway, agent) = scene.gateway().await;
     for n in 0..5 {
         edit(&agent, &scene.path, "c0", &format!("edit {n}")).await;

@@ -73,7 +73,7 @@ pub use reconcile::Merged;
 pub use refusal::{Cause, Refusal, Refused};
 pub use splice::Splice;
 pub use status::{RoomError, RoomStatus};
-pub use three_way::{CellDifference, Difference, TakeOver, combined, differences};
+pub use three_way::{CellDifference, Difference, Overlap, TakeOver, combined, differences};
 pub use users::{CursorRange, OnlineUser, Participant, User};
 
 /// A random id for a client of a room. It has 32 bits, as in a browser: servers before

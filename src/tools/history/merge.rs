@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jupyter_client::counted;
-use live_document::CellDifference;
+use live_document::{CellDifference, Overlap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,8 @@ pub(super) struct MergedFork {
     merged_cells: Vec<ChangedCell>,
     /// Those in which the fork still differs
     remaining_cells: Vec<ChangedCell>,
+    /// Cells, or a text's path: lines that both changed stand there in both versions, the fork's below
+    kept_both: Vec<String>,
     /// The fork is still there
     fork_kept: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +69,10 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
     };
     let form = MergeForm {
         cells: cells.as_deref(),
-        force: arguments.force,
+        overlap: match arguments.force {
+            true => Overlap::Overwrite,
+            false => Overlap::KeepBoth,
+        },
         author: &call.principal().id,
         author_name: &call.principal().name,
         tool: call.tool(),
@@ -89,6 +94,7 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         fork_id,
         merged_cells: merged.cells.iter().map(ChangedCell::from).collect(),
         remaining_cells: merged.left.iter().map(ChangedCell::from).collect(),
+        kept_both: doubled(&merged, path.as_str()),
         fork_kept: !merged.is_gone,
         revision: Some(merged.edited.revision.clone()),
         acknowledged: merged.edited.acknowledged,
@@ -115,6 +121,7 @@ fn unmerged(fork: &ForkContent, message: String) -> MergedFork {
         fork_id: fork.record.fork_id.clone(),
         merged_cells: Vec::new(),
         remaining_cells: fork.differences().iter().map(ChangedCell::from).collect(),
+        kept_both: Vec::new(),
         fork_kept: true,
         revision: None,
         acknowledged: false,
@@ -181,5 +188,19 @@ fn told(merged: &Merged, fork_id: &str, path: &str) -> String {
         (false, 0) => "the fork stays and has nothing left to merge".to_owned(),
         (false, left) => format!("the fork stays, with {} left", counted(left, "changed cell")),
     };
-    format!("Merged {what} of fork {fork_id} into {path}; {then}")
+    let both = match doubled(merged, path).as_slice() {
+        [] => String::new(),
+        places => format!(
+            "\nIn {} the same lines were changed in the fork and beside it, and stand there in both versions, the fork's below: \
+             read them and keep what is meant",
+            places.join(", ")
+        ),
+    };
+    format!("Merged {what} of fork {fork_id} into {path}; {then}{both}")
+}
+
+/// Where lines stand in both versions.
+fn doubled(merged: &Merged, path: &str) -> Vec<String> {
+    let place = |cell: &Option<String>| cell.clone().unwrap_or_else(|| path.to_owned());
+    merged.doubled.iter().map(place).collect()
 }

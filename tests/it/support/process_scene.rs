@@ -72,14 +72,22 @@ impl ProcessScene {
 
     /// Waits until so many versions of documents are in the database.
     pub async fn has_versions(&self, count: i64) {
-        let pool = SqlitePool::connect(&self.store_url()).await.expect("the database");
+        let query = "SELECT count(*) FROM versions";
+        let pool = match &self.database {
+            Some(_) => None,
+            None => Some(SqlitePool::connect(&self.store_url()).await.expect("the database")),
+        };
         eventually(&format!("{count} versions are written"), async || {
-            let query = sqlx::query_scalar("SELECT count(*) FROM versions");
-            let found: i64 = query.fetch_one(&pool).await.ok()?;
+            let found: i64 = match (&self.database, &pool) {
+                (Some(database), _) => database.sql(query).trim().parse().expect("a number"),
+                (None, pool) => sqlx::query_scalar(query).fetch_one(pool.as_ref()?).await.ok()?,
+            };
             (found == count).then_some(())
         })
         .await;
-        pool.close().await;
+        if let Some(pool) = pool {
+            pool.close().await;
+        }
     }
 
     fn store_url(&self) -> String {

@@ -1,6 +1,8 @@
 //! Three-way merge of a text: what one side made of a common base is put into what the other side made of it, unless
 //! both changed the same place. Pure; knows nothing of documents.
 
+mod settled;
+
 use std::{
     ops::Range,
     time::{Duration, Instant},
@@ -8,6 +10,7 @@ use std::{
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
+pub(crate) use self::settled::{Settlement, settled_text};
 use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
 
 /// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
@@ -157,20 +160,14 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     if prefix == old.len() && prefix == new.len() {
         return Vec::new();
     }
-    let found = match old.len().max(new.len()) > MAX_COMPARED {
-        true => vec![outer(old, new)],
-        false => {
-            let deadline = deadline(TIMEOUT, old, new);
-            let whole = Pair {
-                old: 0..old.len(),
-                new: 0..new.len(),
-            };
-            let lines = differences(old, new, &whole, lines, deadline);
-            lines
-                .iter()
-                .flat_map(|pair| differences(old, new, pair, words, deadline))
-                .collect()
-        }
+    let deadline = deadline(TIMEOUT, old, new);
+    let by_lines = line_differences(old, new, deadline);
+    let found = match is_too_long(old, new) {
+        true => by_lines,
+        false => by_lines
+            .iter()
+            .flat_map(|pair| differences(old, new, pair, words, deadline))
+            .collect(),
     };
     with_rewritten_lines(old, found)
         .into_iter()
@@ -180,6 +177,22 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
             rewrites,
         })
         .collect()
+}
+
+fn is_too_long(old: &str, new: &str) -> bool {
+    old.len().max(new.len()) > MAX_COMPARED
+}
+
+/// Diff of two texts, in whole lines.
+fn line_differences(old: &str, new: &str, deadline: Option<Instant>) -> Vec<Pair> {
+    if is_too_long(old, new) {
+        return vec![outer(old, new)];
+    }
+    let whole = Pair {
+        old: 0..old.len(),
+        new: 0..new.len(),
+    };
+    differences(old, new, &whole, lines, deadline)
 }
 
 /// Everything between the lines that are the same at both ends.

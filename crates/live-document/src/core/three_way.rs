@@ -5,7 +5,8 @@
 //! | --- | --- | --- |
 //! | changed | unchanged | as in the copy |
 //! | changed | changed elsewhere in the cell | both |
-//! | changed | changed in the same place, or deleted | conflict |
+//! | changed | changed in the same place | as [`Overlap`] says |
+//! | changed | deleted | conflict |
 //! | deleted | its source was changed | conflict |
 //! | inserted, moved | anything | behind the cell that it follows in the copy |
 //!
@@ -16,7 +17,21 @@ mod cells;
 use serde_json::{Map, Value};
 
 use self::cells::combine_cells;
-use super::{Cell, DocumentContent, merge::merged_text};
+use super::{
+    Cell, DocumentContent,
+    merge::{Settlement, merged_text, settled_text},
+};
+
+/// What becomes of a place that both changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    Refuse,
+    /// Lines of a text stand there in both versions, the copy's below the original's, so that nobody's words are lost. What
+    /// cannot stand there twice is refused: a cell that one side deleted, metadata.
+    KeepBoth,
+    /// The copy wins.
+    Overwrite,
+}
 
 /// What is to be taken over from a copy.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +41,22 @@ pub struct TakeOver<'a> {
     pub copy: &'a DocumentContent,
     /// These cells only; everything if nothing is said.
     pub only: Option<&'a [String]>,
-    /// The copy wins where both changed the same place.
-    pub force: bool,
+    pub overlap: Overlap,
+}
+
+/// The original with what was taken over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Combination {
+    pub(crate) content: DocumentContent,
+    /// The cells in which lines stand in both versions; nothing for a text.
+    pub(crate) doubled: Vec<Option<String>>,
+}
+
+/// What is found out while a copy is taken over.
+#[derive(Debug, Default)]
+struct Findings {
+    conflicts: Vec<Conflict>,
+    doubled: Vec<Option<String>>,
 }
 
 /// How a cell of a copy differs from the original's.
@@ -93,38 +122,49 @@ pub fn differences(base: &DocumentContent, copy: &DocumentContent) -> Vec<CellDi
 
 /// The original with what is to be taken over, if that fits.
 pub fn combined(take_over: &TakeOver<'_>, original: &DocumentContent) -> Option<DocumentContent> {
-    combine(take_over, original).ok()
+    combine(take_over, original).ok().map(|combination| combination.content)
 }
 
 /// The original with what is to be taken over.
-pub(crate) fn combine(take_over: &TakeOver<'_>, original: &DocumentContent) -> Result<DocumentContent, Vec<Conflict>> {
+pub(crate) fn combine(take_over: &TakeOver<'_>, original: &DocumentContent) -> Result<Combination, Vec<Conflict>> {
     let TakeOver { base, copy, .. } = take_over;
-    match (base, copy, original) {
+    let mut findings = Findings::default();
+    let content = match (base, copy, original) {
         (
             DocumentContent::Notebook { metadata: before, .. },
             DocumentContent::Notebook { metadata: wanted, .. },
             DocumentContent::Notebook { metadata: now, .. },
         ) => {
-            let mut conflicts = Vec::new();
-            let cells = combine_cells(take_over, base.cells(), copy.cells(), original.cells(), &mut conflicts);
-            let metadata = match (take_over.only, combine_members(before, wanted, now, take_over.force)) {
+            let cells = combine_cells(take_over, base.cells(), copy.cells(), original.cells(), &mut findings);
+            let metadata = match (take_over.only, combine_members(before, wanted, now, take_over.overlap)) {
                 (Some(_), _) => now.clone(),
                 (None, Ok(metadata)) => metadata,
                 (None, Err(clash)) => {
-                    conflicts.push(Conflict { cell: None, clash });
+                    findings.conflicts.push(Conflict { cell: None, clash });
                     now.clone()
                 }
             };
-            match conflicts.is_empty() {
-                true => Ok(DocumentContent::Notebook { metadata, cells }),
-                false => Err(conflicts),
-            }
+            DocumentContent::Notebook { metadata, cells }
         }
         _ => {
-            let text = combine_text(take_over, base.text(), copy.text(), original.text());
+            let text = combine_text(
+                take_over,
+                base.text(),
+                copy.text(),
+                original.text(),
+                None,
+                &mut findings,
+            );
             let conflict = |clash| vec![Conflict { cell: None, clash }];
-            text.map(DocumentContent::Text).map_err(conflict)
+            DocumentContent::Text(text.map_err(conflict)?)
         }
+    };
+    match findings.conflicts.is_empty() {
+        true => Ok(Combination {
+            content,
+            doubled: findings.doubled,
+        }),
+        false => Err(findings.conflicts),
     }
 }
 
@@ -133,10 +173,10 @@ pub(crate) fn advanced(take_over: &TakeOver<'_>) -> DocumentContent {
     match (take_over.base, take_over.copy, take_over.only) {
         (DocumentContent::Notebook { metadata, cells }, copy, Some(_)) => {
             let forced = TakeOver {
-                force: true,
+                overlap: Overlap::Overwrite,
                 ..*take_over
             };
-            let cells = combine_cells(&forced, cells, copy.cells(), cells, &mut Vec::new());
+            let cells = combine_cells(&forced, cells, copy.cells(), cells, &mut Findings::default());
             DocumentContent::Notebook {
                 metadata: metadata.clone(),
                 cells,
@@ -146,22 +186,34 @@ pub(crate) fn advanced(take_over: &TakeOver<'_>) -> DocumentContent {
     }
 }
 
-fn combine_text(take_over: &TakeOver<'_>, base: &str, copy: &str, now: &str) -> Result<String, Clash> {
+fn combine_text(
+    take_over: &TakeOver<'_>,
+    base: &str,
+    copy: &str,
+    now: &str,
+    cell: Option<&str>,
+    findings: &mut Findings,
+) -> Result<String, Clash> {
     if base == copy {
         return Ok(now.to_owned());
     }
-    match merged_text(base, now, copy) {
-        Ok(text) => Ok(text),
-        Err(_) if take_over.force => Ok(copy.to_owned()),
-        Err(_) => Err(Clash::SamePlace),
+    let settlement = match take_over.overlap {
+        Overlap::Refuse => return merged_text(base, now, copy).map_err(|_| Clash::SamePlace),
+        Overlap::KeepBoth => Settlement::Both,
+        Overlap::Overwrite => Settlement::Ours,
+    };
+    let settled = settled_text(base, now, copy, settlement);
+    if settled.is_doubled {
+        findings.doubled.push(cell.map(str::to_owned));
     }
+    Ok(settled.text)
 }
 
 /// One of three values: that of whoever changed it.
-fn combine_value<T: Clone + PartialEq>(base: &T, copy: &T, now: &T, force: bool) -> Result<T, Clash> {
+fn combine_value<T: Clone + PartialEq>(base: &T, copy: &T, now: &T, overlap: Overlap) -> Result<T, Clash> {
     if copy == base || copy == now {
         Ok(now.clone())
-    } else if now == base || force {
+    } else if now == base || overlap == Overlap::Overwrite {
         Ok(copy.clone())
     } else {
         Err(Clash::Properties)
@@ -169,14 +221,14 @@ fn combine_value<T: Clone + PartialEq>(base: &T, copy: &T, now: &T, force: bool)
 }
 
 /// The same for each member of an object.
-fn combine_members(base: &Value, copy: &Value, now: &Value, force: bool) -> Result<Value, Clash> {
+fn combine_members(base: &Value, copy: &Value, now: &Value, overlap: Overlap) -> Result<Value, Clash> {
     let (Value::Object(before), Value::Object(wanted), Value::Object(present)) = (base, copy, now) else {
-        return combine_value(base, copy, now, force);
+        return combine_value(base, copy, now, overlap);
     };
     let mut combined = Map::new();
     let added = wanted.keys().filter(|key| !present.contains_key(*key));
     for key in present.keys().chain(added) {
-        let value = combine_value(&before.get(key), &wanted.get(key), &present.get(key), force)?;
+        let value = combine_value(&before.get(key), &wanted.get(key), &present.get(key), overlap)?;
         if let Some(value) = value {
             combined.insert(key.clone(), value.clone());
         }

@@ -18,6 +18,8 @@ pub struct TakenOver {
     pub edited: Edited,
     /// The base of what is left of the copy.
     pub base: DocumentContent,
+    /// The cells in which lines stand in both versions; nothing for a text.
+    pub doubled: Vec<Option<String>>,
 }
 
 impl Room {
@@ -57,21 +59,22 @@ impl Room {
     ) -> Result<TakenOver, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let (ticket, edited) = {
+        let ((ticket, edited), doubled) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
             state.names.record(Author::Local(Arc::clone(author)), name);
-            let content = combine(&copy, &state.document.content())
+            let combination = combine(&copy, &state.document.content())
                 .map_err(|conflicts| refused(&state, author, &conflicts))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
-            let applied = self.apply_content(&mut state, author, content, tool)?;
+            let applied = self.apply_content(&mut state, author, combination.content, tool)?;
             self.show(&mut state, author, name, Activity::Editing, None);
-            applied
+            (applied, combination.doubled)
         };
         Ok(TakenOver {
             edited: self.acknowledged(ticket, edited).await?,
             base: advanced(&copy),
+            doubled,
         })
     }
 

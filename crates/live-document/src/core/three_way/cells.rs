@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    CellDifference, Clash, Conflict, Difference, TakeOver, combine_members, combine_text, combine_value,
-    has_same_outputs, is_same,
+    CellDifference, Clash, Conflict, Difference, Findings, Overlap, TakeOver, combine_members, combine_text,
+    combine_value, has_same_outputs, is_same,
 };
 use crate::core::{Cell, document::whole::longest_rising};
 
@@ -43,7 +43,7 @@ pub(super) fn combine_cells(
     base: &[Cell],
     copy: &[Cell],
     original: &[Cell],
-    conflicts: &mut Vec<Conflict>,
+    findings: &mut Findings,
 ) -> Vec<Cell> {
     let mut combined = Combined {
         take_over,
@@ -56,8 +56,8 @@ pub(super) fn combine_cells(
         .filter(|found| is_wanted(&found.cell))
     {
         let before = base.iter().find(|other| other.id == cell);
-        if let Err(clash) = combined.take(&cell, difference, before) {
-            conflicts.push(Conflict {
+        if let Err(clash) = combined.take(&cell, difference, before, findings) {
+            findings.conflicts.push(Conflict {
                 cell: Some(cell),
                 clash,
             });
@@ -73,12 +73,19 @@ struct Combined<'a> {
 }
 
 impl Combined<'_> {
-    fn take(&mut self, id: &str, difference: Difference, base: Option<&Cell>) -> Result<(), Clash> {
+    fn take(
+        &mut self,
+        id: &str,
+        difference: Difference,
+        base: Option<&Cell>,
+        findings: &mut Findings,
+    ) -> Result<(), Clash> {
+        let overwrites = self.take_over.overlap == Overlap::Overwrite;
         let at = self.cells.iter().position(|cell| cell.id == id);
         let wanted = self.copy.iter().find(|cell| cell.id == id);
         match (difference, wanted, at, base) {
             (Difference::Deleted, _, Some(at), Some(base)) => {
-                if self.cells[at].source != base.source && !self.take_over.force {
+                if self.cells[at].source != base.source && !overwrites {
                     return Err(Clash::DeletedInCopy);
                 }
                 self.cells.remove(at);
@@ -87,7 +94,7 @@ impl Combined<'_> {
             (_, Some(wanted), Some(at), base) => {
                 // A cell that was taken over before has no other base than itself.
                 let base = base.unwrap_or(&self.cells[at]);
-                let cell = combine_cell(self.take_over, base, wanted, &self.cells[at])?;
+                let cell = combine_cell(self.take_over, base, wanted, &self.cells[at], findings)?;
                 match difference.is_move() {
                     true => {
                         self.cells.remove(at);
@@ -96,7 +103,7 @@ impl Combined<'_> {
                     false => self.cells[at] = cell,
                 }
             }
-            (_, Some(wanted), None, _) if difference.is_change() => match self.take_over.force {
+            (_, Some(wanted), None, _) if difference.is_change() => match overwrites {
                 true => self.insert(wanted.clone()),
                 false => return Err(Clash::DeletedMeanwhile),
             },
@@ -118,13 +125,19 @@ impl Combined<'_> {
     }
 }
 
-fn combine_cell(take_over: &TakeOver<'_>, base: &Cell, copy: &Cell, now: &Cell) -> Result<Cell, Clash> {
-    let force = take_over.force;
+fn combine_cell(
+    take_over: &TakeOver<'_>,
+    base: &Cell,
+    copy: &Cell,
+    now: &Cell,
+    findings: &mut Findings,
+) -> Result<Cell, Clash> {
+    let (overlap, id) = (take_over.overlap, Some(&*now.id));
     let mut cell = Cell {
-        source: combine_text(take_over, &base.source, &copy.source, &now.source)?,
-        cell_type: combine_value(&base.cell_type, &copy.cell_type, &now.cell_type, force)?,
-        metadata: combine_members(&base.metadata, &copy.metadata, &now.metadata, force)?,
-        attachments: combine_value(&base.attachments, &copy.attachments, &now.attachments, force)?,
+        source: combine_text(take_over, &base.source, &copy.source, &now.source, id, findings)?,
+        cell_type: combine_value(&base.cell_type, &copy.cell_type, &now.cell_type, overlap)?,
+        metadata: combine_members(&base.metadata, &copy.metadata, &now.metadata, overlap)?,
+        attachments: combine_value(&base.attachments, &copy.attachments, &now.attachments, overlap)?,
         ..now.clone()
     };
     if !has_same_outputs(base, copy) && cell.source == copy.source {

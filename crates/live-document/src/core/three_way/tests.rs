@@ -33,7 +33,7 @@ fn take_over<'a>(base: &'a DocumentContent, copy: &'a DocumentContent) -> TakeOv
         base,
         copy,
         only: None,
-        force: false,
+        overlap: Overlap::Refuse,
     }
 }
 
@@ -42,7 +42,7 @@ fn both_sides_survive_in_the_same_cell() {
     let base = notebook(&[("a", "x = 1\ny = 2")]);
     let copy = notebook(&[("a", "x = 10\ny = 2")]);
     let now = notebook(&[("a", "x = 1\ny = 2  # why?")]);
-    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
     assert_eq!(shown(&combined), [("a", "x = 10\ny = 2  # why?")]);
 }
 
@@ -51,7 +51,7 @@ fn what_is_typed_behind_a_rewritten_line_stays() {
     let base = notebook(&[("a", "x = 1")]);
     let copy = notebook(&[("a", "print('hello')")]);
     let now = notebook(&[("a", "x = 1  # mine")]);
-    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
     assert_eq!(shown(&combined), [("a", "print('hello')  # mine")]);
 }
 
@@ -69,12 +69,42 @@ fn the_same_place_is_a_conflict_unless_forced() {
         }]
     );
     let forced = TakeOver {
-        force: true,
+        overlap: Overlap::Overwrite,
         ..take_over(&base, &copy)
     };
     assert_eq!(
-        shown(&combine(&forced, &now).expect("forced")),
+        shown(&combine(&forced, &now).expect("forced").content),
         [("a", "x = 2"), ("b", "2")]
+    );
+}
+
+#[test]
+fn lines_that_both_changed_can_stand_there_twice() {
+    let base = notebook(&[("a", "x = 1\ny = 1"), ("b", "1")]);
+    let copy = notebook(&[("a", "x = 2\ny = 1"), ("b", "2")]);
+    let now = notebook(&[("a", "x = 3\ny = 1  # typed"), ("b", "1")]);
+    let both = TakeOver {
+        overlap: Overlap::KeepBoth,
+        ..take_over(&base, &copy)
+    };
+    let combination = combine(&both, &now).expect("no conflict");
+    assert_eq!(
+        shown(&combination.content),
+        [("a", "x = 3\nx = 2\ny = 1  # typed"), ("b", "2")]
+    );
+    assert_eq!(combination.doubled, [Some("a".to_owned())]);
+    let deleted = notebook(&[("b", "1")]);
+    let conflicts = combine(&both, &deleted).expect_err("a cell that is gone has no second version");
+    assert_eq!(conflicts[0].clash, Clash::DeletedMeanwhile);
+    let forced = TakeOver {
+        overlap: Overlap::Overwrite,
+        ..both
+    };
+    let combination = combine(&forced, &now).expect("forced");
+    assert_eq!(
+        shown(&combination.content),
+        [("a", "x = 2\ny = 1  # typed"), ("b", "2")],
+        "only where both changed it"
     );
 }
 
@@ -83,7 +113,7 @@ fn cells_are_inserted_moved_and_deleted_beside_those_of_others() {
     let base = notebook(&[("a", "1"), ("b", "2"), ("c", "3")]);
     let copy = notebook(&[("c", "3"), ("a", "1"), ("n", "new"), ("m", "newer")]);
     let now = notebook(&[("a", "1"), ("h", "human"), ("b", "2"), ("c", "3")]);
-    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
     assert_eq!(
         shown(&combined),
         [("c", "3"), ("a", "1"), ("n", "new"), ("m", "newer"), ("h", "human")]
@@ -100,10 +130,13 @@ fn deletions_that_meet_work_of_the_other_side_conflict() {
     assert_eq!(clashes, [Clash::DeletedMeanwhile, Clash::DeletedInCopy]);
     let unchanged = notebook(&[("a", "1")]);
     let gone = TakeOver {
-        force: true,
+        overlap: Overlap::Overwrite,
         ..take_over(&base, &copy)
     };
-    assert_eq!(shown(&combine(&gone, &unchanged).expect("forced")), [("b", "20")]);
+    assert_eq!(
+        shown(&combine(&gone, &unchanged).expect("forced").content),
+        [("b", "20")]
+    );
 }
 
 #[test]
@@ -117,7 +150,7 @@ fn only_some_cells_are_taken_and_are_no_differences_then() {
     };
     let now = notebook(&[("a", "1"), ("b", "2")]);
     assert_eq!(
-        shown(&combine(&some, &now).expect("no conflict")),
+        shown(&combine(&some, &now).expect("no conflict").content),
         [("a", "1"), ("n", "new"), ("b", "20")]
     );
     let left = differences(&advanced(&some), &copy);
@@ -141,10 +174,12 @@ fn outputs_of_the_copy_come_with_its_source_only() {
             ..cell("a", "x")
         }],
     };
-    let combined = combine(&take_over(&base, &ran(7)), &ran(3)).expect("no conflict");
+    let combined = combine(&take_over(&base, &ran(7)), &ran(3))
+        .expect("no conflict")
+        .content;
     assert_eq!(combined, ran(7), "the source is the same");
     let (copy, now) = (ran(7), notebook(&[("a", "x + 1")]));
-    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict");
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
     assert_eq!(combined, now, "they are of another source");
 }
 
@@ -152,15 +187,17 @@ fn outputs_of_the_copy_come_with_its_source_only() {
 fn texts_and_metadata_are_merged_too() {
     let text = |text: &str| DocumentContent::Text(text.to_owned());
     let (base, copy) = (text("one\ntwo\n"), text("one\n2\n"));
-    let combined = combine(&take_over(&base, &copy), &text("zero\none\ntwo\n")).expect("no conflict");
+    let combined = combine(&take_over(&base, &copy), &text("zero\none\ntwo\n"))
+        .expect("no conflict")
+        .content;
     assert_eq!(combined.text(), "zero\none\n2\n");
     let (before, mine, theirs) = (json!({ "a": 1 }), json!({ "a": 1, "b": 2 }), json!({ "c": 3 }));
     assert_eq!(
-        combine_members(&before, &mine, &theirs, false),
+        combine_members(&before, &mine, &theirs, Overlap::KeepBoth),
         Ok(json!({ "b": 2, "c": 3 }))
     );
     assert_eq!(
-        combine_members(&before, &json!({ "a": 2 }), &json!({ "a": 3 }), false),
+        combine_members(&before, &json!({ "a": 2 }), &json!({ "a": 3 }), Overlap::KeepBoth),
         Err(Clash::Properties)
     );
 }
