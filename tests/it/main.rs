@@ -99,6 +99,7 @@ mod sessions;
 mod skills;
 mod soak;
 mod store_engines;
+mod store_tls;
 mod tls;
 mod tokens;
 mod undo;

@@ -35,13 +35,13 @@ use crate::support::{
 };
 
 /// An authority, and a certificate for this machine that it signed.
-struct Certificates {
+pub struct Certificates {
     dir: TempDir,
     authority: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Certificates {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -69,7 +69,7 @@ impl Certificates {
         (certificate.pem(), key.serialize_pem())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
