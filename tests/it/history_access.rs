@@ -63,10 +63,16 @@ async fn permissions_and_path_rules_hold() {
     for (argument, arguments) in [
         ("limit", json!({ "path": open, "limit": 0 })),
         ("before", json!({ "path": open, "before": "yesterday" })),
+        ("author", json!({ "path": open, "author": "nobody" })),
     ] {
         let error = ana.call("get_document_history", arguments).await.error();
         assert!(error.contains(&format!("`{argument}`")), "{error}");
     }
+    let error = ana
+        .call("get_document_history", json!({ "path": open, "author": "nobody" }))
+        .await
+        .error();
+    assert!(error.contains("its authors are ana"), "{error}");
     let never = folder.write("open/never.ipynb", &notebook(&["a"]));
     let error = ana.call("get_document_history", json!({ "path": never })).await.error();
     assert!(error.contains("nothing is recorded"), "{error}");

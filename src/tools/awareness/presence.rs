@@ -36,6 +36,7 @@ impl From<StatusWord> for Status {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     #[serde(default)]
+    #[schemars(extend("default" = "online"))]
     status: StatusWord,
     /// Shown beside your name
     message: Option<String>,

@@ -1,6 +1,6 @@
 //! `get_document_history`.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::subject::Place;
 use crate::{
-    history::{Before, Filter, Listing, ToldVersion, timestamp},
+    history::{Before, Filter, Listing, Subject, ToldVersion, timestamp},
     tools::{
         Call, ToolError,
         output::JsonObject,
@@ -51,6 +51,9 @@ pub(super) async fn get_document_history(call: Call, arguments: Arguments) -> Re
     let filter = filter(&arguments)?;
     let subject = place.subject(&call).await?;
     let listing = call.history()?.list(&subject, &filter).await?;
+    if let (Some(author), true) = (&filter.author, listing.versions.is_empty()) {
+        refuse_unknown(&call, &subject, author).await?;
+    }
     let has_timeline = timeout(TIMELINE_PATIENCE, place.server.has_timeline())
         .await
         .unwrap_or(false);
@@ -72,6 +75,25 @@ fn filter(arguments: &Arguments) -> Result<Filter, ToolError> {
         author: arguments.author.clone(),
         before: arguments.before.as_deref().map(before).transpose()?,
     })
+}
+
+/// Refuses somebody who made none of a document's versions, naming who did.
+async fn refuse_unknown(call: &Call, subject: &Subject, author: &str) -> Result<(), ToolError> {
+    let all = Filter {
+        limit: MAX_LIMIT,
+        author: None,
+        before: None,
+    };
+    let listing = call.history()?.list(subject, &all).await?;
+    let is_known = listing.versions.iter().any(|version| version.is_by(author));
+    if is_known || listing.has_more || listing.failure.is_some() {
+        return Ok(());
+    }
+    let authors = listing.versions.iter().flat_map(|version| &version.authors);
+    let authors: BTreeSet<&str> = authors.map(String::as_str).collect();
+    let authors = authors.into_iter().collect::<Vec<_>>().join(", ");
+    let why = format!("nobody of that name made a version of it; its authors are {authors}");
+    Err(ToolError::argument("author", why))
 }
 
 fn before(moment: &str) -> Result<Before, ToolError> {
