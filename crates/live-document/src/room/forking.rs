@@ -6,6 +6,7 @@ use crate::{
     Activity, DocumentContent, Edited, Room, RoomError, TakeOver,
     core::{
         EditError,
+        awareness::Cursors,
         change_log::Author,
         refusal::{Cause, Refusal, Refused},
         state::{Origin, State},
@@ -44,7 +45,8 @@ impl Room {
         let (ticket, edited) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
-            self.apply_content(&mut state, author, content, None)?
+            let (ticket, edited, _) = self.apply_content(&mut state, author, content, None)?;
+            (ticket, edited)
         };
         self.acknowledged(ticket, edited).await
     }
@@ -59,7 +61,7 @@ impl Room {
     ) -> Result<TakenOver, RoomError> {
         self.wait_for_file_check().await;
         self.connected().await?;
-        let ((ticket, edited), doubled) = {
+        let (ticket, edited, doubled) = {
             let mut state = self.0.write();
             self.accepts(&state)?;
             self.can_be_saved(&state)?;
@@ -67,9 +69,9 @@ impl Room {
             let combination = combine(&copy, &state.document.content())
                 .map_err(|conflicts| refused(&state, author, &conflicts))
                 .inspect_err(|error| self.record_refused(&state, author, error))?;
-            let applied = self.apply_content(&mut state, author, combination.content, tool)?;
-            self.show(&mut state, author, name, Activity::Editing, None);
-            (applied, combination.doubled)
+            let (ticket, edited, cursors) = self.apply_content(&mut state, author, combination.content, tool)?;
+            self.show(&mut state, author, name, Activity::Editing, cursors);
+            (ticket, edited, combination.doubled)
         };
         Ok(TakenOver {
             edited: self.acknowledged(ticket, edited).await?,
@@ -84,12 +86,13 @@ impl Room {
         author: &Arc<str>,
         content: DocumentContent,
         tool: Option<&str>,
-    ) -> Result<(super::Acknowledgement, Edited), RoomError> {
+    ) -> Result<(super::Acknowledgement, Edited, Option<Cursors>), RoomError> {
         let edits = [content.into_edit()];
         let touched = state.document.touched_by(&edits);
-        let applied = state
+        let mut applied = state
             .document
             .by_tool(tool, |document| document.apply_local(author, &edits))?;
+        let cursors = applied.cursors.take();
         let (ticket, revision) = self.dispatch(state, applied, Origin::Caller);
         let edited = Edited {
             revision,
@@ -97,7 +100,7 @@ impl Room {
             merged: Vec::new(),
             changes: state.document.changes_since(touched),
         };
-        Ok((ticket, edited))
+        Ok((ticket, edited, cursors))
     }
 }
 
