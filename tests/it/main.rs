@@ -15,6 +15,7 @@ mod awareness_mentions;
 mod awareness_sessions;
 mod awareness_users;
 mod binary_files;
+mod browser;
 mod changing;
 mod cli;
 mod clients;

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod beside;
+pub mod browser;
 pub mod command;
 pub mod deadline;
 pub mod engines;

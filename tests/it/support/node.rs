@@ -17,10 +17,22 @@ const LOCKFILE: &str = include_str!("../../npm/package-lock.json");
 
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
-    static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
     let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
-    command.arg(MODULES.join(script)).kill_on_drop(true);
+    command.arg(modules().join(script)).kill_on_drop(true);
     command
+}
+
+/// `node` with a script of the tests that is given the folder of the packages, and a place beside it to keep something in.
+/// It ends with its input: who kills it kills only what starts node.
+pub fn driver(script: &Path, kept: &str) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
+    command.arg(script).arg(modules()).arg(modules().with_file_name(kept));
+    command
+}
+
+fn modules() -> &'static Path {
+    static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
+    &MODULES
 }
 
 fn installed() -> PathBuf {
