@@ -67,7 +67,7 @@ impl MentionWatch {
         due
     }
 
-    /// When a cell is to be looked at again.
+    /// The next time at which a cell is to be looked at again.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.pending.values().min().copied()
     }

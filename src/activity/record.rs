@@ -52,7 +52,7 @@ impl Actor {
     }
 }
 
-/// Something that somebody did.
+/// An action of a person or an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
     pub id: String,

@@ -199,7 +199,7 @@ fn told(merged: &Merged, fork_id: &str, path: &str) -> String {
     format!("Merged {what} of fork {fork_id} into {path}; {then}{both}")
 }
 
-/// Where lines stand in both versions.
+/// The cells, or the text, in which lines stand in both versions.
 fn doubled(merged: &Merged, path: &str) -> Vec<String> {
     let place = |cell: &Option<String>| cell.clone().unwrap_or_else(|| path.to_owned());
     merged.doubled.iter().map(place).collect()

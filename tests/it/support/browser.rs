@@ -49,9 +49,7 @@ impl Page {
         let line = within(TIMEOUT, what, self.output.next_line()).await.expect("a pipe");
         let line = line.unwrap_or_else(|| panic!("the browser ended: {what}"));
         let mut answer: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        if !answer["error"].is_null() {
-            panic!("{what}: {}", answer["error"]);
-        }
+        assert!(answer["error"].is_null(), "{what}: {}", answer["error"]);
         answer["value"].take()
     }
 

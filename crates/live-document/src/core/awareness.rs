@@ -23,7 +23,7 @@ use super::{
 
 /// Marks a presence as an agent's, which does not decide about saving.
 const AGENT: &str = "agent";
-/// Where an agent says how available it is, for agents of other gateways.
+/// Key of an agent's availability, for agents of other gateways.
 pub(crate) const AVAILABILITY: &str = "availability";
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Awareness {
     said: Option<bool>,
     /// True if the server was left to decide about our first change.
     decided: bool,
-    /// What is still to be said of agents that have left.
+    /// Last entries of agents that have left, not sent yet.
     goodbyes: Vec<AwarenessEntry>,
     /// Counts who comes and goes.
     version: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Presence<'a> {
     pub(crate) client: u64,
     pub(crate) state: Cow<'a, Value>,
     pub(crate) is_agent: bool,
-    /// What an agent of ours does.
+    /// Activity of an agent of this gateway.
     pub(crate) activity: Option<Activity>,
     /// When they last did something that is seen here.
     pub(crate) last_active: Instant,
@@ -96,7 +96,7 @@ struct Agent {
     name: String,
     activity: Activity,
     availability: Option<Availability>,
-    /// What it says to everybody, and until when.
+    /// Its announcement, and when that ends.
     announcement: Option<(String, Instant)>,
     cursors: Option<Cursors>,
     stays: Duration,
@@ -238,7 +238,7 @@ impl Awareness {
         others.chain(agents)
     }
 
-    /// What an agent says of itself beside its name, if it is here.
+    /// The text beside an agent's name, if it is here.
     pub(crate) fn members_of(&self, id: &str) -> Option<Map<String, Value>> {
         self.agents.get(id).map(|agent| agent.members.clone())
     }
@@ -525,7 +525,7 @@ impl Agent {
         if goes_on && is_call { self.activity } else { said }
     }
 
-    /// What it says of itself, with something that all agents say.
+    /// Its awareness state, with the members that all agents have.
     fn state(&self, id: &str, common: &[(&str, Value)]) -> Value {
         let mut state = self.members.clone();
         let shown = Shown {

@@ -100,7 +100,7 @@ pub(crate) struct ReplayOutcome {
 }
 
 impl EditJournal {
-    /// Whose edits are noted from now on.
+    /// Sets the author of the edits that follow.
     pub(crate) fn set_author(&mut self, author: Option<&Arc<str>>) {
         self.author = author.cloned();
     }

@@ -36,7 +36,7 @@ pub struct Recorded {
     pub revision: String,
     /// The versions that it takes back.
     pub undoes: Vec<VersionId>,
-    /// What it changed of the version before, or of the content that the document was opened with.
+    /// Difference from the version before, or from the content that the document was opened with.
     pub delta: Delta,
     /// Bytes of the document's texts after it.
     pub size: usize,

@@ -67,7 +67,7 @@ impl Phase {
     }
 }
 
-/// Something that happened.
+/// Input of the state machine.
 pub(crate) enum Input<'a> {
     /// A frame came from the server.
     Frame(&'a [u8]),
@@ -109,7 +109,7 @@ pub(crate) struct Joined {
     pub(crate) server_vector: Option<StateVector>,
 }
 
-/// Something that the driver must do.
+/// Effect that the driver carries out.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
     Send(Vec<Vec<u8>>),

@@ -142,7 +142,7 @@ pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
 /// A document gives up the right to send outputs then at the latest, whatever became of what was sent.
 pub(crate) const LONGEST_OUTPUT_SLOT: Duration = Duration::from_millis(500);
 
-/// How long the server is left alone after it confirmed outputs, if other documents have some, or the same one has more
+/// Time for which the server is left alone after it confirmed outputs, if other documents have some, or the same one has more
 /// runs that are over: to note a change down takes it several times as long as to confirm it.
 pub(crate) fn output_rest(confirmed_after: Duration) -> Duration {
     (confirmed_after * 4).min(Duration::from_millis(60))
@@ -166,7 +166,7 @@ pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) const CURSOR_OVERDUE: Duration = Duration::from_secs(2);
 /// No agent says more often to a whole server what it does.
 pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
-/// What an agent says to everybody stands beside its name for so long.
+/// Time for which an announcement stands beside an agent's name.
 pub(crate) const ANNOUNCED_FOR: Duration = Duration::from_secs(30);
 /// A status that an agent declared holds for so long.
 pub(crate) const AVAILABILITY_LASTS: Duration = Duration::from_secs(3600);
@@ -174,7 +174,7 @@ pub(crate) const AVAILABILITY_LASTS: Duration = Duration::from_secs(3600);
 pub(crate) const JOINED_FOR: Duration = Duration::from_secs(3600);
 /// For how long it is heard who is online after somebody asked for it.
 pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(15 * 60);
-/// How long somebody who asks who is online waits until that room is joined,
+/// Longest wait of a question who is online until that room is joined,
 pub(crate) const LISTENING_PATIENCE: Duration = Duration::from_secs(3);
 /// and from then on for the first answer.
 pub(crate) const FIRST_ANSWER: Duration = Duration::from_millis(700);

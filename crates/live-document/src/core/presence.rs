@@ -31,7 +31,7 @@ impl Activity {
         }
     }
 
-    /// What it does, in words; nothing if it is idle.
+    /// The activity in words; none if it is idle.
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Idle => None,
@@ -78,12 +78,12 @@ pub struct Availability {
     pub message: Option<String>,
 }
 
-/// What is told of an agent beside its name.
+/// The texts beside an agent's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
     pub(crate) activity: Activity,
     pub(crate) availability: Option<&'a Availability>,
-    /// Something that it says to everybody for a moment.
+    /// A short-lived announcement to everybody.
     pub(crate) announcement: Option<&'a str>,
 }
 

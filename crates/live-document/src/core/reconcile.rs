@@ -39,12 +39,12 @@ pub(crate) struct Plan {
     refusals: Vec<Refusal>,
 }
 
-/// Something that was merged with the work of others.
+/// A text that was merged with the work of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// Nothing for a text document.
     pub cell: Option<String>,
-    /// Whose work it was, by name.
+    /// Names of those whose work it was.
     pub by: Vec<String>,
 }
 

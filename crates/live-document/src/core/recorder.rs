@@ -28,7 +28,7 @@ pub(super) use self::touched::{Parts, Touched};
 use self::{carried::Carried, guard::Size, people::People};
 use super::{history_sink::Loss, policy::OVERWRITE_TIMEOUT};
 
-/// What people do becomes a version when they have done nothing for so long.
+/// Time without changes after which people's work becomes a version.
 pub(crate) const QUIET: Duration = Duration::from_secs(5);
 /// Those who never pause get a version as often.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
@@ -40,11 +40,11 @@ pub(crate) struct Recorder {
     /// As of the last version.
     pub(super) content: Content,
     size: Size,
-    /// What may differ from it.
+    /// The parts that may differ from it.
     pub(super) touched: Touched,
     /// Something else than outputs was touched by the transaction that is being noted.
     is_step_worth: bool,
-    /// What runs wrote and is known already, but in no version yet.
+    /// Outputs of runs that are known already, but in no version yet.
     carried: Carried,
     /// Changes by others that are in no version yet.
     pending: Option<Pending>,
@@ -70,7 +70,7 @@ pub(crate) struct Draft {
     pub(crate) loss: Option<Loss>,
 }
 
-/// What changes of the document are taken for.
+/// Attribution of the changes of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Those of others are theirs, those made here are of runs.
@@ -90,7 +90,7 @@ struct Pending {
     last: Option<Instant>,
 }
 
-/// What changes by others would be as a version.
+/// The version that changes by others would make.
 pub(super) struct Prepared {
     pub(super) delta: Delta,
     pub(super) blobs: Vec<Blob>,
@@ -123,7 +123,7 @@ impl Recorder {
         &self.content
     }
 
-    /// What is to be told.
+    /// Takes the versions that were not told yet.
     pub(crate) fn take_drafts(&mut self) -> Vec<Draft> {
         std::mem::take(&mut self.drafts)
     }
@@ -192,7 +192,7 @@ impl Recorder {
         self.prepared = None;
     }
 
-    /// Who made the changes by others that are in no version yet; from now on there are none.
+    /// Takes the authors of the changes by others that are in no version yet.
     pub(super) fn take_pending(&mut self) -> Option<Author> {
         let pending = self.pending.take()?;
         Some(self.author_of(&pending))
@@ -217,7 +217,7 @@ impl Recorder {
         }
     }
 
-    /// Whether a change by these clients belongs to another version than what is pending.
+    /// Returns whether a change by these clients belongs to another version than the pending one.
     pub(super) fn is_by_others_than_pending(&self, clients: &[u64], now: Instant) -> bool {
         let Some(pending) = &self.pending else { return false };
         let is_written_outside = || self.overwritten.is_some_and(|at| now <= at + OVERWRITE_TIMEOUT);
@@ -267,7 +267,7 @@ impl Recorder {
     }
 }
 
-/// How a version is labelled.
+/// Tool and revision of a version, and the versions that it takes back.
 #[derive(Debug, Default)]
 pub(super) struct Label {
     pub(super) tool: Option<Arc<str>>,

@@ -60,7 +60,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether it stands against a fork, and not against an edit.
+    /// Returns whether it refuses a fork, and not an edit.
     fn is_of_fork(self) -> bool {
         matches!(
             self,

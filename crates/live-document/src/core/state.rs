@@ -45,14 +45,14 @@ pub(crate) struct State {
     held_until: Option<Instant>,
     /// True if the server can write the file.
     pub(crate) writable: bool,
-    /// Whether there is a file; a fork has none, and nothing of it is ever saved.
+    /// True if there is a file; a fork has none, and nothing of it is ever saved.
     pub(crate) has_file: bool,
     overwriting: Option<Overwriting>,
     /// Counts what was learned of the file: that it was written, or taken over.
     pub(crate) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
-    /// Where its versions are told, if they are kept.
+    /// The sink for its versions, if they are kept.
     pub(crate) history: Option<VersionOutlet>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum Waiting {
     WholeRuns,
     /// Outputs of runs.
     Outputs,
-    /// Something that a caller waits for.
+    /// Edits that a caller waits for.
     Edits,
 }
 

@@ -22,7 +22,7 @@ use super::{
     merge::{Settlement, merged_text, settled_text},
 };
 
-/// What becomes of a place that both changed.
+/// Treatment of a place that both changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
     Refuse,
@@ -33,10 +33,10 @@ pub enum Overlap {
     Overwrite,
 }
 
-/// What is to be taken over from a copy.
+/// Changes of a copy that are to be taken over.
 #[derive(Debug, Clone, Copy)]
 pub struct TakeOver<'a> {
-    /// What both were when the copy was made.
+    /// The content of both when the copy was made.
     pub base: &'a DocumentContent,
     pub copy: &'a DocumentContent,
     /// These cells only; everything if nothing is said.
@@ -52,14 +52,14 @@ pub(crate) struct Combination {
     pub(crate) doubled: Vec<Option<String>>,
 }
 
-/// What is found out while a copy is taken over.
+/// Conflicts and doubled lines found while a copy is taken over.
 #[derive(Debug, Default)]
 struct Findings {
     conflicts: Vec<Conflict>,
     doubled: Vec<Option<String>>,
 }
 
-/// How a cell of a copy differs from the original's.
+/// A cell in which a copy differs from its base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellDifference {
     pub cell: String,
@@ -236,7 +236,7 @@ fn combine_members(base: &Value, copy: &Value, now: &Value, overlap: Overlap) ->
     Ok(combined.into())
 }
 
-/// Whether two cells are the same to whoever reads them.
+/// Returns whether two cells are the same to a reader.
 fn is_same(one: &Cell, other: &Cell) -> bool {
     one.source == other.source
         && one.cell_type == other.cell_type

@@ -22,14 +22,14 @@ const MAX_DOCUMENTS: usize = 200;
 /// Somebody, as their presence tells of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// What Jupyter knows them by; unique.
+    /// Jupyter's name for them; unique.
     pub id: String,
     pub name: String,
     pub display_name: String,
     pub initials: String,
     pub color: String,
     pub is_agent: bool,
-    /// What an agent of this gateway does.
+    /// Activity of an agent of this gateway.
     pub activity: Option<Activity>,
     pub availability: Option<Availability>,
     /// When they last did something that is seen here.
@@ -49,7 +49,7 @@ pub struct Participant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CursorRange {
     pub anchor: Cursor,
-    /// Where the cursor itself is.
+    /// Position of the cursor itself.
     pub head: Cursor,
     pub is_primary: bool,
 }
@@ -58,7 +58,7 @@ pub struct CursorRange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnlineUser {
     pub user: User,
-    /// What they look at: the kind of widget and its path, as JupyterLab says it.
+    /// The widget that they look at: its kind and path, as JupyterLab says it.
     pub current: Option<String>,
     /// The paths of the documents that they have open.
     pub documents: Vec<String>,

@@ -6,7 +6,7 @@ use history::{Author, Content};
 
 use super::{DocumentId, HistorySink, Recorded, change_log, people::user_name, recorder::Draft, state::State};
 
-/// Where the versions of one document go.
+/// The way of one document's versions to their sink.
 pub(crate) struct VersionOutlet {
     pub(crate) document: Arc<DocumentId>,
     pub(crate) sink: Arc<dyn HistorySink>,

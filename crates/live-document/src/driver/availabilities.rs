@@ -24,7 +24,7 @@ impl Availabilities {
         self.0.lock().put(Arc::clone(principal), (availability, until));
     }
 
-    /// What a principal said, if that still holds.
+    /// The availability that a principal declared, if it still holds.
     pub(crate) fn of(&self, principal: &str) -> Option<Availability> {
         let mut known = self.0.lock();
         let (availability, until) = known.peek(principal)?;
@@ -35,7 +35,7 @@ impl Availabilities {
         None
     }
 
-    /// Whether a principal is not to be shown.
+    /// Returns whether a principal is not to be shown.
     pub(crate) fn hides(&self, principal: &str) -> bool {
         self.of(principal).is_some_and(|said| said.status == Status::Offline)
     }

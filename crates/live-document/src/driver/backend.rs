@@ -44,7 +44,7 @@ pub(crate) trait DocumentConnection: Send {
     fn close(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Something that came over a connection.
+/// A message or event of a connection.
 pub(crate) enum Incoming {
     Frame(Bytes),
     Pong(Bytes),

@@ -14,7 +14,7 @@ pub struct Fork {
     pub room: ForkRoom,
 }
 
-/// Where a fork is edited.
+/// The room in which a fork is edited.
 #[derive(Clone)]
 pub enum ForkRoom {
     /// A fork room of the server, which it forgets when it restarts.

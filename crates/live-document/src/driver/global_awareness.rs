@@ -39,7 +39,7 @@ pub(crate) struct GlobalAwareness {
     hearing: watch::Sender<Hearing>,
 }
 
-/// Whether others are heard.
+/// State of listening to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Hearing {
     #[default]
@@ -250,13 +250,13 @@ impl State {
         self.is_kept = false;
     }
 
-    /// Whether the server had no room for everybody a short while ago.
+    /// Returns whether the server had no room for everybody a short while ago.
     fn has_failed(&self) -> bool {
         self.failed
             .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
     }
 
-    /// Whether somebody is shown in the room, or wants to know who else is.
+    /// Returns whether somebody is shown in the room, or wants to know who else is.
     fn is_needed(&self) -> bool {
         !self.awareness.is_empty() || self.wanted_until.is_some_and(|until| until > Instant::now())
     }

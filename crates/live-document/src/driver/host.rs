@@ -22,9 +22,9 @@ use crate::{DocumentChange, core::readings::ReadDocuments};
 pub struct Host {
     server: Arc<JupyterServer>,
     pub(crate) changes: broadcast::Sender<DocumentChange>,
-    /// Where it is told who comes and goes.
+    /// The channel for people who come and go.
     pub(crate) presences: broadcast::Sender<PresenceChange>,
-    /// How available agents say they are.
+    /// Availabilities that agents declared.
     pub(crate) availabilities: Availabilities,
     /// It was seen to send a notebook piece by piece.
     loads_progressively: AtomicBool,

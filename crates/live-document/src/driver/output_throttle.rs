@@ -179,7 +179,7 @@ impl Drop for Counted {
     }
 }
 
-/// Nothing if there is no right to be had any more.
+/// None if there is no right to be had any more.
 async fn wait(throttle: Arc<OutputThrottle>) -> Option<OwnedSemaphorePermit> {
     throttle.waiting.fetch_add(1, Ordering::AcqRel);
     let counted = Counted(throttle);

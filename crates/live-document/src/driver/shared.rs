@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) file_check: Mutex<FileCheck>,
     /// Ends when the server has answered where the file is, if calls wait for that.
     pub(crate) file_answer: Mutex<Option<CancellationToken>>,
-    /// Who was told to be here.
+    /// Users who were reported as present.
     pub(crate) roster: Mutex<Roster>,
     /// Changes when somebody comes or goes.
     pub(crate) roster_version: watch::Sender<u64>,

@@ -9,7 +9,7 @@ use jupyter_client::{DocPath, JupyterServer};
 use super::{Account, Lease, Opened, Place, Pool, PoolError};
 use crate::{DocumentContent, Fork, ForkRoom, Host, Room, RoomKind};
 
-/// Where a fork can be joined.
+/// The room in which a fork can be joined.
 pub struct PreparedFork {
     pub room: ForkRoom,
     /// Content that a room which was made anew must be given.

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What became of a copy that was taken over.
+/// Outcome of taking over a copy.
 pub struct TakenOver {
     pub edited: Edited,
     /// The base of what is left of the copy.
@@ -24,12 +24,12 @@ pub struct TakenOver {
 }
 
 impl Room {
-    /// Whether it is a fork, which has no file.
+    /// Returns whether it is a fork, which has no file.
     pub fn is_fork(&self) -> bool {
         self.0.fork.is_some()
     }
 
-    /// Which fork it is, if it is one.
+    /// The fork's id, if it is one.
     pub fn fork_id(&self) -> Option<&str> {
         self.0.fork.as_ref().map(|fork| &*fork.id)
     }

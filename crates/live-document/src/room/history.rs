@@ -18,7 +18,7 @@ pub struct ContentRead {
     pub content: Content,
 }
 
-/// How a delta is applied to an open document.
+/// Options for applying a delta to an open document.
 #[derive(Debug, Clone)]
 pub struct DeltaOptions<'a> {
     pub planned: Planned<'a>,
@@ -39,12 +39,12 @@ pub enum Planned<'a> {
     From(&'a Content),
 }
 
-/// What became of a delta.
+/// Outcome of applying a delta.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeltaOutcome {
     Applied {
         edited: Edited,
-        /// What was done in the end; empty if there was nothing to do.
+        /// The delta as it was applied; empty if there was nothing to do.
         delta: Delta,
         /// Cells that it would have deleted, and that stay since somebody changed them meanwhile.
         kept: Vec<Arc<str>>,
@@ -141,7 +141,7 @@ fn stale(error: Unfitting) -> EditError {
     }
 }
 
-/// What becomes of a delta.
+/// A delta on its way into the document.
 struct Outcome {
     edited: Edited,
     delta: Delta,

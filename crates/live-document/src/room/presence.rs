@@ -46,7 +46,7 @@ impl Room {
         SystemTime::now() - listened
     }
 
-    /// Whether an agent is shown here.
+    /// Returns whether an agent is shown here.
     pub fn shows(&self, agent: &str) -> bool {
         self.0.read().awareness.members_of(agent).is_some()
     }

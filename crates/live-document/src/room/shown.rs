@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct SourceShown<'a> {
     pub cell: &'a str,
-    /// Nothing if only a part of it was shown.
+    /// None if only a part of it was shown.
     pub source: Option<&'a str>,
 }
 

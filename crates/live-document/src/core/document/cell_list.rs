@@ -20,9 +20,9 @@ pub(super) struct CellList {
 
 #[derive(Debug)]
 struct Indexed {
-    /// How many cells have the id.
+    /// Number of cells with the id.
     count: usize,
-    /// Where a cell with the id was last seen. It is not far from there: cells that come or go before it move it by as many
+    /// Index at which a cell with the id was last seen. It is not far from there: cells that come or go before it move it by as many
     /// places.
     near: AtomicUsize,
 }

@@ -17,7 +17,7 @@ use super::{
 /// A delta with what is needed to apply it.
 pub(crate) struct Restoration<'a> {
     pub(crate) delta: &'a Delta,
-    /// What the document says, and what it is to say.
+    /// The content of the document now.
     pub(crate) now: &'a Content,
     pub(crate) undoes: &'a [VersionId],
     /// Outputs that are kept.
@@ -157,7 +157,7 @@ impl Document {
     }
 }
 
-/// What became of the cells.
+/// Outcome for the cells.
 #[derive(Default)]
 struct Arranged {
     /// Those that went, and came back as they are wanted if they did.

@@ -11,7 +11,7 @@ use super::{
     Document, Splice, splice,
 };
 
-/// Whose edit of what is not there any more.
+/// An edit of something that is not there any more, and its author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Discarded {
     pub(crate) author: Arc<str>,

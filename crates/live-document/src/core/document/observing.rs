@@ -33,7 +33,7 @@ pub(super) enum Observed {
     PartAt(usize, ID, Part, Changes),
     /// A run of a cell begins, or has ended.
     Run(Arc<str>, Changes),
-    /// What a cell says of itself, or has attached.
+    /// A cell's metadata or attachments.
     Metadata(Arc<str>),
     /// Outputs, counts and whatever else runs write into a cell.
     Rest(Arc<str>),
@@ -107,7 +107,7 @@ impl Observer {
         std::mem::take(&mut self.0.lock().seen)
     }
 
-    /// Whether the metadata of the notebook was changed since the last time.
+    /// True if the metadata of the notebook was changed since the last time.
     pub(super) fn take_metadata_changed(&self) -> bool {
         std::mem::take(&mut self.0.lock().metadata_changed)
     }

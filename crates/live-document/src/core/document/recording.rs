@@ -383,7 +383,7 @@ fn history_outputs(map: &MapRef, txn: &impl ReadTxn) -> (Outputs, Option<Blob>) 
     }
 }
 
-/// What is left of so many bytes after a value; nothing if it is larger.
+/// The rest of a number of bytes after a value; none if it is larger.
 fn remaining(value: &Out, txn: &impl ReadTxn, left: usize) -> Option<usize> {
     match value {
         Out::Any(any) => remaining_after(any, left),

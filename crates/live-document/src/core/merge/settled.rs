@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{Pair, TIMEOUT, line_differences, lines, merged_text};
 use crate::core::splice::deadline;
 
-/// What becomes of lines that both sides changed.
+/// Treatment of lines that both sides changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settlement {
     /// Theirs stand there, and ours below them.
@@ -113,7 +113,7 @@ impl<'a> Side<'a> {
         Self { pairs, moved: 0 }
     }
 
-    /// What the side made of a region; regions are asked for in their order.
+    /// The side's version of a region; regions are asked for in their order.
     fn take(&mut self, region: &Range<usize>) -> Range<usize> {
         let is_in = |pair: &Pair| pair.old.end <= region.end && (pair.old.start < region.end || pair.old == *region);
         let count = self.pairs.iter().take_while(|pair| is_in(pair)).count();

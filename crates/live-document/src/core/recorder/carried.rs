@@ -2,7 +2,7 @@
 
 use history::{Blob, Delta, Operation};
 
-/// What runs wrote, until it rides along with a version.
+/// Outputs of runs, until they are put into a version.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     operations: Vec<Operation>,

@@ -10,7 +10,7 @@ const MIN_CHARACTERS: usize = 200;
 /// A loss leaves less than one part of so many.
 const LEFT: usize = 5;
 
-/// How much a document says.
+/// Amount of a document's content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) cells: usize,
@@ -65,7 +65,7 @@ impl Size {
         self
     }
 
-    /// What is lost if only this much is left, if that is most of it.
+    /// The loss if only this much is left, provided that most is gone.
     pub(super) fn loss_to(self, after: Self) -> Option<Loss> {
         let was_worth_something = self.cells >= MIN_CELLS || self.characters >= MIN_CHARACTERS;
         let is_lost = after.characters * LEFT < self.characters;

@@ -47,7 +47,7 @@ impl People {
         !self.here.is_empty()
     }
 
-    /// Who is here, if that is one person.
+    /// The only person who is here, if there is just one.
     pub(super) fn only_one_here(&self) -> Vec<Arc<str>> {
         match self.here.as_slice() {
             [one] => vec![Arc::clone(one)],

@@ -60,7 +60,7 @@ impl Memory {
         ask(&self.0.lock())
     }
 
-    /// Where the versions lead.
+    /// The content after all versions.
     pub(crate) fn content(&self) -> Content {
         self.told(|told| {
             let deltas: Vec<&Delta> = told.versions.iter().map(|version| &version.delta).collect();
