@@ -128,7 +128,9 @@ impl History {
     }
 
     fn tell_loss(&self, track: &Track) {
-        if let Some((loss, version)) = self.notices.loss_of(&track.document) {
+        // A fork is a proposal: its document has everything.
+        let loss = self.notices.loss_of(&track.document);
+        if let Some((loss, version)) = loss.filter(|_| !track.document.is_fork()) {
             // Nobody may be following.
             let _ = self.losses.send(LostContent {
                 document: Arc::clone(&track.document),
@@ -141,6 +143,9 @@ impl History {
 
     /// The notice that somebody who uses a document must read and was not told yet.
     pub fn take_notice(&self, document: &DocumentId, principal: &Arc<str>) -> Option<String> {
+        if document.is_fork() {
+            return None;
+        }
         let path = self.tracks.get(document)?.lock().path.clone();
         self.notices.take(document, &path, principal)
     }
@@ -233,11 +238,7 @@ impl HistorySink for History {
             known.lock().open += 1;
             Arc::clone(&known)
         };
-        {
-            let mut state = track.lock();
-            state.has_moved |= state.path != *path;
-            state.path = path.clone();
-        }
+        track.lock().set_path(path);
         let version = Version {
             id,
             seq: None,
@@ -272,8 +273,7 @@ impl HistorySink for History {
         };
         let (before, good) = {
             let mut state = track.lock();
-            state.has_moved |= state.path != recorded.path;
-            state.path = recorded.path.clone();
+            state.set_path(&recorded.path);
             let Some(live) = state.live.clone() else {
                 state.lost += 1;
                 drop(state);
@@ -312,7 +312,7 @@ impl HistorySink for History {
         {
             let mut state = track.lock();
             state.path = to.clone();
-            state.has_moved = true;
+            state.has_moved = !state.is_fork;
         }
         self.queue.add(&track);
     }

@@ -10,13 +10,13 @@ use history::{Blob, Content, Hash, VersionId};
 use jupyter_client::{DocPath, RoomKind};
 use live_document::DocumentId;
 use serde_json::Value;
-use store::{Before, StoreError, VersionFilter as Filter};
+use store::{Before, DocumentRow, StoreError, VersionFilter as Filter};
 use tokio::time::timeout;
 
 use super::{
     History, HistoryError,
     contents::{load, outputs},
-    track::Track,
+    track::{FORK, Track},
     version::Version,
 };
 
@@ -58,6 +58,27 @@ impl History {
     pub async fn subject(&self, server: &str, path: &DocPath) -> Result<Subject, HistoryError> {
         let kind = RoomKind::of(path);
         let track = self.track_at(server, path, kind);
+        let row = self.store.document_at(server, path.as_str(), kind.file_type());
+        self.subject_of(path, track, row).await
+    }
+
+    /// A fork of the document at a path.
+    pub async fn subject_fork(&self, server: &str, path: &DocPath, fork_id: &str) -> Result<Subject, HistoryError> {
+        let document = DocumentId {
+            server: server.into(),
+            file_id: DocumentId::file_id_of_fork(fork_id).into(),
+            kind: RoomKind::of(path),
+        };
+        let row = self.store.document_at(server, &document.file_id, FORK);
+        self.subject_of(path, self.track(&document), row).await
+    }
+
+    async fn subject_of(
+        &self,
+        path: &DocPath,
+        track: Option<Arc<Track>>,
+        row: impl Future<Output = Result<Option<DocumentRow>, StoreError>>,
+    ) -> Result<Subject, HistoryError> {
         if let Some(track) = &track {
             let is_unknown = || track.lock().stored.is_none();
             if is_unknown() && self.queue.failure().is_none() {
@@ -69,10 +90,7 @@ impl History {
             .and_then(|track| Some(track.lock().stored.as_ref()?.document));
         let found = match known {
             Some(document) => Ok(Some(document)),
-            None => {
-                let row = self.store.document_at(server, path.as_str(), kind.file_type()).await;
-                row.map(|row| row.map(|row| row.document))
-            }
+            None => row.await.map(|row| row.map(|row| row.document)),
         };
         let (document, failure) = match (found, &track) {
             (Ok(None), None) => return Err(HistoryError::Nothing { path: path.to_string() }),
@@ -91,7 +109,7 @@ impl History {
     fn track_at(&self, server: &str, path: &DocPath, kind: RoomKind) -> Option<Arc<Track>> {
         let is_it = |track: &Track| {
             let document = &track.document;
-            *document.server == *server && document.kind == kind && track.lock().path == *path
+            *document.server == *server && document.kind == kind && !document.is_fork() && track.lock().path == *path
         };
         self.tracks
             .iter()

@@ -13,6 +13,8 @@ use super::{
     version::{Kind, Version},
 };
 
+/// The kind under which the store has forks.
+pub(super) const FORK: &str = "fork";
 /// About what a version takes in memory beside its texts.
 const ENTRY_BYTES: usize = 512;
 
@@ -22,7 +24,9 @@ pub(super) struct Track {
 }
 
 pub(super) struct State {
+    /// Of the original if it is a fork.
     pub(super) path: DocPath,
+    pub(super) is_fork: bool,
     /// The store has another path.
     pub(super) has_moved: bool,
     /// Number of times that the document is open: twice for the moment in which a duplicate is closed.
@@ -124,6 +128,7 @@ impl Track {
     pub(super) fn new(document: Arc<DocumentId>, path: &DocPath, content: &Content, id: VersionId) -> Self {
         let state = State {
             path: path.clone(),
+            is_fork: document.is_fork(),
             has_moved: false,
             open: 0,
             live: Some(content.clone()),
@@ -149,11 +154,21 @@ impl Track {
     }
 
     pub(super) fn key(&self) -> DocumentKey {
-        DocumentKey {
-            server: self.document.server.to_string(),
-            file_id: self.document.file_id.to_string(),
-            path: self.lock().path.to_string(),
-            kind: self.document.kind.file_type().to_owned(),
+        let (server, file_id) = (self.document.server.to_string(), self.document.file_id.to_string());
+        match self.document.is_fork() {
+            true => DocumentKey {
+                server,
+                // It has no path of its own, by which another one could be taken for it.
+                path: file_id.clone(),
+                file_id,
+                kind: FORK.to_owned(),
+            },
+            false => DocumentKey {
+                server,
+                file_id,
+                path: self.lock().path.to_string(),
+                kind: self.document.kind.file_type().to_owned(),
+            },
         }
     }
 
@@ -176,6 +191,12 @@ impl Track {
 }
 
 impl State {
+    /// Notes where the document is now.
+    pub(super) fn set_path(&mut self, path: &DocPath) {
+        self.has_moved |= self.path != *path && !self.is_fork;
+        self.path = path.clone();
+    }
+
     /// Returns whether there is something to write.
     pub(super) fn has_work(&self) -> bool {
         self.has_moved || !self.pending.is_empty() || self.needs_repair()

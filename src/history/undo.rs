@@ -26,7 +26,7 @@ pub struct Choice {
     pub redo: bool,
 }
 
-/// Whose versions are taken back.
+/// The author whose versions are taken back.
 #[derive(Debug, Clone)]
 pub enum Whose {
     Principal(Arc<str>),

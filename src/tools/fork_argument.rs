@@ -28,6 +28,9 @@ const TOOLS: &[&str] = &[
     "copy_document",
     "get_document_info",
     "search_documents",
+    "get_document_history",
+    "restore_document_version",
+    "undo_changes",
     "get_notebook",
     "batch_update_notebook_cells",
     "batch_insert_notebook_cells",
@@ -53,7 +56,7 @@ const TOOLS: &[&str] = &[
     "clear_cell_output",
 ];
 
-/// Whether a tool works in one document.
+/// Returns whether a tool works in one document.
 pub(super) fn takes_fork(tool: &str) -> bool {
     TOOLS.contains(&tool)
 }

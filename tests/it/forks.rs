@@ -80,6 +80,7 @@ async fn known_to_jupyter(api: &JupyterApi, path: &str) -> Value {
 on_both_engines! {
     a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell,
     chosen_cells_are_merged_and_the_fork_stays_with_the_rest,
+    a_fork_has_a_history_of_its_own,
 }
 
 async fn a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell(store: &str) {
@@ -236,6 +237,44 @@ async fn a_forced_merge_overwrites_only_what_both_changed() {
     scene.sees(&["x = 2\nz = 1  # mine"]).await;
 }
 
+async fn a_fork_has_a_history_of_its_own(store: &str) {
+    let scene = Scene::notebook(&["x = 1", "y = 1"]).with(store).editing().set().await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let (id, other) = (fork(agent, path, json!({})).await, fork(agent, path, json!({})).await);
+    for content in ["x = 2", "x = 3"] {
+        modify(agent, path, &id, "c0", content).await;
+    }
+    modify(agent, path, &other, "c0", "x = 9").await;
+    let history = async |fork: Option<&str>| {
+        let arguments = json!({ "path": path, "fork_id": fork });
+        let listed = agent.call("get_document_history", arguments).await.ok();
+        listed["versions"].as_array().expect("versions").clone()
+    };
+    let versions = history(Some(&id)).await;
+    let kinds: Vec<&str> = versions.iter().filter_map(|version| version["kind"].as_str()).collect();
+    assert_eq!(kinds, ["agent", "agent", "opened"], "{versions:?}");
+    let of_document = history(None).await;
+    assert_eq!(of_document.len(), 1, "{of_document:?}");
+    let undo = |arguments: Value| agent.call("undo_changes", arguments);
+    undo(json!({ "path": path, "fork_id": id })).await.ok();
+    assert_eq!(sources(agent, path, Some(&id)).await, ["x = 2", "y = 1"]);
+    let restore = json!({ "path": path, "fork_id": id, "version_id": versions[0]["version_id"] });
+    agent.call("restore_document_version", restore.clone()).await.ok();
+    assert_eq!(sources(agent, path, Some(&id)).await, ["x = 3", "y = 1"]);
+    assert_eq!(sources(agent, path, Some(&other)).await, ["x = 9", "y = 1"]);
+    let mut elsewhere = restore;
+    elsewhere["fork_id"] = other.as_str().into();
+    let unknown = agent.call("restore_document_version", elsewhere).await.error();
+    assert!(unknown.contains("has no version"), "{unknown}");
+    let nothing = undo(json!({ "path": path })).await.error();
+    assert!(nothing.contains("nothing to undo"), "{nothing}");
+    // A merge is one version of the document, whatever it was made of.
+    merge(agent, path, &id, json!({})).await.ok();
+    scene.sees(&["x = 3", "y = 1"]).await;
+    undo(json!({ "path": path })).await.ok();
+    scene.sees(&["x = 1", "y = 1"]).await;
+}
+
 #[tokio::test]
 async fn cells_of_a_fork_run_in_the_kernel_of_the_notebook_and_show_their_outputs_in_the_fork() {
     let scene = Scene::notebook(&["secret = 42", "print(secret + 1)"]).set().await;
@@ -360,10 +399,16 @@ async fn survives_a_kill(scene: &ProcessScene) {
     let (gateway, agent) = scene.gateway().await;
     let id = fork(&agent, path, json!({})).await;
     modify(&agent, path, &id, "c0", "x = 2").await;
+    modify(&agent, path, &id, "c0", "x = 3").await;
+    // The document, its fork, and two edits of that.
+    scene.has_versions(4).await;
     gateway.signal("-KILL");
     gateway.ended().await;
     scene.human.splice_cell("c1", 4, 1, "7");
     let (_gateway, agent) = scene.gateway().await;
+    assert_eq!(sources(&agent, path, Some(&id)).await, ["x = 3", "y = 1"]);
+    let undo = json!({ "path": path, "fork_id": id });
+    agent.call("undo_changes", undo).await.ok();
     assert_eq!(sources(&agent, path, Some(&id)).await, ["x = 2", "y = 1"]);
     merge(&agent, path, &id, json!({})).await.ok();
     let merged = ["x = 2", "y = 7"];

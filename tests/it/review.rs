@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era,
     agent::ToolAnswer,
+    eventually,
     gateway::{TOKEN, lab_server},
     scene::Scene,
     wire::Events,
@@ -146,31 +147,41 @@ async fn files_are_neither_deleted_nor_renamed_under_review_but_made() {
 }
 
 #[tokio::test]
-async fn undo_under_review_says_how_edits_are_taken_back() {
-    let scene = reviewed(&["x = 1"]).await;
+async fn undo_under_review_takes_back_what_is_proposed() {
+    let scene = reviewed(&["x = 1", "y = 1"]).await;
     let (agent, path) = (&scene.agent, scene.path.as_str());
-    let undo = json!({ "path": path });
-    let nothing = agent.call("undo_changes", undo.clone()).await.error();
+    let undo = |more: Value| {
+        let mut arguments = more;
+        arguments["path"] = path.into();
+        agent.call("undo_changes", arguments)
+    };
+    let nothing = undo(json!({})).await.error();
     assert!(nothing.contains("changed nothing"), "{nothing}");
+    let listed = agent.call("list_document_forks", json!({ "path": path })).await.ok();
+    assert_eq!(listed["forks"], json!([]), "no fork is made for it");
     modify(agent, path, "c0", "x = 2").await.ok();
-    let refused = agent.call("undo_changes", undo).await.error();
-    let id = review_fork(agent, path).await;
-    let advice = format!("discard_document_fork(path={path:?}, fork_id={id:?})");
-    assert!(
-        refused.contains(&advice) && refused.contains("nothing was changed"),
-        "{refused}"
+    modify(agent, path, "c1", "y = 2").await.ok();
+    // The fork follows what a person types, which is not the agent's to take back.
+    scene.human.splice_cell("c0", 5, 0, "  # mine");
+    eventually("the fork follows", async || {
+        (sources(agent, path).await == ["x = 2  # mine", "y = 2"]).then_some(())
+    })
+    .await;
+    undo(json!({ "steps": 2 })).await.ok();
+    assert_eq!(sources(agent, path).await, ["x = 1  # mine", "y = 1"]);
+    undo(json!({ "redo": true })).await.ok();
+    assert_eq!(sources(agent, path).await, ["x = 2  # mine", "y = 2"]);
+    let none = undo(json!({ "redo": true })).await.error();
+    assert!(none.contains("nothing to redo"), "{none}");
+    scene.sees(&["x = 1  # mine", "y = 1"]).await;
+    // Of the document itself nothing can be taken back by somebody under review, whoever made it.
+    let history = agent.call("get_document_history", json!({ "path": path })).await.ok();
+    let agents = history["versions"].as_array().expect("versions").iter();
+    assert_eq!(
+        agents.filter(|version| version["kind"] == "agent").count(),
+        0,
+        "{history}"
     );
-    assert_eq!(sources(agent, path).await, ["x = 2"], "nothing was changed");
-    // As it says.
-    let diff = agent.call("diff_document", json!({ "path": path, "from": id })).await;
-    assert!(
-        diff.text().contains("x = 2") || diff.text().contains("no differences"),
-        "{}",
-        diff.text()
-    );
-    let discard = json!({ "path": path, "fork_id": id });
-    agent.call("discard_document_fork", discard).await.ok();
-    assert_eq!(sources(agent, path).await, ["x = 1"]);
 }
 
 /// What a person is shown of a form, by the names of its fields.

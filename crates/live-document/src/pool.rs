@@ -107,7 +107,7 @@ pub struct Pool {
     events: broadcast::Sender<PoolEvent>,
     changes: broadcast::Sender<DocumentChange>,
     presences: broadcast::Sender<PresenceChange>,
-    /// Who knows where forks are, if anybody does.
+    /// The keeper of forks, if there is one.
     fork_keeper: OnceLock<Weak<dyn ForkKeeper>>,
     /// Takes the versions of all documents, if they are kept.
     history: Option<Arc<dyn HistorySink>>,
@@ -221,8 +221,7 @@ impl Pool {
             self.follow_room(&hold.slot, &room, id);
         }
         // Not earlier, since the document may be open under another name.
-        // A fork is a proposal; what is taken over of it becomes a version of its document.
-        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get().filter(|id| !id.is_fork())) {
+        if let (Some(history), Some(id)) = (&self.history, hold.slot.id.get()) {
             room.start_history(id, history);
         }
         Ok(Opened::Here(Lease { room, hold }))

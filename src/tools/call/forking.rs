@@ -67,9 +67,14 @@ impl Call {
         }
     }
 
-    /// Whether the call names a fork.
+    /// Returns whether the call names a fork.
     pub(in crate::tools) fn names_fork(&self) -> bool {
         self.fork.is_some()
+    }
+
+    /// The fork that the call names.
+    pub(in crate::tools) fn named_fork(&self) -> Option<&str> {
+        self.fork.as_deref()
     }
 
     /// The room of the fork that the call works in, if it works in one.

@@ -32,9 +32,15 @@ impl Place {
         })
     }
 
-    /// Its history. No room is opened.
+    /// Its history, or that of the fork which the call names. No room is opened.
     pub(super) async fn subject(&self, call: &Call) -> Result<Subject, ToolError> {
         let history = call.history()?;
+        if let Some(fork_id) = call.named_fork() {
+            let account = call.account();
+            let root = Root::of(&self.server, &self.path, &account);
+            let fork = call.forks().find(root, fork_id).await?;
+            return self.subject_fork(call, &fork.fork_id).await;
+        }
         match history.subject(self.server.name(), &self.path).await {
             Err(nothing @ HistoryError::Nothing { .. }) => {
                 // It may have been renamed while nobody looked.
@@ -46,6 +52,12 @@ impl Place {
             }
             found => Ok(found?),
         }
+    }
+
+    /// The history of one of its forks.
+    pub(super) async fn subject_fork(&self, call: &Call, fork_id: &str) -> Result<Subject, ToolError> {
+        let history = call.history()?;
+        Ok(history.subject_fork(self.server.name(), &self.path, fork_id).await?)
     }
 
     pub(super) async fn room(&self, call: &Call) -> Result<Lease, ToolError> {

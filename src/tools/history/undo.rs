@@ -44,12 +44,17 @@ fn one() -> usize {
 pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Changed, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
     let choice = choice(&call, &arguments)?;
-    if call.is_reviewed() {
-        return Err(reviewed(&call, &place).await?);
-    }
+    let review = match call.is_reviewed() && !call.names_fork() {
+        true => Some(reviewed(&call, &place).await?),
+        false => None,
+    };
+    let subject = async || match &review {
+        Some(fork_id) => place.subject_fork(&call, fork_id).await,
+        None => place.subject(&call).await,
+    };
     let history = Arc::clone(call.history()?);
     // Before a room is opened: what has no history has nothing to undo.
-    place.subject(&call).await?;
+    subject().await?;
     let room = place.room(&call).await?;
     for _ in 0..MAX_PLANS {
         let now = room.content_for_history();
@@ -57,7 +62,7 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
             history.observe(document, &now.content);
             history.flush(document).await?;
         }
-        let subject = place.subject(&call).await?;
+        let subject = subject().await?;
         let plan = history.plan_undo(&subject, &place.path, &choice).await?;
         if !plan.content.is_same_but_for_runs(&now.content) {
             continue;
@@ -80,20 +85,17 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
     Err(HistoryError::Busy.into())
 }
 
-/// The error of a caller whose edits are not in the document, but in a fork that has no history.
-async fn reviewed(call: &Call, place: &Place) -> Result<ToolError, ToolError> {
-    let (account, path) = (call.account(), place.path.as_str());
+/// The fork with the edits of a caller under review.
+async fn reviewed(call: &Call, place: &Place) -> Result<String, ToolError> {
+    let account = call.account();
     let root = Root::of(&place.server, &place.path, &account);
-    let what = match call.forks().review_of(root, &call.principal().id).await? {
-        Some(fork) => format!(
-            "undo_changes takes back edits of {path} itself, and yours are in fork {id}. \
-             diff_document(path={path:?}, from={id:?}) shows them, edit tools set single cells back, and \
-             discard_document_fork(path={path:?}, fork_id={id:?}) takes all of them back",
-            id = fork.fork_id
-        ),
-        None => format!("you have changed nothing of {path} that could be undone"),
-    };
-    Ok(ToolError::Reviewed { what })
+    match call.forks().review_of(root, &call.principal().id).await? {
+        Some(fork) => Ok(fork.fork_id),
+        None => {
+            let why = format!("you have changed nothing of {} that could be undone", place.path);
+            Err(HistoryError::NothingToUndo(why).into())
+        }
+    }
 }
 
 fn choice(call: &Call, arguments: &Arguments) -> Result<Choice, ToolError> {
