@@ -238,7 +238,7 @@ impl HistorySink for History {
             known.lock().open += 1;
             Arc::clone(&known)
         };
-        track.lock().set_path(path);
+        track.set_path(&mut track.lock(), path);
         let version = Version {
             id,
             seq: None,
@@ -273,7 +273,7 @@ impl HistorySink for History {
         };
         let (before, good) = {
             let mut state = track.lock();
-            state.set_path(&recorded.path);
+            track.set_path(&mut state, &recorded.path);
             let Some(live) = state.live.clone() else {
                 state.lost += 1;
                 drop(state);
@@ -312,7 +312,7 @@ impl HistorySink for History {
         {
             let mut state = track.lock();
             state.path = to.clone();
-            state.has_moved = !state.is_fork;
+            state.has_moved = !track.document.is_fork();
         }
         self.queue.add(&track);
     }

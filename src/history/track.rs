@@ -26,7 +26,6 @@ pub(super) struct Track {
 pub(super) struct State {
     /// Of the original if it is a fork.
     pub(super) path: DocPath,
-    pub(super) is_fork: bool,
     /// The store has another path.
     pub(super) has_moved: bool,
     /// Number of times that the document is open: twice for the moment in which a duplicate is closed.
@@ -128,7 +127,6 @@ impl Track {
     pub(super) fn new(document: Arc<DocumentId>, path: &DocPath, content: &Content, id: VersionId) -> Self {
         let state = State {
             path: path.clone(),
-            is_fork: document.is_fork(),
             has_moved: false,
             open: 0,
             live: Some(content.clone()),
@@ -172,6 +170,12 @@ impl Track {
         }
     }
 
+    /// Notes where the document is now.
+    pub(super) fn set_path(&self, state: &mut State, path: &DocPath) {
+        state.has_moved |= state.path != *path && !self.document.is_fork();
+        state.path = path.clone();
+    }
+
     /// The versions that are not written yet, the newest first.
     pub(super) fn pending_versions(&self) -> Vec<Version> {
         let state = self.lock();
@@ -191,12 +195,6 @@ impl Track {
 }
 
 impl State {
-    /// Notes where the document is now.
-    pub(super) fn set_path(&mut self, path: &DocPath) {
-        self.has_moved |= self.path != *path && !self.is_fork;
-        self.path = path.clone();
-    }
-
     /// Returns whether there is something to write.
     pub(super) fn has_work(&self) -> bool {
         self.has_moved || !self.pending.is_empty() || self.needs_repair()
