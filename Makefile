@@ -11,7 +11,7 @@ SOAK_AGENTS ?= 40
 SOAK_NOTEBOOKS ?= 8
 SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat soak lint fmt docs bench bench-tokens
+.PHONY: help run test test-compat soak lint fmt docs generate bench bench-tokens image image-test dist
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ fmt: ## Format the code
 docs: ## Write the page with every tool, src/tools/README.md
 	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp
 	mv src/tools/README.tmp src/tools/README.md
+
+generate: ## Write the chart's schema and README, and the dashboards
+	python3 -B deploy/generate
 
 bench: ## Measure the gateway beside bare servers and clients
 	cargo bench --locked
