@@ -5,6 +5,9 @@ NOTEBOOKS ?= notebooks
 TEST_THREADS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+IMAGE_BUILDER ?= docker
+IMAGE ?= jupyter-mcp-gateway:$(VERSION)
 # How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.
 SOAK_SECONDS ?= 210
 SOAK_AGENTS ?= 40
@@ -36,6 +39,12 @@ lint: ## Check formatting, lints and docs
 
 fmt: ## Format the code
 	cargo fmt --all
+
+image: ## Build the container image with IMAGE_BUILDER (docker, podman or buildah) as IMAGE
+	$(IMAGE_BUILDER) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
+
+image-test: ## Build the image without a registry, run it read-only as a stranger and call it (root, buildah, mmdebstrap)
+	bash tests/deploy/image-test.sh
 
 docs: ## Write the page with every tool, src/tools/README.md
 	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp
