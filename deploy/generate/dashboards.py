@@ -23,6 +23,12 @@ def quantiles(metric: str, labels: str, by: str = "") -> list[Query]:
     ]
 
 
+def share(metric: str, part: str, whole: str, by: str) -> Query:
+    """The share of those with the labels `part`: 0, and not nothing, where there are none."""
+    of_part, of_whole = (f"sum by ({by}) ({rate(metric, labels)})" for labels in (part, whole))
+    return Query(f"({of_part} or {of_whole} * 0) / {of_whole}", f"{{{{{by}}}}}")
+
+
 def all_dashboards() -> dict[str, dict]:
     job = variable("job", "Job", "label_values(jmg_build_info, job)")
     instance = variable("instance", "Instance", 'label_values(jmg_build_info{job=~"$job"}, instance)')
@@ -214,13 +220,7 @@ def jupyter() -> Row:
             Panel(
                 "Not answered",
                 "Share of requests to a server that it did not answer.",
-                [
-                    Query(
-                        f"sum by (server) ({rate(f'{JUPYTER}_count', unanswered)}) "
-                        f"/ sum by (server) ({rate(f'{JUPYTER}_count', ON)})",
-                        "{{server}}",
-                    )
-                ],
+                [share(f"{JUPYTER}_count", unanswered, ON, "server")],
                 "percentunit",
                 thresholds=[(0.5, "red")],
             ),
@@ -270,12 +270,7 @@ def tools() -> list[Row]:
                 Panel(
                     "Calls that fail",
                     "Share of calls that end with an error of any kind.",
-                    [
-                        Query(
-                            f"{by_tool} ({rate(f'{OPERATIONS}_count', failed)}) / {by_tool} ({rate(f'{OPERATIONS}_count', TOOL)})",
-                            "{{gen_ai_tool_name}}",
-                        )
-                    ],
+                    [share(f"{OPERATIONS}_count", failed, TOOL, "gen_ai_tool_name")],
                     "percentunit",
                     width=12,
                 ),

@@ -15,7 +15,7 @@ use crate::support::{
     Agent, Era, Gateway,
     command::ended,
     eventually,
-    gateway::{everything, lab_server},
+    gateway::{everything, lab_server, server},
     lab,
     notebook::notebook,
     operator_tools::{have_tools, json_of, project, prometheus},
@@ -42,9 +42,11 @@ fn queries() -> Vec<Value> {
 async fn used_gateway() -> Gateway {
     let limited = "[[tenants]]\nname = \"limited\"\nrequests_per_minute = 1\nburst = 1\n\
         [[auth.tokens]]\nname = \"eve\"\ntenant = \"limited\"\ntoken = \"token-of-eve\"\n";
+    // Nobody listens on the port of `discard`.
     let config = format!(
-        "[http]\nmetrics_listen = \"127.0.0.1:0\"\n{}{}{limited}",
+        "[http]\nmetrics_listen = \"127.0.0.1:0\"\n{}{}{}{limited}",
         lab_server("lab"),
+        server("gone", "http://127.0.0.1:9/", ""),
         everything()
     );
     let gateway = Gateway::configured(&config).await;
@@ -56,6 +58,9 @@ async fn used_gateway() -> Gateway {
         .call("read_nb_cells", json!({ "path": "nowhere.ipynb" }))
         .await
         .error();
+
+    let ready = reqwest::get(gateway.url("/readyz")).await.unwrap();
+    assert_eq!(ready.status(), StatusCode::OK);
 
     let old = Agent::connect(&gateway, Era::Legacy).await;
     old.tools().await;
