@@ -15,7 +15,7 @@ SOAK_AGENTS ?= 40
 SOAK_NOTEBOOKS ?= 8
 SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat soak lint fmt docs generate bench bench-tokens image image-test compose
+.PHONY: help run test test-compat soak lint fmt docs generate bench bench-tokens image image-test compose dist
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ compose: ## Start all of it with docker compose: gateway, two JupyterLabs, Postg
 
 image-test: ## Build the image without a registry, run it read-only as a stranger and call it (root, buildah, mmdebstrap)
 	bash tests/deploy/image-test.sh
+
+dist: ## Build a release and pack it with manual pages, completions and checksums into ./dist
+	cargo build --release --locked
+	sh deploy/dist.sh target/release/jupyter-mcp-gateway dist
 
 docs: ## Write the page with every tool, src/tools/README.md
 	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp

@@ -1,6 +1,7 @@
 """The chart's values.schema.json: its own values, and every key of config/default.toml."""
 
 import json
+import re
 from pathlib import Path
 
 STRING = {"type": "string"}
@@ -194,8 +195,13 @@ def config_schema(default_toml: Path) -> dict:
             section = section_of(root, path, is_list=line.startswith("[["))
         elif " = " in line and not line.startswith("#"):
             key, _, value = line.partition(" = ")
-            section["properties"].setdefault(key, key_schema(f"{path}.{key}", json.loads(value)))
-    return root_section(root)
+            section["properties"].setdefault(key, key_schema(f"{path}.{key}", parsed(value)))
+    return closed(root["properties"])
+
+
+def parsed(value: str) -> object:
+    """A value of default.toml, which is one of JSON but for strings in single quotes."""
+    return json.loads(re.sub(r"'[^']*'", '""', value))
 
 
 def section_of(root: dict, path: str, is_list: bool) -> dict:
@@ -226,7 +232,3 @@ def key_schema(path: str, shown: object) -> dict:
     else:
         schema = dict(STRING)
     return {**schema, **KNOWN.get(path, {})}
-
-
-def root_section(root: dict) -> dict:
-    return closed(root["properties"])

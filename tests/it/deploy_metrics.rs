@@ -4,7 +4,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::Command,
 };
 
 use jupyter_mcp_gateway::telemetry::Metrics;
@@ -18,7 +19,7 @@ use crate::support::{
     gateway::{everything, lab_server, server},
     lab,
     notebook::notebook,
-    operator_tools::{have_tools, json_of, project, prometheus},
+    operator_tools::{Daemon, have_tools, json_of, project, prometheus},
     own_lab::free_port,
 };
 
@@ -212,13 +213,13 @@ fn every_alert_fires_and_is_quiet_when_all_is_well() {
 
 /// A Prometheus that scrapes a gateway every second, with the alerts loaded.
 struct Prometheus {
-    child: Child,
     port: u16,
+    _daemon: Daemon,
     _folder: tempfile::TempDir,
 }
 
 impl Prometheus {
-    fn start(program: &std::path::Path, metrics: &str) -> Self {
+    fn start(program: &Path, metrics: &str) -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let rules = project(CHART).join("rules/alerts.yaml");
         let config = json!({
@@ -228,17 +229,14 @@ impl Prometheus {
         });
         let file = folder.path().join("prometheus.yml");
         fs::write(&file, config.to_string()).unwrap();
-        let child = Command::new(program)
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let arguments = [
+            format!("--config.file={}", file.display()),
+            format!("--storage.tsdb.path={}", folder.path().join("data").display()),
+            format!("--web.listen-address=127.0.0.1:{port}"),
+        ];
         Self {
-            child,
             port,
+            _daemon: Daemon::start(program, &arguments.each_ref().map(String::as_str)),
             _folder: folder,
         }
     }
@@ -247,13 +245,6 @@ impl Prometheus {
         let url = format!("http://127.0.0.1:{}/api/v1/query", self.port);
         let request = reqwest::Client::new().get(url).query(&[("query", expr)]);
         request.send().await.ok()?.json().await.ok()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -47,6 +47,16 @@ values.schema.json before, and the rest is found by `check-config` in the init c
 {{- fail (printf "config.auth.tokens[%d].token: a token does not belong into the values; give its `sha256`, which `jupyter-mcp-gateway token new` prints" $i) -}}
 {{- end -}}
 {{- end -}}
+{{- if dig "jwt" "secret" "" $auth -}}
+{{- fail "config.auth.jwt.secret: a secret does not belong into the values; put it into a Secret and name that in secretEnv as JMG__AUTH__JWT__SECRET" -}}
+{{- end -}}
+{{- range $key := list "client_secret_env" "encryption_key_env" -}}
+{{- with dig "oauth" $key "" $auth -}}
+{{- if not (hasKey $.Values.secretEnv .) -}}
+{{- fail (printf "config.auth.oauth.%s: there is no variable %s; add it to secretEnv, as `%s: {name: SECRET, key: KEY}`" $key . .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if hasKey $store "url" -}}
 {{- fail "config.store.url: the chart sets it from store.type; for PostgreSQL put the URL into a Secret and name it in store.postgres.secretName" -}}
 {{- end -}}

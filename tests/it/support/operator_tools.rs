@@ -5,7 +5,7 @@ use std::{
     env::consts::{ARCH, OS},
     fs::{self, File},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, Stdio},
     sync::LazyLock,
 };
 
@@ -139,6 +139,31 @@ pub fn prometheus(program: &str) -> Option<PathBuf> {
         Some(unpacked.join("usr/bin"))
     });
     PROGRAMS.as_ref().map(|folder| folder.join(program))
+}
+
+/// A server that is told to end when this is dropped, and also when the test process ends in any other way.
+pub struct Daemon {
+    shell: Child,
+}
+
+impl Daemon {
+    pub fn start(program: &Path, arguments: &[&str]) -> Self {
+        // The end of this process closes the shell's input.
+        let script = "\"$@\" < /dev/null > /dev/null 2>&1 & pid=$!; cat; kill $pid; wait $pid";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).arg(program).args(arguments);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self {
+            shell: shell.spawn().expect("a shell"),
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
 }
 
 /// A folder of the cache that is filled once, also if two test processes start together.
