@@ -182,8 +182,9 @@ fn the_image_has_what_the_program_loads() {
     let assembled = run(Command::new("sh")
         .args(["deploy/image/assemble.sh", binary])
         .arg(out.path()));
-    if assembled.stderr.contains("not found") {
-        println!("skipped: there are no binutils here: {}", assembled.stderr);
+    // The image is built on Debian; elsewhere files have other places.
+    if !Path::new("/etc/debian_version").exists() || assembled.stderr.contains("not found") {
+        println!("skipped: it takes a Debian with binutils: {}", assembled.stderr);
         return;
     }
     assert_eq!(assembled.code, Some(0), "{}", assembled.stderr);

@@ -118,9 +118,14 @@ pub fn helm(arguments: &[&str]) -> Ended {
 pub fn prometheus(program: &str) -> Option<PathBuf> {
     static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         let known = venv().cache_dir().join("debian-prometheus").join(".complete");
-        let has_apt = Command::new("apt-get").arg("--version").output().is_ok();
-        if !known.is_file() && !has_apt {
-            println!("skipped: Prometheus and promtool come as a package of Debian, and there is no apt-get here");
+        let offered = || {
+            let apt = Command::new("apt-cache").args(["show", "prometheus"]).output();
+            apt.is_ok_and(|shown| shown.status.success())
+        };
+        if !known.is_file() && !offered() {
+            println!(
+                "skipped: Prometheus and promtool come as a package of Debian, which apt does not know here (apt-get update?)"
+            );
             return None;
         }
         let unpacked = once("debian-prometheus", |folder| {
