@@ -5,13 +5,17 @@ NOTEBOOKS ?= notebooks
 TEST_THREADS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 # Older versions of jupyter-collaboration, as listed in tests/compat.
 VERSIONS ?= 4.4 3.1
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# Builders other than docker forget the health check in their own format.
+IMAGE_BUILDER ?= docker
+IMAGE ?= jupyter-mcp-gateway:$(VERSION)
 # How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.
 SOAK_SECONDS ?= 210
 SOAK_AGENTS ?= 40
 SOAK_NOTEBOOKS ?= 8
 SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat soak lint fmt docs bench bench-tokens
+.PHONY: help run test test-compat soak lint fmt docs generate bench bench-tokens image image-test compose dist
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,9 +41,26 @@ lint: ## Check formatting, lints and docs
 fmt: ## Format the code
 	cargo fmt --all
 
+image: ## Build the container image with IMAGE_BUILDER (docker, podman or buildah) as IMAGE
+	BUILDAH_FORMAT=docker $(IMAGE_BUILDER) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --tag $(IMAGE) .
+
+compose: ## Start all of it with docker compose: gateway, two JupyterLabs, PostgreSQL, Prometheus, Grafana, collector
+	sh deploy/compose/environment.sh
+	docker compose --file deploy/compose/compose.yaml up --build
+
+image-test: ## Build the image without a registry, run it read-only as a stranger and call it (root, buildah, mmdebstrap)
+	bash tests/deploy/image-test.sh
+
+dist: ## Build a release and pack it with manual pages, completions and checksums into ./dist
+	cargo build --release --locked
+	sh deploy/dist.sh target/release/jupyter-mcp-gateway dist
+
 docs: ## Write the page with every tool, src/tools/README.md
 	cargo run --quiet --locked -- tools --toolsets all --markdown > src/tools/README.tmp
 	mv src/tools/README.tmp src/tools/README.md
+
+generate: ## Write the chart's schema and README, and the dashboards
+	python3 -B deploy/generate
 
 bench: ## Measure the gateway beside bare servers and clients
 	cargo bench --locked

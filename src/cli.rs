@@ -1,6 +1,7 @@
 //! The command line: reads arguments, runs a command, and turns how it ended into an exit code.
 
 mod check_config;
+mod generated;
 mod health;
 mod migrate;
 mod serve;
@@ -12,7 +13,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     app::{AppError, place_store, unsupported},
@@ -54,6 +55,13 @@ enum Command {
     Migrate {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+    },
+    /// Print completions for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Write the manual pages into a folder
+    Manual {
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
     },
 }
 
@@ -112,6 +120,8 @@ pub fn main() -> ExitCode {
         }
         Command::Health(arguments) => health::run(&arguments),
         Command::Migrate { config } => migrate::run(config.as_deref()),
+        Command::Completions { shell } => generated::completions(Cli::command(), shell),
+        Command::Manual { dir } => generated::manual(Cli::command(), &dir),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,7 @@ pub mod jupyter;
 pub mod lab;
 pub mod node;
 pub mod notebook;
+pub mod operator_tools;
 pub mod own_lab;
 pub mod process;
 pub mod process_scene;

@@ -1,0 +1,149 @@
+"""Parts of Grafana dashboards: panels on a grid, with the queries that they show."""
+
+from dataclasses import dataclass, field
+
+WIDTH = 24
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+@dataclass(frozen=True)
+class Query:
+    """A PromQL expression and how its series are called."""
+
+    expr: str
+    legend: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel; `unit` is one of Grafana's, such as `s`, `reqps`, `percentunit`, `short`."""
+
+    title: str
+    description: str
+    queries: list[Query]
+    unit: str = "short"
+    kind: str = "timeseries"
+    width: int = 8
+    height: int = 8
+    thresholds: list[tuple[float, str]] = field(default_factory=list)
+
+    def as_json(self, number: int, x: int, y: int) -> dict:
+        steps = [{"color": "green", "value": None}]
+        steps += [{"color": color, "value": value} for value, color in self.thresholds]
+        return {
+            "id": number,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": DATASOURCE,
+            "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
+            "fieldConfig": {
+                "defaults": {
+                    "unit": self.unit,
+                    "min": 0,
+                    "thresholds": {"mode": "absolute", "steps": steps},
+                    "custom": CUSTOM.get(self.kind, {}),
+                },
+                "overrides": [],
+            },
+            "options": OPTIONS[self.kind],
+            "targets": [
+                {
+                    "refId": chr(ord("A") + index),
+                    "datasource": DATASOURCE,
+                    "expr": query.expr,
+                    "legendFormat": query.legend or "__auto",
+                    "range": self.kind == "timeseries",
+                    "instant": self.kind != "timeseries",
+                    "format": "table" if self.kind == "table" else "time_series",
+                }
+                for index, query in enumerate(self.queries)
+            ],
+        }
+
+
+CUSTOM = {"timeseries": {"drawStyle": "line", "fillOpacity": 10, "lineWidth": 1, "showPoints": "never"}}
+OPTIONS = {
+    "timeseries": {
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    },
+    "stat": {
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "colorMode": "value",
+        "graphMode": "area",
+        "textMode": "auto",
+    },
+    "table": {"showHeader": True},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    title: str
+    panels: list[Panel]
+
+
+def dashboard(uid: str, title: str, description: str, variables: list[dict], rows: list[Row]) -> dict:
+    """A dashboard with its panels from left to right, row by row."""
+    panels: list[dict] = []
+    y = 0
+    for row in rows:
+        panels.append(
+            {
+                "id": len(panels) + 1,
+                "type": "row",
+                "title": row.title,
+                "collapsed": False,
+                "gridPos": {"h": 1, "w": WIDTH, "x": 0, "y": y},
+                "panels": [],
+            }
+        )
+        y += 1
+        x = height = 0
+        for panel in row.panels:
+            if x + panel.width > WIDTH:
+                x, y, height = 0, y + height, 0
+            panels.append(panel.as_json(len(panels) + 1, x, y))
+            x, height = x + panel.width, max(height, panel.height)
+        y += height
+    return {
+        "uid": uid,
+        "title": title,
+        "description": description,
+        "tags": ["jupyter-mcp-gateway"],
+        "schemaVersion": 39,
+        "version": 1,
+        "editable": True,
+        "graphTooltip": 1,
+        "refresh": "30s",
+        "time": {"from": "now-6h", "to": "now"},
+        "timezone": "browser",
+        "templating": {"list": [datasource(), *variables]},
+        "annotations": {"list": []},
+        "links": [],
+        "panels": panels,
+    }
+
+
+def datasource() -> dict:
+    return {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "hide": 0}
+
+
+def variable(name: str, label: str, query: str) -> dict:
+    """A variable with the values of a label, all of them by default."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": DATASOURCE,
+        "query": {"query": query, "refId": name},
+        "definition": query,
+        "refresh": 2,
+        "sort": 1,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": ["All"], "value": ["$__all"]},
+        "hide": 0,
+    }
