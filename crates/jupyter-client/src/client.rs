@@ -19,8 +19,8 @@ use tracing::{Instrument, Span, field};
 use url::{Host, Url};
 
 use crate::{
-    Authorities, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret, ServerOptions, contents::Creations,
-    is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+    Authorities, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret, ServerOptions,
+    contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
@@ -274,7 +274,9 @@ impl JupyterServer {
         let mut request = request.map_err(|error| self.transport_error(&error, started))?;
         let span = self.request_span(&request);
         // Within its span, so that what the server does belongs to this request.
-        request.headers_mut().extend(span.in_scope(|| self.observer.trace_headers()));
+        request
+            .headers_mut()
+            .extend(span.in_scope(|| self.observer.trace_headers()));
         let answer = client.execute(request).instrument(span.clone()).await;
         let outcome = match &answer {
             Ok(response) if response.status().is_server_error() => RequestOutcome::ServerError,

@@ -13,8 +13,8 @@ use std::{
 
 use jupyter_client::{DocPath, JupyterServer, NewDocument};
 use serde_json::Value;
-use tracing::Instrument;
 use tokio::{sync::watch, time::timeout};
+use tracing::Instrument;
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},

@@ -64,7 +64,11 @@ impl Engine {
         ExecutionCounts {
             running: running.len(),
             waiting: waiting.len(),
-            oldest: running.iter().map(|execution| execution.age()).max().unwrap_or_default(),
+            oldest: running
+                .iter()
+                .map(|execution| execution.age())
+                .max()
+                .unwrap_or_default(),
         }
     }
 
