@@ -78,7 +78,8 @@ impl Collector {
 
     /// The span of this name in a trace, once it has come.
     pub async fn span(&self, trace_id: &str, name: &str) -> Span {
-        let found = eventually(&format!("the span {name} in {trace_id}"), async || {
+        let what = format!("the span {name} in {trace_id}");
+        let found = eventually(&what, async || {
             let received = self.received.lock().expect("no panic");
             let mut spans = received.spans.iter();
             spans
@@ -93,7 +94,8 @@ impl Collector {
     }
 
     pub async fn metric(&self, name: &str) {
-        let arrived = eventually(&format!("the metric {name}"), async || {
+        let what = format!("the metric {name}");
+        let arrived = eventually(&what, async || {
             let received = self.received.lock().expect("no panic");
             received.metrics.contains(name).then_some(())
         });
@@ -101,7 +103,8 @@ impl Collector {
     }
 
     pub async fn log(&self, body: &str) -> LogLine {
-        let found = eventually(&format!("the log line {body}"), async || {
+        let what = format!("the log line {body}");
+        let found = eventually(&what, async || {
             let received = self.received.lock().expect("no panic");
             received.logs.iter().find(|line| line.body.contains(body)).cloned()
         });
