@@ -252,6 +252,7 @@ impl App {
         );
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
+        metrics.know_servers(config.servers.iter().map(|server| server.name.as_str()));
         watch_store(&metrics, &store, &drain);
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));

@@ -14,6 +14,8 @@ mod logs;
 mod metrics;
 mod otlp;
 mod setup;
+#[cfg(test)]
+mod testing;
 mod trace;
 
 pub use metrics::{LimitUse, Metrics, Operation, Outcome, Readers, StoreState};

@@ -92,6 +92,7 @@ pub(super) fn execution_span(execution: &AdmittedExecution<'_>) -> Span {
         jmg.execution.status = field::Empty,
         jmg.jupyter.server = execution.server,
         error.type = field::Empty,
+        otel.status_code = field::Empty,
     );
     let asking = Context::current();
     let call = asking.span().span_context().clone();
@@ -100,4 +101,88 @@ pub(super) fn execution_span(execution: &AdmittedExecution<'_>) -> Span {
         let _ = span.set_parent(asking.with_remote_span_context(call));
     }
     span
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::debug_span;
+
+    use super::*;
+    use crate::telemetry::testing::KeptSpans;
+
+    const OF_HTTP: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const OF_MESSAGE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    /// The spans of a message and of the HTTP request that carried it.
+    fn spans(of_http: Option<&'static str>, of_message: Option<&str>) -> KeptSpans {
+        let kept = KeptSpans::default();
+        let _keeping = kept.keep();
+        let request = debug_span!("request");
+        let headers = of_http.map(|of_http| {
+            (
+                "traceparent".parse().expect("a name"),
+                http::HeaderValue::from_static(of_http),
+            )
+        });
+        let http = HttpTrace::join(&request, &HeaderMap::from_iter(headers));
+        let message = debug_span!("message");
+        let meta = [
+            ("traceparent", of_message),
+            ("tracestate", None),
+            ("baggage", Some("team=blue")),
+        ];
+        join_trace(&message, meta, http.as_ref());
+        message.in_scope(|| {
+            let sent = super::headers();
+            assert_eq!(
+                sent.get("baggage").and_then(|value| value.to_str().ok()),
+                Some("team=blue")
+            );
+            assert!(sent.contains_key("traceparent"));
+        });
+        drop((message, request));
+        kept
+    }
+
+    #[test]
+    fn without_a_context_of_its_own_a_message_is_a_part_of_its_request() {
+        let kept = spans(Some(OF_HTTP), None);
+        let (request, message) = (kept.named("request"), kept.named("message"));
+        assert_eq!(request.parent_span_id.to_string(), "b7ad6b7169203331");
+        assert_eq!(message.parent_span_id, request.span_context.span_id());
+        assert!(OF_HTTP.contains(&message.span_context.trace_id().to_string()));
+        assert_eq!(message.links.len(), 0);
+    }
+
+    #[test]
+    fn the_context_of_a_message_comes_first_and_its_request_is_a_link() {
+        for of_http in [Some(OF_HTTP), None, Some("nonsense")] {
+            let kept = spans(of_http, Some(OF_MESSAGE));
+            let (request, message) = (kept.named("request"), kept.named("message"));
+            assert_eq!(message.parent_span_id.to_string(), "00f067aa0ba902b7");
+            assert!(OF_MESSAGE.contains(&message.span_context.trace_id().to_string()));
+            assert_eq!(message.links[0].span_context.span_id(), request.span_context.span_id());
+        }
+    }
+
+    #[test]
+    fn an_execution_may_outlive_its_call() {
+        let kept = KeptSpans::default();
+        let _keeping = kept.keep();
+        let execution = AdmittedExecution {
+            id: "e",
+            server: "lab",
+            kind: store::ExecutionKind::Cells,
+            cells: 1,
+            is_resumed: false,
+        };
+        let call = debug_span!("call");
+        let span = call.in_scope(|| execution_span(&execution));
+        drop(call);
+        let call = kept.named("call");
+        drop(span);
+        let execution = kept.named("execution");
+        assert_eq!(execution.parent_span_id, call.span_context.span_id());
+        assert_eq!(execution.links[0].span_context.span_id(), call.span_context.span_id());
+    }
 }

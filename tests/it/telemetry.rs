@@ -73,7 +73,8 @@ async fn one_trace(era: Era, trace_id: &str, protocol: &str) {
         .env("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue")
         .env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
         .env("JMG__TELEMETRY__SERVICE_NAME", "gateway-under-test")
-        .env("JMG__TELEMETRY__OTLP_LOGS", "true");
+        .env("JMG__TELEMETRY__OTLP_LOGS", "true")
+        .env("JMG__TELEMETRY__LOG_LEVEL", "info,audit=debug");
     let gateway = Running::start(command).await;
     let agent = connect(&gateway, era).await;
     let run = json!({ "path": path, "ranges": [{ "start": 0 }] });
@@ -122,7 +123,12 @@ async fn one_trace(era: Era, trace_id: &str, protocol: &str) {
     ] {
         collector.metric(metric).await;
     }
-    collector.log("listening").await;
+    let line = collector.log("a tool was called").await;
+    assert_eq!(
+        hex(&line.trace_id),
+        trace_id,
+        "a line belongs to the trace in which it was written"
+    );
     let resource = collector.resource();
     assert_eq!(resource["service.name"], "gateway-under-test");
     assert_eq!(resource["deployment.environment.name"], "test");

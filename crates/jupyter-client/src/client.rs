@@ -278,18 +278,13 @@ impl JupyterServer {
             .headers_mut()
             .extend(span.in_scope(|| self.observer.trace_headers()));
         let answer = client.execute(request).instrument(span.clone()).await;
-        let outcome = match &answer {
-            Ok(response) if response.status().is_server_error() => RequestOutcome::ServerError,
-            Ok(response) if response.status().is_success() => RequestOutcome::Success,
-            Ok(_) => RequestOutcome::Refused,
-            Err(error) if error.is_timeout() => RequestOutcome::Timeout,
-            Err(_) => RequestOutcome::Unreachable,
-        };
+        let outcome = RequestOutcome::of(&answer);
         if let Ok(response) = &answer {
             span.record("http.response.status_code", response.status().as_u16());
         }
         if outcome != RequestOutcome::Success {
             span.record("error.type", outcome.as_str());
+            span.record("otel.status_code", "error");
         }
         self.observer.on_request(self.label(), outcome, started.elapsed());
         answer.map_err(|error| self.transport_error(&error, started))
@@ -313,6 +308,7 @@ impl JupyterServer {
             jmg.jupyter.server = self.label(),
             http.response.status_code = field::Empty,
             error.type = field::Empty,
+            otel.status_code = field::Empty,
         )
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
+use reqwest::Response;
 use url::Url;
 
 use crate::{Authorities, Secret};
@@ -64,6 +65,16 @@ pub enum RequestOutcome {
 }
 
 impl RequestOutcome {
+    pub(super) fn of(answer: &Result<Response, reqwest::Error>) -> Self {
+        match answer {
+            Ok(response) if response.status().is_server_error() => Self::ServerError,
+            Ok(response) if response.status().is_success() => Self::Success,
+            Ok(_) => Self::Refused,
+            Err(error) if error.is_timeout() => Self::Timeout,
+            Err(_) => Self::Unreachable,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",

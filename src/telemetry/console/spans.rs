@@ -122,28 +122,32 @@ fn branch(text: &mut String, spans: &[SpanData], span: &SpanData, depth: usize) 
 #[cfg(test)]
 mod tests {
     use opentelemetry::trace::{TraceContextExt, Tracer, TracerProvider};
-    use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
 
     use super::*;
+    use crate::telemetry::testing::KeptSpans;
 
     #[test]
     fn a_trace_is_shown_as_a_tree() {
-        let kept = InMemorySpanExporter::default();
-        let provider = SdkTracerProvider::builder().with_simple_exporter(kept.clone()).build();
+        let kept = KeptSpans::default();
+        let provider = kept.provider();
         let tracer = provider.tracer("test");
-        let request = Context::current_with_span(tracer.start("POST /mcp"));
+        let request = Context::new().with_span(tracer.start_with_context("POST /mcp", &Context::new()));
         let call = request.with_span(tracer.start_with_context("tools/call run_code", &request));
         tracer.start_with_context("execution", &call).end();
         call.span().end();
         request.span().end();
-        let text = tree(kept.get_finished_spans().expect("spans"), false);
-        let names: Vec<&str> = text
+        let text = tree(kept.all(), false);
+        let lines: Vec<(usize, &str)> = text
             .lines()
-            .map(|line| line.split("  ").find(|word| !word.is_empty()).unwrap_or(""))
+            .map(|line| (line.len() - line.trim_start().len(), line.trim_start()))
             .collect();
-        assert!(names[0].starts_with("trace "), "{text}");
-        assert_eq!(names[1..], ["POST /mcp", "tools/call run_code", "execution"], "{text}");
-        let indents: Vec<usize> = text.lines().map(|line| line.len() - line.trim_start().len()).collect();
-        assert_eq!(indents, [0, 2, 4, 6], "{text}");
+        assert!(lines[0].0 == 0 && lines[0].1.starts_with("trace "), "{text}");
+        for (line, depth, name) in [
+            (1, 2, "POST /mcp  "),
+            (2, 4, "tools/call run_code  "),
+            (3, 6, "execution  "),
+        ] {
+            assert!(lines[line].0 == depth && lines[line].1.starts_with(name), "{text}");
+        }
     }
 }

@@ -57,6 +57,11 @@ impl Metrics {
             .build();
     }
 
+    /// Has servers measured under names of their own.
+    pub fn know_servers<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        names.for_each(|name| self.0.servers.add(name));
+    }
+
     /// Counts open documents, as `read` does while there are any to count.
     pub fn watch_rooms(&self, max: usize, read: impl Fn() -> Option<RoomCounts> + Send + Sync + 'static) {
         let states = move || {
@@ -147,7 +152,7 @@ pub(super) fn servers(meter: &Meter, servers: Arc<KnownServers>) {
         .u64_observable_gauge("jmg.jupyter.up")
         .with_description("Whether a Jupyter server answered when it was last asked.")
         .with_callback(move |observer| {
-            for (server, up) in servers.all() {
+            for (server, up) in servers.asked() {
                 observer.observe(up.into(), &[KeyValue::new("server", server)]);
             }
         })

@@ -51,6 +51,7 @@ impl Trace {
             jmg.kernel.id = kernel_id,
             jmg.execution.status = field::Empty,
             error.type = field::Empty,
+            otel.status_code = field::Empty,
         )
     }
 
@@ -69,6 +70,7 @@ pub(crate) fn record_status(span: &Span, status: ExecutionStatus) {
     match status {
         ExecutionStatus::Failed | ExecutionStatus::Cancelled | ExecutionStatus::Lost => {
             span.record("error.type", status.as_str());
+            span.record("otel.status_code", "error");
         }
         ExecutionStatus::Queued
         | ExecutionStatus::Running
