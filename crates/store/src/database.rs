@@ -6,7 +6,11 @@ mod row;
 mod sqlite;
 mod statement;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
 use tokio::time::timeout;
@@ -82,68 +86,71 @@ impl Database {
                 self.row(statement).await.map(drop)
             }
             Connections::Postgres(pool) => {
-                let ping = postgres::ping(pool);
-                self.observed.measure(StoreOperation::Read, ping).await
+                let started = Instant::now();
+                let answered = postgres::ping(pool).await;
+                self.observed.tell(StoreOperation::Read, started, answered)
             }
         }
     }
 
     /// Every row of the answer.
     pub(crate) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
-        let reading = async {
-            match &self.connections {
-                Connections::Sqlite(pool) => {
-                    let rows = bounded(statement.sqlite().fetch_all(pool)).await?;
-                    Ok(rows.into_iter().map(Row::Sqlite).collect())
-                }
-                Connections::Postgres(pool) => {
-                    let rows = bounded(statement.postgres().fetch_all(pool)).await?;
-                    Ok(rows.into_iter().map(Row::Postgres).collect())
-                }
+        let started = Instant::now();
+        let rows = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let rows = bounded(statement.sqlite().fetch_all(pool)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Connections::Postgres(pool) => {
+                let rows = bounded(statement.postgres().fetch_all(pool)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
         };
-        self.observed.measure(StoreOperation::Read, reading).await
+        self.observed.tell(StoreOperation::Read, started, rows)
     }
 
     /// The first row of the answer, if there is one.
     pub(crate) async fn row(&self, statement: Statement<'_>) -> Result<Option<Row>, StoreError> {
-        let reading = async {
-            match &self.connections {
-                Connections::Sqlite(pool) => {
-                    let row = bounded(statement.sqlite().fetch_optional(pool)).await?;
-                    Ok(row.map(Row::Sqlite))
-                }
-                Connections::Postgres(pool) => {
-                    let row = bounded(statement.postgres().fetch_optional(pool)).await?;
-                    Ok(row.map(Row::Postgres))
-                }
+        let started = Instant::now();
+        let row = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let row = bounded(statement.sqlite().fetch_optional(pool)).await;
+                row.map(|row| row.map(Row::Sqlite))
+            }
+            Connections::Postgres(pool) => {
+                let row = bounded(statement.postgres().fetch_optional(pool)).await;
+                row.map(|row| row.map(Row::Postgres))
             }
         };
-        self.observed.measure(StoreOperation::Read, reading).await
+        self.observed.tell(StoreOperation::Read, started, row)
     }
 
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
-        let writing = async {
-            match &self.connections {
-                Connections::Sqlite(pool) => Ok(bounded(statement.sqlite().execute(pool)).await?.rows_affected()),
-                Connections::Postgres(pool) => Ok(bounded(statement.postgres().execute(pool)).await?.rows_affected()),
+        let started = Instant::now();
+        let changed = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let done = bounded(statement.sqlite().execute(pool)).await;
+                done.map(|done| done.rows_affected())
+            }
+            Connections::Postgres(pool) => {
+                let done = bounded(statement.postgres().execute(pool)).await;
+                done.map(|done| done.rows_affected())
             }
         };
-        self.observed.measure(StoreOperation::Write, writing).await
+        self.observed.tell(StoreOperation::Write, started, changed)
     }
 
     /// Begins changes that belong together. SQLite takes its one lock for writing at once: taken later, it may be
     /// refused.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
-        let beginning = async {
-            match &self.connections {
-                Connections::Sqlite(pool) => Ok(Changes::Sqlite(bounded(pool.begin_with("BEGIN IMMEDIATE")).await?)),
-                Connections::Postgres(pool) => Ok(Changes::Postgres(bounded(pool.begin()).await?)),
-            }
+        let started = Instant::now();
+        let changes = match &self.connections {
+            Connections::Sqlite(pool) => bounded(pool.begin_with("BEGIN IMMEDIATE")).await.map(Changes::Sqlite),
+            Connections::Postgres(pool) => bounded(pool.begin()).await.map(Changes::Postgres),
         };
         Ok(Transaction {
-            changes: self.observed.measure(StoreOperation::Begin, beginning).await?,
+            changes: self.observed.tell(StoreOperation::Begin, started, changes)?,
             observed: self.observed.clone(),
         })
     }
@@ -163,19 +170,18 @@ impl Database {
 impl Transaction {
     /// Every row of the answer.
     pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
-        let reading = async {
-            match &mut self.changes {
-                Changes::Sqlite(transaction) => {
-                    let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await?;
-                    Ok(rows.into_iter().map(Row::Sqlite).collect())
-                }
-                Changes::Postgres(transaction) => {
-                    let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await?;
-                    Ok(rows.into_iter().map(Row::Postgres).collect())
-                }
+        let started = Instant::now();
+        let rows = match &mut self.changes {
+            Changes::Sqlite(transaction) => {
+                let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Changes::Postgres(transaction) => {
+                let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
         };
-        self.observed.measure(StoreOperation::Read, reading).await
+        self.observed.tell(StoreOperation::Read, started, rows)
     }
 
     /// The first row of the answer, if there is one.
@@ -185,19 +191,18 @@ impl Transaction {
 
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement<'_>) -> Result<u64, StoreError> {
-        let writing = async {
-            match &mut self.changes {
-                Changes::Sqlite(transaction) => {
-                    let done = bounded(statement.sqlite().execute(&mut **transaction)).await?;
-                    Ok(done.rows_affected())
-                }
-                Changes::Postgres(transaction) => {
-                    let done = bounded(statement.postgres().execute(&mut **transaction)).await?;
-                    Ok(done.rows_affected())
-                }
+        let started = Instant::now();
+        let changed = match &mut self.changes {
+            Changes::Sqlite(transaction) => {
+                let done = bounded(statement.sqlite().execute(&mut **transaction)).await;
+                done.map(|done| done.rows_affected())
+            }
+            Changes::Postgres(transaction) => {
+                let done = bounded(statement.postgres().execute(&mut **transaction)).await;
+                done.map(|done| done.rows_affected())
             }
         };
-        self.observed.measure(StoreOperation::Write, writing).await
+        self.observed.tell(StoreOperation::Write, started, changed)
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
@@ -205,13 +210,12 @@ impl Transaction {
     }
 
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        let committing = async {
-            match self.changes {
-                Changes::Sqlite(transaction) => bounded(transaction.commit()).await,
-                Changes::Postgres(transaction) => bounded(transaction.commit()).await,
-            }
+        let started = Instant::now();
+        let committed = match self.changes {
+            Changes::Sqlite(transaction) => bounded(transaction.commit()).await,
+            Changes::Postgres(transaction) => bounded(transaction.commit()).await,
         };
-        self.observed.measure(StoreOperation::Commit, committing).await
+        self.observed.tell(StoreOperation::Commit, started, committed)
     }
 }
 

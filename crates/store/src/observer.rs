@@ -51,17 +51,16 @@ impl Observed {
         let _ = self.0.set(observer);
     }
 
-    pub(crate) async fn measure<T>(
+    /// Tells of something that was asked. Returns what came of it.
+    pub(crate) fn tell<T>(
         &self,
         operation: StoreOperation,
-        work: impl Future<Output = Result<T, StoreError>>,
+        started: Instant,
+        result: Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let Some(observer) = self.0.get() else {
-            return work.await;
-        };
-        let started = Instant::now();
-        let result = work.await;
-        observer.on_operation(operation, result.is_ok(), started.elapsed());
+        if let Some(observer) = self.0.get() {
+            observer.on_operation(operation, result.is_ok(), started.elapsed());
+        }
         result
     }
 }
