@@ -104,6 +104,8 @@ mod skills;
 mod soak;
 mod store_engines;
 mod store_tls;
+mod telemetry;
+mod telemetry_metrics;
 mod tls;
 mod tokens;
 mod undo;

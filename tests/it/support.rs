@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod beside;
 pub mod browser;
+pub mod collector;
 pub mod command;
 pub mod deadline;
 pub mod engines;
@@ -22,6 +23,7 @@ pub mod scene;
 pub mod schema;
 pub mod soak;
 pub mod tab;
+pub mod tap;
 pub mod watcher;
 pub mod wire;
 
