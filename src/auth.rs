@@ -2,7 +2,9 @@
 //! edge hands over the credential and maps refusals to statuses.
 
 mod authenticator;
+mod jwt;
 mod method;
+pub mod oidc;
 pub mod outbound;
 mod path_rules;
 mod principal;
@@ -11,6 +13,7 @@ mod tokens;
 mod verified;
 
 pub use authenticator::{AnyMethod, Authenticator};
+pub use jwt::{JwtTokens, scope_of};
 pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};
 pub use principal::{AccessError, Principal, Tenant, shown_name};

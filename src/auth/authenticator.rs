@@ -6,10 +6,11 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Principal, Tenants,
+    JwtTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
+    verified::Verified,
 };
 use crate::config::Config;
 
@@ -19,12 +20,14 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The methods there are, in the order in which they are asked.
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
+    Jwt(Verified<JwtTokens>),
 }
 
 impl AnyMethod {
     fn rank(&self) -> u8 {
         match self {
             Self::OwnTokens(_) => 0,
+            Self::Jwt(_) => 2,
         }
     }
 }
@@ -33,18 +36,21 @@ impl Method for AnyMethod {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
+            Self::Jwt(tokens) => tokens.authenticate(credentials).await,
         }
     }
 
     fn on_tenants_replaced(&self) {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
+            Self::Jwt(tokens) => tokens.on_tenants_replaced(),
         }
     }
 
     fn sweep(&self) -> bool {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
+            Self::Jwt(tokens) => tokens.sweep(),
         }
     }
 }
@@ -88,8 +94,8 @@ impl Authenticator {
     pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
         let tenants = tenants(config)?;
         for method in &self.methods {
-            match method {
-                AnyMethod::OwnTokens(tokens) => tokens.replace(config, &tenants)?,
+            if let AnyMethod::OwnTokens(tokens) = method {
+                tokens.replace(config, &tenants)?;
             }
         }
         self.tenants.replace(tenants);

@@ -129,6 +129,8 @@ section! {
         tenant_claim: String = "tenant".to_owned(), value(parse::non_empty);
         permissions_claim: String = "scope".to_owned(), value(parse::non_empty);
         name_claim: String = "preferred_username".to_owned(), value(parse::non_empty);
+        /// For development: what tokens may be signed with (HS256, HS384, HS512), beside the issuer's keys.
+        secret: Option<Secret> = None, optional(parse::hmac_secret);
     }
 }
 
