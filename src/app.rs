@@ -2,6 +2,7 @@
 
 pub mod banner;
 pub mod discovery;
+mod identity;
 pub mod lab;
 mod local_token;
 mod private_files;
@@ -117,7 +118,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let counting = (Arc::clone(&pool), Arc::clone(&engine));
         limits.watch(move |tenant| Counts {
             rooms: counting.0.count_of(tenant),
@@ -201,7 +202,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
@@ -239,7 +240,12 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(Authenticator::new(config)?);
+        let authenticator = Arc::new(identity::authenticator(
+            config,
+            &servers,
+            &background,
+            drain.stop_token(),
+        )?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,

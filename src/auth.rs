@@ -2,6 +2,7 @@
 //! edge hands over the credential and maps refusals to statuses.
 
 mod authenticator;
+mod jupyter;
 mod jwt;
 mod method;
 pub mod oidc;
@@ -13,6 +14,7 @@ mod tokens;
 mod verified;
 
 pub use authenticator::{AnyMethod, Authenticator};
+pub use jupyter::JupyterTokens;
 pub use jwt::{JwtTokens, scope_of};
 pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};

@@ -45,18 +45,11 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
     if let Some(files) = tls_files(config) {
         files.load().map_err(SettingsError::Tls)?;
     }
-    let auth = &config.auth;
-    for (configured, key) in [
-        (auth.jwt.is_some(), "auth.jwt"),
-        (auth.jupyterhub.is_some(), "auth.jupyterhub"),
-        (auth.jupyter.enabled, "auth.jupyter"),
-    ] {
-        if configured {
-            tracing::warn!(
-                key,
-                "this version knows only [[auth.tokens]]; other credentials are refused"
-            );
-        }
+    if config.auth.jupyterhub.is_some() {
+        tracing::warn!(
+            key = "auth.jupyterhub",
+            "this version does not know tokens of a JupyterHub; they are refused"
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    JwtTokens, Principal, Tenants,
+    JupyterTokens, JwtTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
@@ -21,6 +21,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
     Jwt(Verified<JwtTokens>),
+    Jupyter(Verified<JupyterTokens>),
 }
 
 impl AnyMethod {
@@ -28,6 +29,7 @@ impl AnyMethod {
         match self {
             Self::OwnTokens(_) => 0,
             Self::Jwt(_) => 2,
+            Self::Jupyter(_) => 4,
         }
     }
 }
@@ -37,6 +39,7 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
             Self::Jwt(tokens) => tokens.authenticate(credentials).await,
+            Self::Jupyter(tokens) => tokens.authenticate(credentials).await,
         }
     }
 
@@ -44,6 +47,7 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
             Self::Jwt(tokens) => tokens.on_tenants_replaced(),
+            Self::Jupyter(tokens) => tokens.on_tenants_replaced(),
         }
     }
 
@@ -51,6 +55,7 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
             Self::Jwt(tokens) => tokens.sweep(),
+            Self::Jupyter(tokens) => tokens.sweep(),
         }
     }
 }

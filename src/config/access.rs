@@ -145,6 +145,15 @@ section! {
 section! {
     JupyterAuthConfig {
         enabled: bool = false, value(parse::flag);
+        /// None: one for each server, with the usual limits.
+        tenant: Option<String> = None, optional(parse::non_empty);
+    }
+}
+
+impl JupyterAuthConfig {
+    /// Name of the tenant of a server's users.
+    pub fn tenant_of(&self, server: &str) -> String {
+        self.tenant.clone().unwrap_or_else(|| format!("jupyter:{server}"))
     }
 }
 
