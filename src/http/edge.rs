@@ -6,7 +6,7 @@ use jupyter_client::Servers;
 use store::Store;
 
 use super::{OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
+use crate::{audit::AuditSink, auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -18,10 +18,11 @@ pub struct EdgeConfig {
     pub trusted_proxies: TrustedProxies,
 }
 
-/// Authentication and limits of callers.
+/// Authentication, limits and records of callers.
 pub struct Access {
     pub authenticator: Arc<Authenticator>,
     pub limits: Arc<Limits>,
+    pub audit: Arc<dyn AuditSink>,
 }
 
 pub struct Edge<H> {

@@ -25,7 +25,7 @@ use super::{
     stream_body::StreamBody,
 };
 use crate::{
-    audit::Origin,
+    audit::{Origin, record_failed_login},
     auth::{AuthError, Credentials, Principal},
     limits::{self, Admission, Limits, Resource},
     mcp::Caller,
@@ -55,16 +55,16 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     let address = connection
         .as_deref()
         .map(|connection| client_address(edge, connection, &parts.headers));
-    let authenticated = authenticate(edge, &parts.headers).await;
-    let principal = authenticated.map_err(|refusal| count_failed_login(edge, address, refusal))?;
-    let admission = check_limits(&edge.access.limits, &principal, &parts.method)?;
-    if let Some(connection) = &connection {
-        connection.on_authenticated();
-    }
     let origin = Origin {
         address,
         request_id: request_id(&parts.headers).into(),
     };
+    let authenticated = authenticate(edge, &parts.headers).await;
+    let principal = authenticated.map_err(|refusal| count_failed_login(edge, &origin, refusal))?;
+    let admission = check_limits(&edge.access.limits, &principal, &parts.method)?;
+    if let Some(connection) = &connection {
+        connection.on_authenticated();
+    }
     let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
     let caller = caller(edge, &parts, Arc::clone(&principal))?
         .coming_from(origin)
@@ -130,13 +130,20 @@ async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue
     })
 }
 
-/// Counts a login that failed. Whoever sent no token did not try one.
-fn count_failed_login<H>(edge: &Edge<H>, address: Option<IpAddr>, refusal: Refusal) -> Refusal {
+/// Counts and records a login that failed. Whoever sent no token did not try one.
+fn count_failed_login<H>(edge: &Edge<H>, origin: &Origin, refusal: Refusal) -> Refusal {
     let (reason, problem) = &refusal;
-    if problem.status() != StatusCode::UNAUTHORIZED || *reason == "token_missing" {
+    if problem.status() != StatusCode::UNAUTHORIZED {
         return refusal;
     }
-    match address.map_or(Ok(()), |address| edge.access.limits.on_failed_login(address)) {
+    record_failed_login(&*edge.access.audit, origin, reason);
+    if *reason == "token_missing" {
+        return refusal;
+    }
+    match origin
+        .address
+        .map_or(Ok(()), |address| edge.access.limits.on_failed_login(address))
+    {
         Ok(()) => refusal,
         Err(limited) => too_many(limited),
     }
