@@ -9,7 +9,7 @@ mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use executor::Engine;
@@ -21,7 +21,10 @@ use tokio::{
     net::TcpListener,
     sync::{broadcast, watch},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 pub use local_token::local_token;
 pub use reload::{Reload, ReloadError, RunningParts};
@@ -29,7 +32,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     activity::{self, ActivityLog},
-    audit::StoreAudit,
+    audit::{AuditFile, AuditSink, AuditTrail},
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
@@ -63,6 +66,8 @@ pub enum AppError {
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
     )]
     InUse { address: SocketAddr },
+    #[error("audit.file: {} cannot be appended to: {why}; name a file in a folder that the gateway may write to", path.display())]
+    AuditFile { path: PathBuf, why: std::io::Error },
     #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
@@ -95,6 +100,7 @@ pub struct App {
     drain: Drain,
     background: TaskTracker,
     store: Store,
+    audit: Audit,
     servers: Arc<Servers>,
     history: Option<Arc<History>>,
     activity: Option<Arc<ActivityLog>>,
@@ -112,6 +118,7 @@ impl App {
     pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
+        let audit = Audit::open(config, &store)?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
@@ -136,7 +143,7 @@ impl App {
             scaling: Arc::new(Scaling::within(Arc::clone(&limits))),
             connections: Arc::default(),
             activity: Arc::clone(&activity),
-            audit: Arc::new(StoreAudit::new(store.clone())),
+            audit: Arc::clone(&audit.sink),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -155,6 +162,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history: history.clone(),
@@ -207,6 +215,7 @@ impl App {
             listeners: Listeners::bind(config)?,
             servers,
             metrics,
+            audit: Audit::open(config, &store)?,
             store,
             drain,
             background: TaskTracker::new(),
@@ -227,6 +236,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history,
@@ -255,7 +265,7 @@ impl App {
         );
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
-        watch_lost_records(&metrics, &store);
+        watch_lost_records(&metrics, &store, audit.file.clone());
         let replaced = authenticator.replacements();
         background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
@@ -264,6 +274,7 @@ impl App {
             Access {
                 authenticator: Arc::clone(&authenticator),
                 limits: Arc::clone(&limits),
+                audit: Arc::clone(&audit.sink),
             },
             Arc::clone(&servers),
             endpoint,
@@ -290,6 +301,7 @@ impl App {
             drain,
             background,
             store,
+            audit,
             servers,
             history,
             activity: None,
@@ -358,7 +370,38 @@ impl App {
         if let Some(history) = self.history {
             history.close().await;
         }
+        // What ends last is recorded last.
+        if let Some(file) = self.audit.file {
+            file.flush().await;
+        }
         self.store.close().await;
+    }
+}
+
+/// Where records of calls go.
+struct Audit {
+    sink: Arc<dyn AuditSink>,
+    file: Option<Arc<AuditFile>>,
+    _writer: Option<AbortOnDropHandle<()>>,
+}
+
+impl Audit {
+    fn open(config: &Config, store: &Store) -> Result<Self, AppError> {
+        let open = |path: &PathBuf| {
+            let opened = AuditFile::open(path).map(Arc::new);
+            opened.map_err(|why| AppError::AuditFile {
+                path: path.clone(),
+                why,
+            })
+        };
+        let file = config.audit.file.as_ref().map(open).transpose()?;
+        let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
+        let writer = file.clone().map(|file| tokio::spawn(async move { file.write().await }));
+        Ok(Self {
+            sink: Arc::new(trail),
+            file,
+            _writer: writer.map(AbortOnDropHandle::new),
+        })
     }
 }
 
@@ -368,6 +411,7 @@ struct Parts {
     servers: Arc<Servers>,
     metrics: Metrics,
     store: Store,
+    audit: Audit,
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,
@@ -402,14 +446,16 @@ async fn compact(store: Store, stop: CancellationToken) {
     store.compact_regularly(stop).await;
 }
 
-fn watch_lost_records(metrics: &Metrics, store: &Store) {
+fn watch_lost_records(metrics: &Metrics, store: &Store, audit_file: Option<Arc<AuditFile>>) {
     let lost_records = store.lost_records();
     metrics.watch_lost_records(move || {
         let lost = lost_records();
-        [
+        let audit_file = audit_file.as_ref().map_or(0, |file| file.lost());
+        vec![
             ("executions", lost.executions),
             ("activity", lost.activities),
             ("audit", lost.audits),
+            ("audit_file", audit_file),
         ]
     });
 }

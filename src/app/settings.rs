@@ -14,7 +14,7 @@ use crate::{
     events::EventLimits,
     history::History,
     http::{
-        ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
+        Challenges, ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
         within_descriptors,
     },
     mcp::{EndpointConfig, SessionLimits},
@@ -193,5 +193,10 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         max_header_bytes: http.max_header_bytes,
         serve_metrics: http.metrics_listen.is_none(),
         trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
+        challenges: Challenges {
+            authorization_servers: config.auth.jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
+            public_url: http.public_url.clone(),
+            scheme: http.scheme(),
+        },
     }
 }

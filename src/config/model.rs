@@ -42,6 +42,7 @@ pub struct Config {
     pub answers: AnswersConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
+    pub audit: AuditConfig,
     pub telemetry: TelemetryConfig,
 }
 
@@ -94,6 +95,7 @@ impl Section for Config {
             answers: reader.section("answers"),
             events: reader.section("events"),
             store: reader.section("store"),
+            audit: reader.section("audit"),
             telemetry: reader.section("telemetry"),
         }
     }
@@ -207,6 +209,15 @@ section! {
         audit_keep: Duration = Duration::from_secs(90 * 24 * 60 * 60), value(parse::duration);
         audit_max: usize = 1_000_000, number(LOG);
         max_connections: u32 = 8, number(DATABASE_CONNECTIONS);
+    }
+}
+
+section! {
+    AuditConfig {
+        /// JSON lines beside the store; `None` means none.
+        file: Option<PathBuf> = None, optional(parse::path);
+        /// Whether calls are refused that cannot be recorded.
+        required: bool = false, value(parse::flag);
     }
 }
 
