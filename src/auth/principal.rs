@@ -125,6 +125,15 @@ impl Principal {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
+    /// Returns whether its credentials expire later than those of another one.
+    pub fn outlasts(&self, other: &Self) -> bool {
+        match (self.expires_at, other.expires_at) {
+            (Some(own), Some(others)) => own > others,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        }
+    }
+
     /// The principal as the owner of what it runs.
     pub fn owner(&self) -> Owner {
         Owner {
