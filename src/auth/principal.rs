@@ -197,8 +197,8 @@ impl Principal {
     }
 
     /// Returns whether something else stands for the same credentials: a request, a stream, a session.
-    pub(super) fn is_in_use(&self) -> bool {
-        Arc::strong_count(&self.validity) > 1
+    pub(super) fn is_in_use(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1 || Arc::strong_count(&self.validity) > 1
     }
 
     /// The same principal on a connection that only reads.
