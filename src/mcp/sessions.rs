@@ -12,7 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use dashmap::DashMap;
@@ -156,22 +156,26 @@ impl Session {
         Arc::clone(&self.principal.lock().id)
     }
 
-    /// Returns whether the rights under which it goes on have been revoked.
+    /// Returns whether the rights under which it goes on have been revoked. A token that has expired is another matter:
+    /// clients get the next one when they are told so, and use their session on.
     fn is_revoked(&self) -> bool {
-        self.principal.lock().revoked().is_cancelled()
+        let owner = self.principal.lock();
+        owner.revoked().is_cancelled() && !owner.is_expired(SystemTime::now())
     }
 
-    /// Returns whether it is the principal's own and goes on. It lasts as long as the latest of the tokens with which it
-    /// is used.
+    /// Returns whether it is the principal's own and goes on.
     fn is_used_by(&self, principal: &Arc<Principal>) -> bool {
         let mut owner = self.principal.lock();
-        if owner.id != principal.id || owner.revoked().is_cancelled() {
+        let has_expired = owner.is_expired(SystemTime::now());
+        if owner.id != principal.id || owner.revoked().is_cancelled() && !has_expired {
             return false;
         }
-        if principal.outlasts(&owner) && principal.includes_rights_of(&owner) {
+        let is_renewed = has_expired || principal.outlasts(&owner);
+        if is_renewed && principal.includes_rights_of(&owner) {
             *owner = Arc::clone(principal);
+            return true;
         }
-        true
+        !has_expired
     }
 }
 

@@ -166,34 +166,23 @@ async fn keys_change_and_outlive_an_outage() {
 }
 
 #[tokio::test]
-async fn who_expires_is_cut_off_and_who_renews_goes_on() {
+async fn who_expires_is_cut_off_and_goes_on_with_another_token() {
     let stage = Stage::new().await;
     let renewed = stage.token("jupyter:read").await;
-    stage.provider.lifetime(8).await;
+    stage.provider.lifetime(10).await;
     let short = stage.token("jupyter:read").await;
-    // One session is used with a renewed token, the other is not.
-    let mut sessions = Vec::new();
-    for _ in 0..2 {
-        let agent = Agent::with_token(&stage.gateway, &short, Era::Legacy).await;
-        let stream = agent.listen(None).await;
-        assert_eq!(stream.status(), 200);
-        sessions.push((agent, stream));
-    }
-    let ping = async |token: &str, session: &str| {
-        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
-        let request = post_without_token(&stage.gateway, body).bearer_auth(token);
-        send(request.header("mcp-session-id", session)).await.status.as_u16()
-    };
-    let ids: Vec<String> = sessions
-        .iter()
-        .map(|(agent, _)| agent.session.clone().expect("a session"))
-        .collect();
-    assert_eq!(ping(&renewed, &ids[0]).await, 200);
-    for (_, stream) in sessions {
-        // The lifetime, the time it takes to notice, and a slow machine.
-        let ended = timeout(Duration::from_secs(8 + 5 + 20), stream.bytes()).await;
-        assert!(ended.is_ok(), "the stream of an expired token goes on");
-    }
-    assert_eq!(ping(&renewed, &ids[0]).await, 200, "its client has another token");
-    assert_eq!(ping(&renewed, &ids[1]).await, 404, "nobody renewed it in time");
+    let agent = Agent::with_token(&stage.gateway, &short, Era::Legacy).await;
+    let stream = agent.listen(None).await;
+    assert_eq!(stream.status(), 200);
+    // Where a slow machine is late, the stream ends with the time by which clocks may differ.
+    let ended = timeout(Duration::from_secs(100), stream.bytes()).await;
+    assert!(ended.is_ok(), "the stream of an expired token goes on");
+    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
+    let request = post_without_token(&stage.gateway, body).bearer_auth(&renewed);
+    let session = agent.session.as_deref().expect("a session");
+    assert_eq!(
+        send(request.header("mcp-session-id", session)).await.status,
+        200,
+        "it is the principal's"
+    );
 }
