@@ -2,13 +2,14 @@
 
 pub mod banner;
 pub mod discovery;
+mod identity;
 pub mod lab;
 mod local_token;
 mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use executor::Engine;
@@ -20,7 +21,10 @@ use tokio::{
     net::TcpListener,
     sync::{broadcast, watch},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 pub use local_token::local_token;
 pub use reload::{Reload, ReloadError, RunningParts};
@@ -28,7 +32,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     activity::{self, ActivityLog},
-    audit::StoreAudit,
+    audit::{AuditFile, AuditSink, AuditTrail},
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
@@ -62,6 +66,8 @@ pub enum AppError {
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
     )]
     InUse { address: SocketAddr },
+    #[error("audit.file: {} cannot be appended to: {why}; name a file in a folder that the gateway may write to", path.display())]
+    AuditFile { path: PathBuf, why: std::io::Error },
     #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
@@ -94,6 +100,7 @@ pub struct App {
     drain: Drain,
     background: TaskTracker,
     store: Store,
+    audit: Audit,
     servers: Arc<Servers>,
     history: Option<Arc<History>>,
     activity: Option<Arc<ActivityLog>>,
@@ -111,6 +118,7 @@ impl App {
     pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
+        let audit = Audit::open(config, &store)?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
         let measured = Arc::new(metrics.clone());
@@ -120,7 +128,7 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let counting = (Arc::clone(&pool), Arc::clone(&engine));
         limits.watch(move |tenant| Counts {
             rooms: counting.0.count_of(tenant),
@@ -138,7 +146,7 @@ impl App {
             scaling: Arc::new(Scaling::within(Arc::clone(&limits))),
             connections: Arc::default(),
             activity: Arc::clone(&activity),
-            audit: Arc::new(StoreAudit::new(store.clone())),
+            audit: Arc::clone(&audit.sink),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -157,6 +165,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history: history.clone(),
@@ -204,11 +213,12 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
             metrics,
+            audit: Audit::open(config, &store)?,
             store,
             drain,
             background: TaskTracker::new(),
@@ -229,6 +239,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history,
@@ -242,7 +253,12 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(Authenticator::new(config)?);
+        let authenticator = Arc::new(identity::authenticator(
+            config,
+            &servers,
+            &background,
+            drain.stop_token(),
+        )?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -253,14 +269,16 @@ impl App {
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
         metrics.know_servers(config.servers.iter().map(|server| server.name.as_str()));
-        watch_store(&metrics, &store, &drain);
+        watch_store(&metrics, &store, audit.file.clone(), &drain);
         let replaced = authenticator.replacements();
+        background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
             Access {
                 authenticator: Arc::clone(&authenticator),
                 limits: Arc::clone(&limits),
+                audit: Arc::clone(&audit.sink),
             },
             Arc::clone(&servers),
             endpoint,
@@ -287,6 +305,7 @@ impl App {
             drain,
             background,
             store,
+            audit,
             servers,
             history,
             activity: None,
@@ -355,7 +374,38 @@ impl App {
         if let Some(history) = self.history {
             history.close().await;
         }
+        // What ends last is recorded last.
+        if let Some(file) = self.audit.file {
+            file.flush().await;
+        }
         self.store.close().await;
+    }
+}
+
+/// Where records of calls go.
+struct Audit {
+    sink: Arc<dyn AuditSink>,
+    file: Option<Arc<AuditFile>>,
+    _writer: Option<AbortOnDropHandle<()>>,
+}
+
+impl Audit {
+    fn open(config: &Config, store: &Store) -> Result<Self, AppError> {
+        let open = |path: &PathBuf| {
+            let opened = AuditFile::open(path).map(Arc::new);
+            opened.map_err(|why| AppError::AuditFile {
+                path: path.clone(),
+                why,
+            })
+        };
+        let file = config.audit.file.as_ref().map(open).transpose()?;
+        let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
+        let writer = file.clone().map(|file| tokio::spawn(async move { file.write().await }));
+        Ok(Self {
+            sink: Arc::new(trail),
+            file,
+            _writer: writer.map(AbortOnDropHandle::new),
+        })
     }
 }
 
@@ -365,6 +415,7 @@ struct Parts {
     servers: Arc<Servers>,
     metrics: Metrics,
     store: Store,
+    audit: Audit,
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,
@@ -406,13 +457,14 @@ fn watch_work(metrics: &Metrics, pool: &Arc<Pool>, engine: &Arc<Engine>) {
     metrics.watch_executions(move || Some(executions.upgrade()?.counts()));
 }
 
-fn watch_store(metrics: &Metrics, store: &Store, drain: &Drain) {
+fn watch_store(metrics: &Metrics, store: &Store, audit_file: Option<Arc<AuditFile>>, drain: &Drain) {
     store.observe(Arc::new(metrics.clone()));
     let (lost, backlog, is_up) = (store.lost_records(), store.backlog(), store.is_writing());
     let read = Arc::new(move || StoreState {
         is_up: is_up(),
         backlog: backlog(),
         lost: lost(),
+        lost_to_audit_file: audit_file.as_ref().map_or(0, |file| file.lost()),
     });
     let drain = drain.clone();
     metrics.watch_store(move || read(), move || drain.is_draining());

@@ -32,7 +32,13 @@ pub fn warnings(config: &Config) -> Vec<String> {
             )
         })
     };
-    config.servers.iter().enumerate().filter_map(unprotected).collect()
+    let secret = config.auth.jwt.as_ref().and_then(|jwt| jwt.secret.as_ref()).map(|_| {
+        "auth.jwt.secret: whoever knows it can sign a token for anybody; it is for development, a provider signs with keys \
+         of its own"
+            .to_owned()
+    });
+    let servers = config.servers.iter().enumerate().filter_map(unprotected);
+    servers.chain(secret).collect()
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -131,7 +137,9 @@ fn dangling_tenants(auth: &AuthConfig, tenants: &[&str]) -> Vec<Problem> {
         .jupyterhub
         .as_ref()
         .and_then(|hub| dangling("auth.jupyterhub.tenant".to_owned(), &hub.tenant, "tenant", tenants));
-    tokens.chain(hub).collect()
+    let jupyter = auth.jupyter.tenant.as_ref();
+    let jupyter = jupyter.and_then(|tenant| dangling("auth.jupyter.tenant".to_owned(), tenant, "tenant", tenants));
+    tokens.chain(hub).chain(jupyter).collect()
 }
 
 fn dangling(key: String, name: &str, kind: &'static str, known: &[&str]) -> Option<Problem> {

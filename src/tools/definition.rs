@@ -222,6 +222,7 @@ impl ToolDefinition {
     }
 
     async fn run_if_permitted(&self, call: &Call, mut arguments: Arguments) -> Result<Output, ToolError> {
+        call.require_audit()?;
         self.permissions()
             .try_for_each(|needed| call.principal().require(needed))?;
         let fork_id = take_fork(self.name, &mut arguments)?;

@@ -6,6 +6,7 @@ use live_document::{EditError, RoomError, pool::PoolError};
 
 use super::kernel::InspectError;
 use crate::{
+    audit::Unauditable,
     auth::AccessError,
     error::{ClientError, ErrorKind},
     forks::ForkError,
@@ -57,6 +58,8 @@ pub enum ToolError {
         "{what}: your edits are under review and go to a fork that a person merges, which this cannot; nothing was changed. Propose it to the person, or edit the document instead"
     )]
     Reviewed { what: String },
+    #[error(transparent)]
+    Unauditable(#[from] Unauditable),
     #[error("the gateway is shutting down; try again when it is back")]
     Stopping,
     /// Another failure, in the words for one caller.
@@ -80,6 +83,7 @@ impl ToolError {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),
             Self::Reviewed { .. } => Some("review"),
+            Self::Unauditable(_) => Some(Unauditable::RULE),
             _ => None,
         }
     }
@@ -117,6 +121,7 @@ impl ClientError for ToolError {
             Self::Execution(error) => error.kind(),
             Self::Inspect(error) => error.kind(),
             Self::History(error) => error.kind(),
+            Self::Unauditable(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,

@@ -17,6 +17,7 @@ pub mod operator_tools;
 pub mod own_lab;
 pub mod process;
 pub mod process_scene;
+pub mod provider;
 pub mod proxy;
 pub mod running;
 pub mod scene;

@@ -9,6 +9,8 @@
 //! | `documents`, `versions` | which document a file is; its versions, snapshots and blobs |
 //! | `forks` | copies of documents in which changes are proposed |
 //! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
+//! | `revocations` | tokens that were revoked while gateways run |
+//! | `console` | the database for an operator's command, which is no gateway |
 //! | `compaction`, `size` | the limits, and keeping within them |
 //! | `observer` | what those are told who measure the database |
 //! | `lease`, `process`, `health` | which gateways use the database, whether one is gone, whether it can be written to |
@@ -18,6 +20,7 @@
 mod activity_log;
 mod audit;
 mod compaction;
+mod console;
 mod database;
 mod documents;
 mod error;
@@ -32,6 +35,7 @@ mod notes;
 mod observer;
 mod process;
 mod record;
+mod revocations;
 mod row;
 mod schema;
 mod size;
@@ -49,8 +53,9 @@ use tokio_util::{
 };
 
 pub use activity_log::{ActivityFilter, ActivityRecord};
-pub use audit::{AuditFilter, AuditRow};
+pub use audit::{AuditFilter, AuditPage, AuditRow};
 pub use compaction::{Compacted, SnapshotSource};
+pub use console::Console;
 pub use documents::{DocumentKey, DocumentRow};
 pub use error::StoreError;
 pub use forks::ForkRecord;
@@ -59,6 +64,7 @@ pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
 pub use observer::{Backlog, StoreObserver, StoreOperation};
 pub use record::{AbandonedExecution, CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion, Terms};
+pub use revocations::RevokedToken;
 pub use schema::Migrated;
 pub use size::{HistoryLimits, LogLimits, StoreLimits};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};

@@ -25,6 +25,8 @@ pub struct StoreState {
     pub is_up: bool,
     pub backlog: Backlog,
     pub lost: LostRecords,
+    /// Records of calls that the audit file did not get.
+    pub lost_to_audit_file: u64,
 }
 
 impl Metrics {
@@ -126,13 +128,15 @@ impl Metrics {
         );
         meter
             .u64_observable_counter("jmg.store.lost")
-            .with_description("Records that were given up because the database failed for too long, by table.")
+            .with_description("Records that were given up because the database or the audit file failed for too long, by table.")
             .with_callback(move |observer| {
-                let lost = lost().lost;
+                let state = lost();
+                let lost = state.lost;
                 for (table, count) in [
                     ("executions", lost.executions),
                     ("activity", lost.activities),
                     ("audit", lost.audits),
+                    ("audit_file", state.lost_to_audit_file),
                 ] {
                     observer.observe(count, &[KeyValue::new("table", table)]);
                 }
