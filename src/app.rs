@@ -32,7 +32,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 use crate::{
     activity::{self, ActivityLog},
     audit::{AuditFile, AuditSink, AuditTrail},
-    auth::Authenticator,
+    auth::{ApprovalError, Authenticator},
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
@@ -52,8 +52,8 @@ pub enum AppError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("a path rule is not a valid glob: {0}")]
-    Glob(#[from] globset::Error),
+    #[error("a rule of a tenant or token is not valid: {0}")]
+    Rules(#[from] ApprovalError),
     #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error(transparent)]

@@ -17,14 +17,15 @@ pub mod token;
 mod validate;
 
 pub use access::{
-    AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig, TenantConfig, TokenConfig,
+    ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig,
+    TenantConfig, TokenConfig,
 };
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
-    Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
-    TelemetryConfig,
+    AuditConfig, Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig,
+    StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;
 pub use validate::{validate_exposure, warnings};

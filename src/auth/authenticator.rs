@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::{
-    Principal,
+    ApprovalError, Principal,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
     tokens::OwnTokens,
 };
@@ -34,7 +34,7 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// Builds the methods of a validated config.
-    pub fn new(config: &Config) -> Result<Self, globset::Error> {
+    pub fn new(config: &Config) -> Result<Self, ApprovalError> {
         Ok(Self {
             methods: RwLock::new(methods(config, None)?),
             replaced: watch::Sender::default(),
@@ -43,7 +43,7 @@ impl Authenticator {
 
     /// Puts the methods of another config in the place of all there are, or changes nothing. Whose token is gone or
     /// may do less than before is revoked.
-    pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
+    pub fn replace(&self, config: &Config) -> Result<(), ApprovalError> {
         let mut current = self.methods.write();
         *current = methods(config, Some(&current))?;
         drop(current);
@@ -64,7 +64,7 @@ impl Authenticator {
 }
 
 /// The methods of a config, which take the place of those there were.
-fn methods(config: &Config, before: Option<&[AnyMethod]>) -> Result<Arc<[AnyMethod]>, globset::Error> {
+fn methods(config: &Config, before: Option<&[AnyMethod]>) -> Result<Arc<[AnyMethod]>, ApprovalError> {
     let mut tokens = OwnTokens::new(config)?;
     for AnyMethod::OwnTokens(before) in before.unwrap_or_default() {
         tokens.replace(before);

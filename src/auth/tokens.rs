@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use subtle::ConstantTimeEq;
 
 use super::{
-    PathRules, Principal, Tenant,
+    ApprovalError, ApprovalRules, PathRules, Principal, Tenant,
     method::{Credentials, Method, Outcome},
 };
 use crate::{
@@ -20,7 +20,7 @@ type TokenDigest = [u64; 4];
 pub(super) struct OwnTokens(Box<[(TokenDigest, Arc<Principal>)]>);
 
 impl OwnTokens {
-    pub(super) fn new(config: &Config) -> Result<Self, globset::Error> {
+    pub(super) fn new(config: &Config) -> Result<Self, ApprovalError> {
         let mut tenants = HashMap::new();
         for tenant in &config.tenants {
             tenants.insert(tenant.name.as_str(), Arc::new(tenant_from(tenant, config)?));
@@ -70,7 +70,7 @@ fn words(digest: [u8; 32]) -> TokenDigest {
     words
 }
 
-fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset::Error> {
+fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, ApprovalError> {
     let servers = config
         .servers_of(tenant)
         .into_iter()
@@ -87,6 +87,7 @@ fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset
         max_open_rooms: tenant.max_open_rooms,
         max_concurrent_executions: tenant.max_concurrent_executions,
         review_required: tenant.review == Review::Required,
+        approvals: ApprovalRules::new(&tenant.approvals)?,
     })
 }
 

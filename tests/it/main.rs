@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod approvals;
 mod arguments;
 mod audit;
 mod awareness_activity;

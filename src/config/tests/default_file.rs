@@ -100,7 +100,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
     const PROBE: &str = "
         zz = 0
         servers = [{ zz = 0 }]
-        tenants = [{ zz = 0 }]
+        tenants = [{ zz = 0, approvals = [{ zz = 0 }] }]
         http.zz = 0
         mcp.zz = 0
         auth.zz = 0
@@ -114,6 +114,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         answers.zz = 0
         events.zz = 0
         store.zz = 0
+        audit.zz = 0
         telemetry.zz = 0
     ";
     let mut keys = BTreeSet::new();

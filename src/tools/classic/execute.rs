@@ -161,8 +161,7 @@ pub(super) async fn execute_temporary_code(
         None => {
             let Notebook { server, path, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
             let code = arguments.cell_content;
-            let (engine, claim) = (call.engine(), call.claim());
-            FoundExecution::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
+            FoundExecution::Live(call.run_code(&server, Some(&path), None, code).await?)
         }
     };
     let result = RunResult::of(&call, found, options).await?;

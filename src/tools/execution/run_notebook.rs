@@ -110,6 +110,12 @@ async fn start(call: &Call, arguments: Arguments) -> Result<Arc<Execution>, Tool
         kernel_name: spec.name,
         keep,
     };
+    let code = copy
+        .cells
+        .iter()
+        .map(|cell| (format!("cell {}", cell.index), cell.source.clone()));
+    call.approve_code(&server, Some(&path), &code.collect::<Vec<_>>())
+        .await?;
     Ok(call.engine().run_copy(&call.claim(), &server, &path, copy).await?)
 }
 

@@ -28,7 +28,7 @@ pub(crate) use self::{
     cell_run::{CellRun, Outcome, RunEvent, RunState, pages},
     copy::PendingCopy,
 };
-use super::{actor::Actor, notebook::Notebook};
+use super::{actor::Actor, code_gate::CodeGate, notebook::Notebook};
 
 /// Owner of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub struct Execution {
     max_output_bytes: usize,
     /// Time when an earlier process was last known to listen to it.
     pub(crate) last_noted: Option<SystemTime>,
+    /// Has the last word on what is sent.
+    pub(crate) gate: Option<CodeGate>,
     /// Of a kernel that is no notebook's.
     pub(crate) kernel_name: Option<String>,
     /// An earlier process of the gateway began it.
@@ -186,6 +188,7 @@ impl Execution {
             stop_on_error: true,
             max_output_bytes: cells.first().map_or(usize::MAX, |cell| cell.outputs.limit()),
             last_noted: None,
+            gate: None,
             kernel_name: None,
             is_resumed: false,
             created_at: SystemTime::now(),
