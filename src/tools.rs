@@ -3,6 +3,7 @@
 
 mod advice;
 mod arguments;
+mod authorization;
 mod awareness;
 mod call;
 mod cells;

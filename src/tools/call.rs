@@ -4,6 +4,7 @@ mod approving;
 mod explaining;
 mod forking;
 
+pub(super) use approving::PATHS;
 pub use approving::Unanswered;
 
 use std::{borrow::Cow, sync::Arc};
@@ -227,7 +228,7 @@ impl Call {
     /// Begins the record of the call, if anybody wants one.
     pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let path = approving::PATHS.into_iter().find_map(text);
+        let path = PATHS.into_iter().find_map(text);
         let target = (text("server"), path);
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
     }

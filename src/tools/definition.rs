@@ -10,6 +10,7 @@ use super::{
     Arguments, Call, Output, ToolError,
     advice::advise,
     arguments::Parameters,
+    authorization::{Reach, authorize, reach},
     awareness::CallNote,
     fork_argument::{take_fork, with_fork},
     output::IntoOutput,
@@ -62,6 +63,8 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
+    /// What it reaches; one of which that is not known is never run.
+    pub(super) reach: Option<Reach>,
     /// Cost of a call against the rates of its caller.
     cost: u32,
     /// Whether it may ask the client's person.
@@ -115,6 +118,7 @@ impl ToolDefinition {
             permission,
             also_needs: None,
             effect,
+            reach: reach(name),
             cost,
             asks: false,
             parameters: Arc::new(Parameters::of(&input_schema)),
@@ -231,9 +235,7 @@ impl ToolDefinition {
     }
 
     async fn run_if_permitted(&self, call: &Call, mut arguments: Arguments) -> Result<Output, ToolError> {
-        call.require_audit()?;
-        self.permissions()
-            .try_for_each(|needed| call.principal().require(needed))?;
+        authorize(call, self, arguments.members())?;
         let fork_id = take_fork(self.name, &mut arguments)?;
         call.approve_call(arguments.members()).await?;
         (self.run)(call.clone().in_fork(fork_id), arguments).await

@@ -58,6 +58,8 @@ pub enum ToolError {
         "{what}: your edits are under review and go to a fork that a person merges, which this cannot; nothing was changed. Propose it to the person, or edit the document instead"
     )]
     Reviewed { what: String },
+    #[error("nothing says who may use this tool, so nobody may; tell an operator")]
+    NoRules,
     #[error("{}", .0.message)]
     Unanswered(Box<Unanswered>),
     #[error(
@@ -93,6 +95,7 @@ impl ToolError {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),
             Self::Reviewed { .. } => Some("review"),
+            Self::NoRules => Some("unknown"),
             Self::Unanswered(_) | Self::NotApproved { .. } | Self::NotAsAllowed => Some("approvals"),
             Self::Unauditable(_) => Some(Unauditable::RULE),
             _ => None,
@@ -127,6 +130,7 @@ impl ClientError for ToolError {
             | Self::NoExec(_)
             | Self::MovedAway { .. }
             | Self::Reviewed { .. }
+            | Self::NoRules
             | Self::Unanswered(_)
             | Self::NotApproved { .. }
             | Self::NotAsAllowed => ErrorKind::Forbidden,

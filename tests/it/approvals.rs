@@ -167,6 +167,7 @@ const RUN_NOTHING: &[&str] = &[
     "cancel_execution",
     "assign_nb_kernel",
     "restart_notebook",
+    "inspect_variables",
 ];
 
 #[tokio::test]

@@ -86,6 +86,7 @@ mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod rules;
 mod run_notebook;
 mod saving;
 mod schemas;

@@ -25,7 +25,7 @@ const MAX_CODE: usize = 2000;
 const MAX_PIECES: usize = 5;
 const MAX_MATCH: usize = 200;
 /// Arguments that name documents.
-pub(super) const PATHS: [&str; 6] = [
+pub(in crate::tools) const PATHS: [&str; 6] = [
     "path",
     "newPath",
     "copyPath",

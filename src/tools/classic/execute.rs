@@ -8,15 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{edit::CellType, output_text};
-use crate::{
-    tools::{
-        Call, ToolError,
-        cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
-        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
-        named::{CellIndex, MAX_SHOWN, Notebook, blocks},
-        output::ToolReply,
-    },
-    types::Permission,
+use crate::tools::{
+    Call, ToolError,
+    cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
+    execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
+    named::{CellIndex, MAX_SHOWN, Notebook, blocks},
+    output::ToolReply,
 };
 
 /// Seconds that a call waits for an execution when it does not say how long.
@@ -114,7 +111,6 @@ pub(super) async fn append_execute_code_cell(
     call: Call,
     arguments: AppendArguments,
 ) -> Result<ToolReply<Executed>, ToolError> {
-    call.principal().require(Permission::Write)?;
     let options = options(&call, arguments.timeout)?;
     let changes = async {
         let Notebook { server, path, room } = Notebook::find(&call, &arguments.notebook_name).await?;
