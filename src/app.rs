@@ -2,10 +2,12 @@
 
 pub mod banner;
 pub mod discovery;
+mod identity;
 pub mod lab;
 mod local_token;
 mod private_files;
 mod reload;
+mod revocations;
 mod settings;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -15,7 +17,7 @@ use executor::Engine;
 use jupyter_client::{RequestObserver, ServerOptions, Servers};
 use live_document::pool::PoolEvent;
 use rmcp::ServerHandler;
-use store::{Store, StoreError};
+use store::{RevokedToken, Store, StoreError};
 use tokio::{
     net::TcpListener,
     sync::{broadcast, watch},
@@ -71,6 +73,12 @@ pub enum AppError {
     Bind { address: SocketAddr, why: std::io::Error },
 }
 
+impl From<globset::Error> for AppError {
+    fn from(error: globset::Error) -> Self {
+        Self::Rules(error.into())
+    }
+}
+
 /// The addresses of a gateway, taken before anything else is started.
 pub struct Listeners {
     main: std::net::TcpListener,
@@ -118,13 +126,14 @@ impl App {
         install_tls();
         let store = open_store(config).await?;
         let audit = Audit::open(config, &store)?;
+        let revoked = store.revoked_tokens().await?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let counting = (Arc::clone(&pool), Arc::clone(&engine));
         limits.watch(move |tenant| Counts {
             rooms: counting.0.count_of(tenant),
@@ -162,6 +171,7 @@ impl App {
             metrics,
             store,
             audit,
+            revoked,
             drain,
             background,
             history: history.clone(),
@@ -209,12 +219,13 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
             metrics,
             audit: Audit::open(config, &store)?,
+            revoked: Vec::new(),
             store,
             drain,
             background: TaskTracker::new(),
@@ -236,6 +247,7 @@ impl App {
             metrics,
             store,
             audit,
+            revoked,
             drain,
             background,
             history,
@@ -249,7 +261,12 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(Authenticator::new(config)?);
+        let authenticator = Arc::new(identity::authenticator(
+            config,
+            &servers,
+            &background,
+            drain.stop_token(),
+        )?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -261,6 +278,10 @@ impl App {
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
         watch_lost_records(&metrics, &store, audit.file.clone());
         let replaced = authenticator.replacements();
+        background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
+        authenticator.revoke(&revocations::digests(&revoked));
+        let revoking = revocations::follow(store.clone(), Arc::clone(&authenticator), revoked);
+        background.spawn(drain.stop_token().clone().run_until_cancelled_owned(revoking));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
@@ -405,6 +426,8 @@ struct Parts {
     metrics: Metrics,
     store: Store,
     audit: Audit,
+    /// Tokens that were revoked before.
+    revoked: Vec<RevokedToken>,
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,

@@ -3,13 +3,23 @@
 
 mod approvals;
 mod authenticator;
+mod jupyter;
+mod jwt;
 mod method;
+pub mod oidc;
+pub mod outbound;
 mod path_rules;
 mod principal;
+mod tenants;
 mod tokens;
+mod verified;
 
 pub use approvals::{ApprovalError, ApprovalRule, ApprovalRules};
-pub use authenticator::Authenticator;
-pub use method::{AuthError, Credentials, Method, Outcome};
+pub use authenticator::{AnyMethod, Authenticator};
+pub use jupyter::JupyterTokens;
+pub use jwt::{JwtTokens, scope_of};
+pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};
-pub use principal::{AccessError, Principal, Tenant};
+pub use principal::{AccessError, Principal, Tenant, shown_name};
+pub use tenants::Tenants;
+pub use verified::{Freshness, Verified, Verifier};

@@ -15,7 +15,7 @@ use crate::{
     events::EventLimits,
     history::History,
     http::{
-        ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
+        Challenges, ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
         within_descriptors,
     },
     mcp::{EndpointConfig, SessionLimits},
@@ -49,18 +49,11 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         files.load().map_err(SettingsError::Tls)?;
     }
     known_tools(config)?;
-    let auth = &config.auth;
-    for (configured, key) in [
-        (auth.jwt.is_some(), "auth.jwt"),
-        (auth.jupyterhub.is_some(), "auth.jupyterhub"),
-        (auth.jupyter.enabled, "auth.jupyter"),
-    ] {
-        if configured {
-            tracing::warn!(
-                key,
-                "this version knows only [[auth.tokens]]; other credentials are refused"
-            );
-        }
+    if config.auth.jupyterhub.is_some() {
+        tracing::warn!(
+            key = "auth.jupyterhub",
+            "this version does not know tokens of a JupyterHub; they are refused"
+        );
     }
     Ok(())
 }
@@ -230,5 +223,10 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         max_header_bytes: http.max_header_bytes,
         serve_metrics: http.metrics_listen.is_none(),
         trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
+        challenges: Challenges {
+            authorization_servers: config.auth.jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
+            public_url: http.public_url.clone(),
+            scheme: http.scheme(),
+        },
     }
 }

@@ -56,6 +56,26 @@ impl Config {
         tenant.servers.iter().filter_map(find).collect()
     }
 
+    /// The tenants of the config, and those that users of Jupyter servers are in without being in one of these.
+    pub fn all_tenants(&self) -> Vec<TenantConfig> {
+        let mut tenants = self.tenants.clone();
+        if !self.auth.jupyter.enabled || self.auth.jupyter.tenant.is_some() {
+            return tenants;
+        }
+        for server in &self.servers {
+            let name = self.auth.jupyter.tenant_of(&server.name);
+            if self.tenant(&name).is_none() {
+                let servers = vec![server.name.clone()];
+                tenants.push(TenantConfig {
+                    name,
+                    servers,
+                    ..TenantConfig::default()
+                });
+            }
+        }
+        tenants
+    }
+
     pub fn tenant(&self, name: &str) -> Option<&TenantConfig> {
         self.tenants.iter().find(|tenant| tenant.name == name)
     }

@@ -2,6 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
+/// What the tokens begin with that a gateway makes.
+pub const TOKEN_PREFIX: &str = "jmg_";
+
 /// A new bearer token with 256 bits of randomness.
 ///
 /// # Panics
@@ -10,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub fn new_token() -> String {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).expect("the operating system supplies randomness");
-    format!("jmg_{}", hex(&bytes))
+    format!("{TOKEN_PREFIX}{}", hex(&bytes))
 }
 
 /// The hash by which a bearer token is known.
@@ -24,7 +27,7 @@ pub fn sha256_hex(token: &str) -> String {
 }
 
 /// Reads such digits back.
-pub(super) fn from_hex(digits: &str) -> Option<[u8; 32]> {
+pub fn from_hex(digits: &str) -> Option<[u8; 32]> {
     let mut bytes = [0_u8; 32];
     if digits.len() != 64 || !digits.is_ascii() {
         return None;
@@ -48,6 +51,7 @@ pub fn token_toml(name: &str, sha256: &str) -> String {
     )
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jupyter_client::Servers;
 use store::Store;
 
-use super::{OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
+use super::{Challenges, OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
 use crate::{audit::AuditSink, auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
@@ -16,6 +16,7 @@ pub struct EdgeConfig {
     /// True if `/metrics` is served here, and not on an address of its own.
     pub serve_metrics: bool,
     pub trusted_proxies: TrustedProxies,
+    pub challenges: Challenges,
 }
 
 /// Authentication, limits and records of callers.

@@ -102,6 +102,7 @@ mod skills;
 mod soak;
 mod store_engines;
 mod tls;
+mod token_commands;
 mod tokens;
 mod undo;
 mod untrusted_content;

