@@ -154,7 +154,7 @@ mod tests {
         });
         assert!(of_paths.covers("edit_nb_cell", Some(&path("prod/a.ipynb"))));
         assert!(
-            of_paths.covers("edit_nb_cell", Some(&path("prod%2Fa.ipynb"))),
+            of_paths.covers("edit_nb_cell", Some(&path("%70rod/a.ipynb"))),
             "as a careless proxy reads it"
         );
         assert!(!of_paths.covers("edit_nb_cell", Some(&path("prod/scratch/a.ipynb"))));

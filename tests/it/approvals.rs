@@ -492,3 +492,28 @@ async fn other_tenants_are_under_no_rule() {
         .await
         .error();
 }
+
+#[tokio::test]
+async fn a_task_that_was_allowed_is_asked_about_once() {
+    let rule = "[[tenants.approvals]]\ntools = [\"execute_nb_cells\"]";
+    let wait = "import os, time\nwhile not os.path.exists('go-on'):\n    time.sleep(0.05)";
+    let ruled = Ruled::set(rule, &[wait]).await;
+    let able = json!({ "elicitation": { "form": {} }, "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let agent = ruled.agent("", Era::Modern, able).await;
+    let arguments = json!({ "path": ruled.path(), "timeout": 0.5 });
+    let mut params = json!({ "name": "execute_nb_cells", "arguments": arguments });
+    let asked = agent.request("tools/call", params.clone()).await["result"].take();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["requestState"].clone();
+    params["inputResponses"] = json!({ "choice": { "action": "accept", "content": { "allow": true } } });
+    let task = agent.request("tools/call", params).await["result"].take();
+    assert_eq!(task["resultType"], "task", "{task}");
+    ruled.folder().write("go-on", "");
+    let ended = eventually("it ends", async || {
+        let id = json!({ "taskId": task["taskId"] });
+        let seen = agent.request("tasks/get", id).await["result"].take();
+        (seen["status"] == "completed").then_some(seen)
+    })
+    .await;
+    assert_eq!(ended["result"]["structuredContent"]["status"], "completed", "{ended}");
+}

@@ -96,6 +96,10 @@ impl Call {
 
     /// The rules about calls of this tool as such that were not judged yet.
     fn rules(&self) -> Vec<(usize, &ApprovalRule)> {
+        // A call that takes up an execution does nothing that was not allowed when that began.
+        if self.resumption.is_some() {
+            return Vec::new();
+        }
         let (tool, only_reads) = (self.tool.unwrap_or_default(), self.only_reads());
         let judged = &self.approvals.lock().judged;
         let rules = self.principal.tenant.approvals.iter();
