@@ -32,7 +32,13 @@ pub fn warnings(config: &Config) -> Vec<String> {
             )
         })
     };
-    config.servers.iter().enumerate().filter_map(unprotected).collect()
+    let secret = config.auth.jwt.as_ref().and_then(|jwt| jwt.secret.as_ref()).map(|_| {
+        "auth.jwt.secret: whoever knows it can sign a token for anybody; it is for development, a provider signs with keys \
+         of its own"
+            .to_owned()
+    });
+    let servers = config.servers.iter().enumerate().filter_map(unprotected);
+    servers.chain(secret).collect()
 }
 
 fn is_loopback(url: &Url) -> bool {

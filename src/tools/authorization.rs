@@ -14,7 +14,7 @@ use super::{Call, ToolDefinition, ToolError};
 /// Things on a Jupyter server that a call reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No document: the gateway, a server as a whole, or what the caller owns.
+    /// No document that is named: the gateway, a server as a whole, what the caller owns, lists of what it may see.
     Nothing,
     /// Documents and directories that these arguments name. Without one it is all that the caller may see.
     Paths(&'static [&'static str]),
@@ -39,6 +39,7 @@ pub(super) fn reach(tool: &str) -> Option<Reach> {
         | "set_user_presence"
         | "list_notebook"
         | "unuse_notebook"
+        | "list_notebooks"
         | "connect_to_jupyter" => Reach::Nothing,
         "nb_path_from_url" => Reach::Url,
         "list_nbs"
@@ -107,8 +108,6 @@ pub(super) fn reach(tool: &str) -> Option<Reach> {
         | "broadcast_user_activity"
         | "get_active_sessions" => Reach::Paths(&["document_path"]),
         "connect_notebook" | "use_notebook" => Reach::Paths(&["notebook_path"]),
-        // What of them is listed is what the caller may see.
-        "list_notebooks" => Reach::Nothing,
         "join_session" | "leave_session" => Reach::Room,
         "restart_notebook"
         | "read_notebook"

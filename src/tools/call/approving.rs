@@ -2,7 +2,7 @@
 //! or when a document is opened that no argument names; rules about code where code is about to run, whichever tool runs
 //! it. What is sent to a kernel is held against what was allowed once more, since cells can be edited while they wait.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
 
 use executor::{CodeGate, Execution};
 use jupyter_client::{DocPath, JupyterServer, truncate};
@@ -206,11 +206,18 @@ impl Call {
         self.approvals.lock().runs_edits = true;
     }
 
-    /// Has a person allow the code that edits make, if that is to run.
+    /// Returns whether the cells that the call edits are to run, so that a person may have to allow that first.
+    pub(super) fn must_approve_edits(&self) -> bool {
+        self.has_rules() && self.approvals.lock().runs_edits
+    }
+
+    /// Returns whether the tenant has rules at all: few have, and nobody else is to wait for them.
+    pub(in crate::tools) fn has_rules(&self) -> bool {
+        !self.principal.tenant.approvals.is_empty()
+    }
+
+    /// Has a person allow the code that edits make.
     pub(super) async fn approve_edits(&self, room: &Room, edits: &[Edit]) -> Result<(), ToolError> {
-        if !self.approvals.lock().runs_edits {
-            return Ok(());
-        }
         let planned: Vec<(String, String)> = edits.iter().flat_map(|edit| planned_code(room, edit)).collect();
         self.approve_code(room.server(), Some(&room.info().path), &planned)
             .await
@@ -248,7 +255,7 @@ impl Call {
         code: String,
     ) -> Result<Arc<Execution>, ToolError> {
         let pieces = [("the code".to_owned(), code)];
-        self.approve_code(server, path, &pieces).await?;
+        Box::pin(self.approve_code(server, path, &pieces)).await?;
         let [(_, code)] = pieces;
         let engine = self.engine();
         Ok(engine.run_code(&self.claim(), server, path, kernel_name, code).await?)
@@ -338,7 +345,7 @@ impl Call {
         for (place, found, source) in &code {
             version.update(digest(source));
             let found = truncate((*found).trim().to_owned(), MAX_MATCH).text;
-            message.push_str(&format!("\nA rule is about {found:?} in {place}."));
+            let _ = write!(message, "\nA rule is about {found:?} in {place}.");
         }
         let mut shown = HashSet::new();
         for (place, _, source) in code
@@ -347,7 +354,7 @@ impl Call {
             .take(MAX_PIECES)
         {
             let text = truncate((*source).to_owned(), MAX_CODE).text;
-            message.push_str(&format!("\n\n{place}:\n{text}"));
+            let _ = write!(message, "\n\n{place}:\n{text}");
         }
         let version = version.finalize();
         ChoiceForm {

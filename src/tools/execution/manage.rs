@@ -116,11 +116,14 @@ pub(super) async fn get_execution(
 }
 
 async fn approve_input(call: &Call, id: &str, input: &str) -> Result<(), ToolError> {
+    if !call.has_rules() {
+        return Ok(());
+    }
     let snapshot = find_execution(call, id).await?;
     let path = snapshot.path.as_deref().and_then(|path| DocPath::parse_file(path).ok());
     let server = call.server(Some(&snapshot.server)).or_else(|_| call.server(None))?;
     let input = [("the input".to_owned(), input.to_owned())];
-    call.approve_code(&Arc::clone(server), path.as_ref(), &input).await
+    Box::pin(call.approve_code(&Arc::clone(server), path.as_ref(), &input)).await
 }
 
 pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<ToolReply<Executions>, ToolError> {
