@@ -15,7 +15,11 @@ SOAK_AGENTS ?= 40
 SOAK_NOTEBOOKS ?= 8
 SOAK_SEED ?= 1
 
-.PHONY: help run test test-compat soak lint fmt docs generate bench bench-tokens image image-test compose dist
+# How long each target is fuzzed, and which they are.
+FUZZ_SECONDS ?= 300
+FUZZ_TARGETS ?= json_rpc request event_id resource config path notebook_url kernel_frame room_frame document_update
+
+.PHONY: help run test test-compat soak fuzz lint fmt docs generate bench bench-tokens image image-test compose dist
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +36,12 @@ test-compat: ## Run the tests of live documents against older versions of jupyte
 soak: ## Count what is lost or doubled while Jupyter and the gateway are killed (SOAK_SECONDS, ...)
 	JMG_SOAK_SECONDS=$(SOAK_SECONDS) JMG_SOAK_AGENTS=$(SOAK_AGENTS) JMG_SOAK_NOTEBOOKS=$(SOAK_NOTEBOOKS) JMG_SOAK_SEED=$(SOAK_SEED) \
 		cargo test --locked --test it soak:: -- --nocapture
+
+fuzz: target/fuzz-tools/bin/cargo-fuzz ## Feed each parser whatever breaks it (FUZZ_SECONDS each, FUZZ_TARGETS)
+	for target in $(FUZZ_TARGETS); do PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" cargo fuzz run -s none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+target/fuzz-tools/bin/cargo-fuzz:
+	cargo install --quiet --locked --root target/fuzz-tools cargo-fuzz@0.13.1
 
 lint: ## Check formatting, lints and docs
 	cargo fmt --all --check

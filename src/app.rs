@@ -7,6 +7,7 @@ pub mod lab;
 mod local_token;
 mod private_files;
 mod reload;
+mod revocations;
 mod settings;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -16,7 +17,7 @@ use executor::Engine;
 use jupyter_client::{RequestObserver, ServerOptions, Servers};
 use live_document::pool::{Pool, PoolEvent};
 use rmcp::ServerHandler;
-use store::{Store, StoreError};
+use store::{RevokedToken, Store, StoreError};
 use tokio::{
     net::TcpListener,
     sync::{broadcast, watch},
@@ -33,7 +34,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 use crate::{
     activity::{self, ActivityLog},
     audit::{AuditFile, AuditSink, AuditTrail},
-    auth::Authenticator,
+    auth::{ApprovalError, Authenticator},
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
@@ -53,8 +54,8 @@ pub enum AppError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("a path rule is not a valid glob: {0}")]
-    Glob(#[from] globset::Error),
+    #[error("a rule of a tenant or token is not valid: {0}")]
+    Rules(#[from] ApprovalError),
     #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
     #[error(transparent)]
@@ -70,6 +71,12 @@ pub enum AppError {
     AuditFile { path: PathBuf, why: std::io::Error },
     #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
+}
+
+impl From<globset::Error> for AppError {
+    fn from(error: globset::Error) -> Self {
+        Self::Rules(error.into())
+    }
 }
 
 /// The addresses of a gateway, taken before anything else is started.
@@ -119,6 +126,7 @@ impl App {
         install_tls();
         let store = open_store(config).await?;
         let audit = Audit::open(config, &store)?;
+        let revoked = store.revoked_tokens().await?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
         let measured = Arc::new(metrics.clone());
@@ -166,6 +174,7 @@ impl App {
             metrics,
             store,
             audit,
+            revoked,
             drain,
             background,
             history: history.clone(),
@@ -219,6 +228,7 @@ impl App {
             servers,
             metrics,
             audit: Audit::open(config, &store)?,
+            revoked: Vec::new(),
             store,
             drain,
             background: TaskTracker::new(),
@@ -240,6 +250,7 @@ impl App {
             metrics,
             store,
             audit,
+            revoked,
             drain,
             background,
             history,
@@ -272,6 +283,9 @@ impl App {
         watch_store(&metrics, &store, audit.file.clone(), &drain);
         let replaced = authenticator.replacements();
         background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
+        authenticator.revoke(&revocations::digests(&revoked));
+        let revoking = revocations::follow(store.clone(), Arc::clone(&authenticator), revoked);
+        background.spawn(drain.stop_token().clone().run_until_cancelled_owned(revoking));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),
@@ -416,6 +430,8 @@ struct Parts {
     metrics: Metrics,
     store: Store,
     audit: Audit,
+    /// Tokens that were revoked before.
+    revoked: Vec<RevokedToken>,
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,

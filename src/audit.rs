@@ -105,8 +105,8 @@ impl Decision {
 pub enum Outcome {
     Completed,
     Failed,
-    /// The caller was asked something first, and nothing was done.
-    Asked,
+    /// A person is to be asked first, and nothing was done.
+    Unanswered,
     /// The caller left before it was answered.
     Abandoned,
 }
@@ -116,7 +116,7 @@ impl Outcome {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
-            Self::Asked => "asked",
+            Self::Unanswered => "unanswered",
             Self::Abandoned => "abandoned",
         }
     }

@@ -1,6 +1,7 @@
 //! Authentication and authorization: bearer tokens to principals, principals to rules. Knows nothing of HTTP: the
 //! edge hands over the credential and maps refusals to statuses.
 
+mod approvals;
 mod authenticator;
 mod jupyter;
 mod jwt;
@@ -13,6 +14,7 @@ mod tenants;
 mod tokens;
 mod verified;
 
+pub use approvals::{ApprovalError, ApprovalRule, ApprovalRules};
 pub use authenticator::{AnyMethod, Authenticator};
 pub use jupyter::JupyterTokens;
 pub use jwt::{JwtTokens, scope_of};

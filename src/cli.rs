@@ -46,9 +46,9 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Make bearer tokens
+    /// Make, list and revoke bearer tokens
     #[command(subcommand)]
-    Token(TokenCommand),
+    Token(token::TokenCommand),
     /// Show the tools that agents can use
     Tools(tools::Arguments),
     /// Ask a running gateway whether it is alive, for container health checks
@@ -66,16 +66,6 @@ enum Command {
     Manual {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-    },
-}
-
-#[derive(Subcommand)]
-enum TokenCommand {
-    /// Print a new token once, and the TOML to paste into the config
-    New {
-        /// The identity that people will see in JupyterLab
-        #[arg(long, value_name = "N", value_parser = token::name)]
-        name: String,
     },
 }
 
@@ -116,10 +106,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::CheckConfig { config } => check_config::run(&config),
-        Command::Token(TokenCommand::New { name }) => {
-            token::new(&name);
-            Ok(())
-        }
+        Command::Token(command) => token::run(&command),
         Command::Tools(arguments) => {
             tools::run(&arguments).map_err(|error| CommandError::Failed(format!("cannot print: {error}")))
         }

@@ -17,13 +17,14 @@ pub mod token;
 mod validate;
 
 pub use access::{
-    AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig, TenantConfig, TokenConfig,
+    ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig,
+    TenantConfig, TokenConfig,
 };
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
-    Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, OtlpProtocol,
+    AuditConfig, Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, OtlpProtocol,
     SessionsConfig, StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;

@@ -9,6 +9,18 @@ mod queues;
 mod size;
 mod stream;
 
+/// Reads what a client sends to resume a stream.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing {
+    pub(crate) fn event_id(text: &str) {
+        let read: Result<super::position::Position, _> = text.parse();
+        if let Ok(position) = read {
+            let again: Result<super::position::Position, _> = position.to_string().parse();
+            assert_eq!(again.ok(), Some(position));
+        }
+    }
+}
+
 pub use audience::Audience;
 pub use log::{EventLog, SessionEvents, StreamGuard, UnknownEvent};
 pub use memory::{EventLimits, MemoryEvents};

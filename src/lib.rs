@@ -57,6 +57,8 @@ pub mod config;
 pub mod error;
 pub mod events;
 pub mod forks;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod history;
 pub mod http;
 pub mod limits;

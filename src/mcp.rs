@@ -10,6 +10,8 @@ mod answer;
 mod catalogue;
 mod client;
 mod endpoint;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handler;
 mod headers;
 mod identity;

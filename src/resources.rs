@@ -36,6 +36,15 @@ use live_document::{
 
 use crate::{activity::ActivityLog, auth::Principal, history::History, skills::Skill, types::Permission};
 
+/// Reads the URI of a resource.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing {
+    pub(crate) fn address(uri: &str) {
+        let _ = super::Address::parse(uri);
+        let _ = super::named(uri);
+    }
+}
+
 /// View of one principal: the open notebooks of its servers, under its path rules.
 #[derive(Clone)]
 pub struct View {

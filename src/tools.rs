@@ -3,6 +3,7 @@
 
 mod advice;
 mod arguments;
+mod authorization;
 mod awareness;
 mod call;
 mod cells;
@@ -37,7 +38,7 @@ mod url;
 
 pub use advice::advice_for;
 pub use arguments::Arguments;
-pub use call::{Call, Scope, Services};
+pub use call::{Call, Scope, Services, Unanswered};
 pub use client::{Choice, ChoiceForm, ChoiceReply, Client, ClientReply, Input, Resumption};
 pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};

@@ -11,6 +11,7 @@ use super::{lab, private_files::private_dir};
 use crate::{
     activity::KnownAgent,
     config::{Config, StoreConfig},
+    error::nearest,
     events::EventLimits,
     history::History,
     http::{
@@ -19,7 +20,7 @@ use crate::{
     },
     mcp::{EndpointConfig, SessionLimits},
     telemetry::Metrics,
-    tools::{AnswerLimits, ImageLimits},
+    tools::{AnswerLimits, ImageLimits, catalogue},
 };
 
 /// A setting that is valid but that this version cannot honour. Starting anyway would be a silent
@@ -34,6 +35,8 @@ pub enum SettingsError {
     Store(StoreError),
     #[error(transparent)]
     Tls(TlsError),
+    #[error("{key}.tools: {name:?} is not a tool; {advice}")]
+    UnknownTool { key: String, name: String, advice: String },
 }
 
 /// Refuses what must not be ignored, and warns of what is without effect.
@@ -45,11 +48,38 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
     if let Some(files) = tls_files(config) {
         files.load().map_err(SettingsError::Tls)?;
     }
+    known_tools(config)?;
     if config.auth.jupyterhub.is_some() {
         tracing::warn!(
             key = "auth.jupyterhub",
             "this version does not know tokens of a JupyterHub; they are refused"
         );
+    }
+    Ok(())
+}
+
+/// Checks the names of tools in rules, which the config by itself does not know.
+fn known_tools(config: &Config) -> Result<(), SettingsError> {
+    let tenants = config.tenants.iter().enumerate();
+    let rules = tenants.flat_map(|(tenant, config)| {
+        let rules = config.approvals.iter().enumerate();
+        rules.map(move |(rule, approval)| (format!("tenants[{tenant}].approvals[{rule}]"), approval))
+    });
+    let mut known = None;
+    for (key, approval) in rules.filter(|(_, approval)| !approval.tools.is_empty()) {
+        let known = known.get_or_insert_with(|| catalogue().into_iter().map(|tool| tool.name).collect::<Vec<_>>());
+        let unknown = approval.tools.iter().find(|name| !known.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            let advice = match nearest(name, known.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "`jupyter-mcp-gateway tools --toolsets all` lists them".to_owned(),
+            };
+            return Err(SettingsError::UnknownTool {
+                key,
+                name: name.clone(),
+                advice,
+            });
+        }
     }
     Ok(())
 }

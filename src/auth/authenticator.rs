@@ -6,8 +6,8 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    JupyterTokens, JwtTokens, Principal, Tenants,
-    method::{AuthError, Credentials, Method, Outcome, first_decision},
+    ApprovalError, JupyterTokens, JwtTokens, Principal, Tenants,
+    method::{AuthError, Credentials, Method, Outcome, TokenDigest, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
     verified::Verified,
@@ -70,7 +70,7 @@ pub struct Authenticator {
 
 impl Authenticator {
     /// The tokens of a validated config; the methods that ask others are added to them.
-    pub fn new(config: &Config) -> Result<Self, globset::Error> {
+    pub fn new(config: &Config) -> Result<Self, ApprovalError> {
         let by_name = tenants(config)?;
         let tokens = OwnTokens::new(config, &by_name)?;
         let tenants = Arc::new(Tenants::default());
@@ -96,7 +96,7 @@ impl Authenticator {
 
     /// Puts the tenants and tokens of another config in the place of those there are, or changes nothing. Whose token is
     /// gone or may do less than before is revoked.
-    pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
+    pub fn replace(&self, config: &Config) -> Result<(), ApprovalError> {
         let tenants = tenants(config)?;
         for method in &self.methods {
             if let AnyMethod::OwnTokens(tokens) = method {
@@ -109,6 +109,19 @@ impl Authenticator {
         }
         self.replaced.send_replace(());
         Ok(())
+    }
+
+    /// Refuses the config's tokens of these digests from now on, and cuts off who has one.
+    pub fn revoke(&self, digests: &[TokenDigest]) {
+        let mut has_revoked = false;
+        for method in &self.methods {
+            if let AnyMethod::OwnTokens(tokens) = method {
+                has_revoked |= tokens.revoke(digests);
+            }
+        }
+        if has_revoked {
+            self.replaced.send_replace(());
+        }
     }
 
     /// Tells when principals were replaced or revoked.

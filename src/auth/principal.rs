@@ -7,7 +7,7 @@ use jupyter_client::DocPath;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{NotFullyAllowed, PathRules};
+use super::{ApprovalRules, NotFullyAllowed, PathRules};
 use crate::types::{Permission, PermissionSet, Toolset};
 
 /// A group of tokens with its servers and upper bounds.
@@ -26,6 +26,8 @@ pub struct Tenant {
     pub max_concurrent_executions: usize,
     /// Whether edits of agents go to a fork that somebody else merges.
     pub review_required: bool,
+    /// Calls that a person must allow.
+    pub approvals: ApprovalRules,
 }
 
 #[derive(Debug)]
@@ -185,6 +187,7 @@ impl Principal {
             && self.paths == before.paths
             && tenant.paths == former.paths
             && (former.review_required || !tenant.review_required)
+            && (tenant.approvals == former.approvals || tenant.approvals.is_empty())
             && tenant.toolsets == former.toolsets
             && before.servers().iter().all(|server| self.servers().contains(server))
             && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::RwLock;
 
-use super::{PathRules, Tenant};
+use super::{ApprovalError, ApprovalRules, PathRules, Tenant};
 use crate::{
     config::{Config, Review, TenantConfig},
     types::{PermissionSet, Toolset},
@@ -27,12 +27,12 @@ impl Tenants {
 }
 
 /// The tenants of a validated config.
-pub(super) fn tenants(config: &Config) -> Result<TenantsByName, globset::Error> {
+pub(super) fn tenants(config: &Config) -> Result<TenantsByName, ApprovalError> {
     let tenant = |tenant: &TenantConfig| Ok((tenant.name.clone(), Arc::new(tenant_from(tenant, config)?)));
     config.all_tenants().iter().map(tenant).collect()
 }
 
-pub(super) fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset::Error> {
+pub(super) fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, ApprovalError> {
     let servers = config
         .servers_of(tenant)
         .into_iter()
@@ -49,5 +49,6 @@ pub(super) fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tena
         max_open_rooms: tenant.max_open_rooms,
         max_concurrent_executions: tenant.max_concurrent_executions,
         review_required: tenant.review == Review::Required,
+        approvals: ApprovalRules::new(&tenant.approvals)?,
     })
 }

@@ -6,8 +6,8 @@ use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
 
 use super::{
-    PathRules, Principal, Tenant,
-    method::{Credentials, Method, Outcome},
+    ApprovalError, PathRules, Principal, Tenant,
+    method::{self, Credentials, Method, Outcome, Rejection},
     tenants::TenantsByName,
 };
 use crate::config::{Config, TokenConfig};
@@ -18,25 +18,51 @@ type TokenDigest = [u64; 4];
 /// The tokens of a config, each with its principal.
 type TokenList = Box<[(TokenDigest, Arc<Principal>)]>;
 
-/// The tokens that the config lists, which can be replaced.
-pub struct OwnTokens(RwLock<Arc<TokenList>>);
+/// The tokens that the config lists, which can be replaced, and revoked beside it.
+pub struct OwnTokens {
+    tokens: RwLock<Arc<TokenList>>,
+    /// Those that were revoked, whatever the config says.
+    revoked: RwLock<Vec<TokenDigest>>,
+}
 
 impl OwnTokens {
-    pub(super) fn new(config: &Config, tenants: &TenantsByName) -> Result<Self, globset::Error> {
-        Ok(Self(RwLock::new(Arc::new(token_list(config, tenants)?))))
+    pub(super) fn new(config: &Config, tenants: &TenantsByName) -> Result<Self, ApprovalError> {
+        Ok(Self {
+            tokens: RwLock::new(Arc::new(token_list(config, tenants)?)),
+            revoked: RwLock::default(),
+        })
+    }
+
+    /// Refuses tokens from now on; whether anybody is cut off by that.
+    pub(super) fn revoke(&self, digests: &[method::TokenDigest]) -> bool {
+        *self.revoked.write() = digests.iter().copied().map(words).collect();
+        let tokens = Arc::clone(&self.tokens.read());
+        self.cut_off(&tokens)
+    }
+
+    fn cut_off(&self, tokens: &TokenList) -> bool {
+        let revoked = self.revoked.read();
+        let left = tokens.iter().filter(|(digest, _)| revoked.contains(digest));
+        let mut has_cut_off = false;
+        for (_, principal) in left.filter(|(_, principal)| !principal.revoked().is_cancelled()) {
+            principal.revoked().cancel();
+            has_cut_off = true;
+        }
+        has_cut_off
     }
 
     /// Puts the tokens of another config in the place of those there are, or changes nothing. Whose token is gone or may
     /// do less is revoked, the others go on.
-    pub(super) fn replace(&self, config: &Config, tenants: &TenantsByName) -> Result<(), globset::Error> {
+    pub(super) fn replace(&self, config: &Config, tenants: &TenantsByName) -> Result<(), ApprovalError> {
         let mut tokens = token_list(config, tenants)?;
-        let mut current = self.0.write();
+        let mut current = self.tokens.write();
         for (digest, before) in &**current {
             match tokens.iter_mut().find(|(known, _)| known == digest) {
                 Some((_, now)) if now.includes_rights_of(before) => *now = Arc::new(now.in_place_of(before)),
                 _ => before.revoked().cancel(),
             }
         }
+        self.cut_off(&tokens);
         *current = Arc::new(tokens);
         Ok(())
     }
@@ -46,18 +72,24 @@ impl Method for OwnTokens {
     /// Every digest is compared, so the time taken tells nothing.
     async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
         let digest = words(credentials.digest);
-        let tokens = Arc::clone(&self.0.read());
+        let tokens = Arc::clone(&self.tokens.read());
         let mut found = None;
         for (known, principal) in &**tokens {
             if bool::from(known[..].ct_eq(&digest[..])) {
                 found = Some(principal);
             }
         }
-        found.map_or(Outcome::NotMine, |principal| Outcome::Accepted(Arc::clone(principal)))
+        match found {
+            None => Outcome::NotMine,
+            Some(principal) if principal.revoked().is_cancelled() => {
+                Outcome::Rejected(Rejection::Invalid("it was revoked"))
+            }
+            Some(principal) => Outcome::Accepted(Arc::clone(principal)),
+        }
     }
 }
 
-fn token_list(config: &Config, tenants: &TenantsByName) -> Result<TokenList, globset::Error> {
+fn token_list(config: &Config, tenants: &TenantsByName) -> Result<TokenList, ApprovalError> {
     let mut tokens = Vec::new();
     for token in &config.auth.tokens {
         let Some(tenant) = tenants.get(&token.tenant) else {
@@ -77,7 +109,7 @@ fn words(digest: [u8; 32]) -> TokenDigest {
     words
 }
 
-fn principal_from(token: &TokenConfig, tenant: Arc<Tenant>) -> Result<Principal, globset::Error> {
+fn principal_from(token: &TokenConfig, tenant: Arc<Tenant>) -> Result<Principal, ApprovalError> {
     let id = format!("token:{}", token.name);
     let permissions = token.permissions.iter().copied().collect();
     Ok(Principal::new(

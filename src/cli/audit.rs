@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(since("2022-01-08"), Ok(day));
         assert_eq!(since("2022-01-08T00:00:01Z"), Ok(day + Duration::from_secs(1)));
         let ago = SystemTime::now().duration_since(since("2h").unwrap()).unwrap();
-        assert_eq!(ago.as_secs() / 3600, 2);
+        assert!((7200 - 60..=7200 + 600).contains(&ago.as_secs()), "{ago:?}");
         for bad in ["", "yesterday", "2022-13-01", "-1h", "99999999999999y"] {
             assert!(since(bad).is_err(), "{bad:?}");
         }

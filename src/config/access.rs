@@ -42,6 +42,25 @@ pub enum Review {
     Required,
 }
 
+/// Further condition of an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalWhen {
+    /// A person is in the notebook.
+    PersonPresent,
+}
+
+section! {
+    /// Calls that a person must allow: those for which all that is set here holds.
+    ApprovalConfig [some_of(["code", "paths", "tools", "when"])] {
+        /// Regular expression on the code that would run.
+        code: Option<String> = None, optional(parse::code_pattern);
+        paths: Vec<String> = Vec::new(), list(parse::glob);
+        /// Names of tools; empty means all that do more than read.
+        tools: Vec<String> = Vec::new(), list(parse::non_empty);
+        when: Option<ApprovalWhen> = None, optional(parse::approval_when);
+    }
+}
+
 section! {
     TenantConfig {
         name: String = String::new(), required(parse::non_empty);
@@ -66,6 +85,7 @@ section! {
         max_concurrent_executions: usize = 16, number(COUNT);
         max_open_rooms: usize = 200, number(COUNT);
         review: Review = Review::Off, value(parse::review);
+        approvals: Vec<ApprovalConfig> = Vec::new(), tables(ApprovalConfig::read);
     }
 }
 

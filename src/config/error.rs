@@ -93,6 +93,8 @@ pub enum Why {
     },
     #[error("{} is not a glob: {cause}", quote(value))]
     BadGlob { value: String, cause: String },
+    #[error("{} is not a regular expression: {cause}", quote(value))]
+    BadPattern { value: String, cause: String },
     #[error("{value} is out of range; allowed: {min} to {max}")]
     OutOfRange { value: i64, min: i64, max: i64 },
     #[error("{} is taken by {first}", quote(value))]

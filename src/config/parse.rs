@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 use jupyter_client::Secret;
 use toml::Value;
 
-use super::access::Review;
+use super::access::{ApprovalWhen, Review};
 use super::error::Why;
 use super::model::{LogFormat, OtlpProtocol};
 use super::node::Node;
@@ -122,6 +122,28 @@ pub(super) fn review(node: &Node) -> Parsed<Review> {
         "off" => Ok(Review::Off),
         "required" => Ok(Review::Required),
         other => Err(not_one_of(other, "a kind of review", ["off", "required"])),
+    }
+}
+
+/// A regular expression on code.
+pub(super) fn code_pattern(node: &Node) -> Parsed<String> {
+    let value = non_empty(node)?;
+    match crate::types::code_pattern(&value) {
+        Ok(_) => Ok(value),
+        Err(error) => {
+            // The lines before the last one show the expression.
+            let told = error.to_string();
+            let cause = told.lines().last().unwrap_or_default();
+            let cause = cause.trim_start_matches("error: ").to_owned();
+            Err(Why::BadPattern { value, cause })
+        }
+    }
+}
+
+pub(super) fn approval_when(node: &Node) -> Parsed<ApprovalWhen> {
+    match text(node, "a string")? {
+        "person_present" => Ok(ApprovalWhen::PersonPresent),
+        other => Err(not_one_of(other, "a condition", ["person_present"])),
     }
 }
 

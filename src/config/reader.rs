@@ -106,6 +106,11 @@ impl Reader<'_> {
         Some(read(&self.key(key), table, self.problems))
     }
 
+    /// A list of tables below this one.
+    pub(super) fn tables<S: Section>(&mut self, key: &'static str, _: Vec<S>, _: fn(&mut Reader<'_>) -> S) -> Vec<S> {
+        self.sections(key)
+    }
+
     pub(super) fn sections<S: Section>(&mut self, key: &'static str) -> Vec<S> {
         let path = self.key(key);
         match self.take(key) {
@@ -136,6 +141,17 @@ impl Reader<'_> {
     pub(super) fn exactly_one(&mut self, keys: &'static [&'static str]) {
         self.at_most_one(keys);
         if !keys.iter().any(|key| self.is_set(key)) {
+            self.note(&self.path.clone(), Why::OneOfRequired(keys));
+        }
+    }
+
+    /// Notes it if none of the keys is set, lists that are empty included.
+    pub(super) fn some_of(&mut self, keys: &'static [&'static str]) {
+        let says_nothing = |key: &&str| match self.table.get(*key) {
+            Some(Node::Array(items)) => items.is_empty(),
+            _ => !self.is_set(key),
+        };
+        if keys.iter().all(says_nothing) {
             self.note(&self.path.clone(), Why::OneOfRequired(keys));
         }
     }

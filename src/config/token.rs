@@ -27,7 +27,7 @@ pub fn sha256_hex(token: &str) -> String {
 }
 
 /// Reads such digits back.
-pub(super) fn from_hex(digits: &str) -> Option<[u8; 32]> {
+pub fn from_hex(digits: &str) -> Option<[u8; 32]> {
     let mut bytes = [0_u8; 32];
     if digits.len() != 64 || !digits.is_ascii() {
         return None;
@@ -51,6 +51,7 @@ pub fn token_toml(name: &str, sha256: &str) -> String {
     )
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,7 +1,11 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
+mod approving;
 mod explaining;
 mod forking;
+
+pub(super) use approving::PATHS;
+pub use approving::Unanswered;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,7 +21,10 @@ use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use self::explaining::{shorten_ids, with_short_ids};
+use self::{
+    approving::Approvals,
+    explaining::{shorten_ids, with_short_ids},
+};
 use crate::{
     activity::{Activity as UserActivity, ActivityLog, KnownAgent},
     audit::{AuditSink, AuditedCall, Origin},
@@ -146,6 +153,8 @@ pub struct Call {
     choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
+    /// What a person allowed of it.
+    approvals: Arc<Mutex<Approvals>>,
 }
 
 impl Call {
@@ -169,6 +178,7 @@ impl Call {
             is_reviewed: false,
             choice: None,
             forked: Arc::default(),
+            approvals: Arc::default(),
         }
     }
 
@@ -217,7 +227,8 @@ impl Call {
     /// Begins the record of the call, if anybody wants one.
     pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let target = (text("server"), text("path"));
+        let path = PATHS.into_iter().find_map(text);
+        let target = (text("server"), path);
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
     }
 
@@ -367,6 +378,7 @@ impl Call {
         Claim {
             owner: self.owner(),
             max_concurrent: self.principal.tenant.max_concurrent_executions,
+            gate: self.code_gate(),
         }
     }
 
@@ -381,10 +393,14 @@ impl Call {
             tool: self.tool,
             ..options
         };
+        if self.must_approve_edits() {
+            Box::pin(self.approve_edits(room, edits)).await?;
+        }
         let edited = room
             .edit(&self.principal.id, &self.principal.name, edits, options)
             .await;
         let mut edited = edited.map_err(|error| with_short_ids(room, error))?;
+        self.note_edited();
         shorten_ids(room, edited.merged.iter_mut().map(|merged| &mut merged.cell));
         let notices = edited.merged.iter().map(ToString::to_string);
         self.notices.lock().extend(notices);
@@ -398,10 +414,14 @@ impl Call {
         path: &DocPath,
         kind: RoomKind,
     ) -> Result<Lease, ToolError> {
-        match self.fork_room(server, path, kind).await? {
-            Some(fork) => Ok(fork),
-            None => self.original_room(server, path, kind).await,
+        let room = match self.fork_room(server, path, kind).await? {
+            Some(fork) => fork,
+            None => self.original_room(server, path, kind).await?,
+        };
+        if self.has_rules() {
+            Box::pin(self.approve_document(path, &room)).await?;
         }
+        Ok(room)
     }
 
     /// The account on which documents are opened.

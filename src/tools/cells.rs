@@ -18,7 +18,9 @@ use std::sync::Arc;
 pub(super) use blank::replacing_blank;
 pub(super) use delete::{delete_cells, execute_and_delete};
 pub(super) use edit::explain_replacement;
-pub(super) use execute::{Change, Edited, Run, RunCells, change_and_run, edit_cells, execute, run_cells, run_reply};
+pub(super) use execute::{
+    Change, Edited, Run, RunCells, approve_cells, change_and_run, edit_cells, execute, run_cells, run_reply,
+};
 pub(super) use insert::cell_kind;
 pub(super) use modify::{Wanted, refuse_repeated};
 pub(super) use render::{

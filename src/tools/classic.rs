@@ -11,7 +11,7 @@ use jupyter_client::without_ansi;
 use serde_json::Value;
 
 use super::{Effect, ToolDefinition, images::is_image};
-use crate::types::Toolset;
+use crate::types::{Permission, Toolset};
 
 pub(super) fn tools() -> Vec<ToolDefinition> {
     use Effect::{Add, Change, Execute, Open, Read, Set};
@@ -94,6 +94,7 @@ pub(super) fn tools() -> Vec<ToolDefinition> {
             Execute,
             execute::append_execute_code_cell,
         )
+        .also_needs(Permission::Write)
         .also_called(&["append_execute_cell"]),
         ToolDefinition::new(
             classic,

@@ -10,6 +10,7 @@ use super::{
     Arguments, Call, Output, ToolError,
     advice::advise,
     arguments::Parameters,
+    authorization::{Reach, authorize, reach},
     awareness::CallNote,
     fork_argument::{take_fork, with_fork},
     output::IntoOutput,
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     audit::{Decision, Outcome},
+    auth::ApprovalRules,
     error::ClientError,
     types::{Permission, Toolset},
 };
@@ -61,6 +63,8 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
+    /// What it reaches; one of which that is not known is never run.
+    pub(super) reach: Option<Reach>,
     /// Cost of a call against the rates of its caller.
     cost: u32,
     /// Whether it may ask the client's person.
@@ -114,6 +118,7 @@ impl ToolDefinition {
             permission,
             also_needs: None,
             effect,
+            reach: reach(name),
             cost,
             asks: false,
             parameters: Arc::new(Parameters::of(&input_schema)),
@@ -176,6 +181,13 @@ impl ToolDefinition {
         }
     }
 
+    /// Returns whether a person may have to allow a call with these arguments, by the rules of a tenant.
+    pub fn may_need_approval(&self, rules: &ApprovalRules, arguments: Option<&Map<String, Value>>) -> bool {
+        // Input for running code is code too, if that asks for some.
+        let only_reads = self.only_reads() && !arguments.is_some_and(|arguments| arguments.contains_key("input"));
+        rules.iter().any(|(_, rule)| rule.is_about(self.name, only_reads))
+    }
+
     /// Cost of a call with these arguments against the rates of its caller.
     pub fn cost(&self, arguments: Option<&Map<String, Value>>) -> u32 {
         match self.effect {
@@ -202,9 +214,10 @@ impl ToolDefinition {
         }
         if let Some(audited) = audited {
             let (decision, outcome) = judged(&result);
-            audited.end(decision, outcome);
+            audited.with_approval(call.approval()).end(decision, outcome);
         }
         match result {
+            Err(ToolError::Unanswered(question)) => Ok(Output::unanswered(*question)),
             Ok(output) => Ok(output.with_notices(call.take_notices())),
             Err(error) => Err(self.in_its_words(advised(&call, call.explained(error)))),
         }
@@ -222,10 +235,11 @@ impl ToolDefinition {
     }
 
     async fn run_if_permitted(&self, call: &Call, mut arguments: Arguments) -> Result<Output, ToolError> {
-        call.require_audit()?;
-        self.permissions()
-            .try_for_each(|needed| call.principal().require(needed))?;
+        authorize(call, self, arguments.members())?;
         let fork_id = take_fork(self.name, &mut arguments)?;
+        if call.has_rules() {
+            Box::pin(call.approve_call(arguments.members())).await?;
+        }
         (self.run)(call.clone().in_fork(fork_id), arguments).await
     }
 }
@@ -233,8 +247,10 @@ impl ToolDefinition {
 /// Decision and outcome of a call, for the audit record.
 fn judged(result: &Result<Output, ToolError>) -> (Decision, Outcome) {
     match result {
+        Ok(Output { asks: Some(_), .. }) => (Decision::Allowed, Outcome::Unanswered),
         Ok(_) => (Decision::Allowed, Outcome::Completed),
         Err(error) => match error.denied_by() {
+            Some(rule) if matches!(error, ToolError::Unanswered(_)) => (Decision::Denied { rule }, Outcome::Unanswered),
             Some(rule) => (Decision::Denied { rule }, Outcome::Failed),
             None => (Decision::Allowed, Outcome::Failed),
         },

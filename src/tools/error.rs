@@ -4,7 +4,7 @@ use executor::ExecutionError;
 use jupyter_client::{JupyterError, PathError, UnknownServer, UrlError, counted};
 use live_document::{EditError, RoomError, pool::PoolError};
 
-use super::kernel::InspectError;
+use super::{call::Unanswered, kernel::InspectError};
 use crate::{
     audit::Unauditable,
     auth::AccessError,
@@ -58,6 +58,18 @@ pub enum ToolError {
         "{what}: your edits are under review and go to a fork that a person merges, which this cannot; nothing was changed. Propose it to the person, or edit the document instead"
     )]
     Reviewed { what: String },
+    #[error("nothing says who may use this tool, so nobody may; tell an operator")]
+    NoRules,
+    #[error("{}", .0.message)]
+    Unanswered(Box<Unanswered>),
+    #[error(
+        "the person did not allow this (rule {rules}): nothing was run and nothing was changed. Do not try it in another way; ask the person what they want instead"
+    )]
+    NotApproved { rules: String },
+    #[error(
+        "the edit was made and nothing was run: others typed there meanwhile, so that the code is not what the person allowed; read the cell, and execute it to ask again"
+    )]
+    NotAsAllowed,
     #[error(transparent)]
     Unauditable(#[from] Unauditable),
     #[error("the gateway is shutting down; try again when it is back")]
@@ -83,6 +95,8 @@ impl ToolError {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),
             Self::Reviewed { .. } => Some("review"),
+            Self::NoRules => Some("unknown"),
+            Self::Unanswered(_) | Self::NotApproved { .. } | Self::NotAsAllowed => Some("approvals"),
             Self::Unauditable(_) => Some(Unauditable::RULE),
             _ => None,
         }
@@ -112,7 +126,14 @@ impl ClientError for ToolError {
             Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
                 ErrorKind::InvalidArgument
             }
-            Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } | Self::Reviewed { .. } => ErrorKind::Forbidden,
+            Self::Access(_)
+            | Self::NoExec(_)
+            | Self::MovedAway { .. }
+            | Self::Reviewed { .. }
+            | Self::NoRules
+            | Self::Unanswered(_)
+            | Self::NotApproved { .. }
+            | Self::NotAsAllowed => ErrorKind::Forbidden,
             Self::Fork(error) => error.kind(),
             Self::Jupyter(error) => error.kind(),
             Self::Room(error) => error.kind(),

@@ -11,6 +11,7 @@ use executor::Question;
 
 use super::{
     ChoiceForm,
+    call::Unanswered,
     text::{Describe, Page},
 };
 
@@ -54,6 +55,17 @@ pub struct Output {
 }
 
 impl Output {
+    /// The answer to a call that a person must allow first.
+    pub(super) fn unanswered(question: Unanswered) -> Self {
+        Self {
+            structured: None,
+            blocks: vec![Block::Text(question.message)],
+            is_failure: true,
+            open: None,
+            asks: Some(question.form),
+        }
+    }
+
     /// Adds what the caller must know of earlier calls, in a member and a block of its own.
     pub(super) fn with_notices(mut self, notices: Vec<String>) -> Self {
         if notices.is_empty() {

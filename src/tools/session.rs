@@ -3,14 +3,14 @@
 use std::time::SystemTime;
 
 use jupyter_client::DocPath;
-use live_document::{RoomKind, RoomStatus, pool::OpenRoom};
+use live_document::{RoomKind, RoomStatus, User, pool::OpenRoom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Effect, ToolDefinition, ToolError, output::JsonObject};
 use crate::tools::text::described_by;
 use crate::tools::text::{Describe, Page};
-use crate::types::Toolset;
+use crate::types::{Permission, Toolset};
 use jupyter_client::counted;
 use std::fmt;
 
@@ -173,6 +173,9 @@ async fn end(call: &Call, arguments: &PathArguments, kind: RoomKind) -> Result<E
         let path = path.to_string();
         return Err(ToolError::Executing { path, count });
     }
+    if let Some(open) = call.pool().find(server.name(), &path, kind) {
+        require_alone(call, &open)?;
+    }
     let (status, message) = match call.pool().end(server.name(), &path, kind).await {
         true => ("disconnected", "RTC session ended successfully"),
         false => ("not_found", "No RTC session is open for this document"),
@@ -182,6 +185,16 @@ async fn end(call: &Call, arguments: &PathArguments, kind: RoomKind) -> Result<E
         status,
         message,
     })
+}
+
+/// Refuses to end what other agents work in, unless the caller may do so.
+fn require_alone(call: &Call, open: &OpenRoom) -> Result<(), ToolError> {
+    let principal = call.principal();
+    let is_other = |user: &User| user.activity.is_some() && *user.id != *principal.id;
+    match open.room.users().iter().any(is_other) {
+        true => Ok(principal.require(Permission::Admin)?),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn session(room: OpenRoom) -> Session {

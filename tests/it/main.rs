@@ -7,6 +7,7 @@
 mod support;
 
 mod answers;
+mod approvals;
 mod arguments;
 mod audit;
 mod awareness_activity;
@@ -92,6 +93,7 @@ mod rooms_presence;
 mod rooms_recovery;
 mod rooms_servers;
 mod rooms_text;
+mod rules;
 mod run_notebook;
 mod saving;
 mod schemas;
@@ -110,6 +112,7 @@ mod store_tls;
 mod telemetry;
 mod telemetry_metrics;
 mod tls;
+mod token_commands;
 mod tokens;
 mod undo;
 mod untrusted_content;

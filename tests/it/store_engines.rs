@@ -149,7 +149,7 @@ fn a_database_in_postgresql_is_migrated_once_and_one_of_a_newer_version_refused(
     database.sql("INSERT INTO _sqlx_migrations VALUES (9999, 'x', now(), true, '', 0)");
     let newer = migrate();
     assert_eq!(newer.code, Some(70), "{}", newer.stderr);
-    assert!(newer.stderr.contains("schema 9999, known up to 2"), "{}", newer.stderr);
+    assert!(newer.stderr.contains("schema 9999, known up to "), "{}", newer.stderr);
     for said in [made.stdout, again.stdout, newer.stderr] {
         assert!(!said.contains("hunter2"), "{said}");
     }

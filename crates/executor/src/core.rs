@@ -12,6 +12,7 @@
 
 pub(crate) mod active_run;
 pub(crate) mod actor;
+pub(crate) mod code_gate;
 mod commands;
 mod completion;
 pub(crate) mod execution;
@@ -356,6 +357,10 @@ impl Core {
             ),
             Obstacle::CellGone => execution.skip_cell(position, "the cell was deleted before it ran"),
             Obstacle::NotCode => execution.skip_cell(position, "the cell was changed from code to text before it ran"),
+            Obstacle::NotAllowed => execution.skip_cell(
+                position,
+                "a person must allow this code and has not: what was allowed was changed before it ran",
+            ),
         }
         self.close_batch(execution, obstacle == Obstacle::NotebookGone);
     }

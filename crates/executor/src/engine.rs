@@ -27,7 +27,7 @@ use self::{
     run_log::RunLog,
 };
 use crate::{
-    Actor, Execution, ExecutionError, ExecutionObserver, Owner, RunsByNotebook, Snapshot,
+    Actor, CodeGate, Execution, ExecutionError, ExecutionObserver, Owner, RunsByNotebook, Snapshot,
     core::{
         actor::Reason,
         execution::CellRun,
@@ -100,6 +100,8 @@ struct Live {
 pub struct Claim {
     pub owner: Owner,
     pub max_concurrent: usize,
+    /// Has the last word on the code.
+    pub gate: Option<CodeGate>,
 }
 
 impl Shared {
@@ -219,6 +221,7 @@ impl Engine {
         let notebook = self.notebook_at(server, &room.info().path, file_id).await;
         let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(notebook), cells.collect());
         execution.stop_on_error = stop_on_error;
+        execution.gate.clone_from(&claim.gate);
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), Some(room));
         self.submit(server, &execution, command).await;
@@ -241,6 +244,7 @@ impl Engine {
         };
         let mut execution = Execution::new(claim.owner.clone(), server.name(), notebook, vec![cell]);
         execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
+        execution.gate.clone_from(&claim.gate);
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), None);
         self.submit(server, &execution, command).await;

@@ -18,6 +18,7 @@ mod policy;
 
 pub use core::{
     actor::Actor,
+    code_gate::CodeGate,
     execution::{CellSnapshot, CopiedCell, Execution, Keep, NotebookCopy, Owner, Question, Snapshot},
 };
 pub use engine::{Claim, Engine, EngineSettings};

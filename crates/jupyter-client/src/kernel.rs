@@ -10,4 +10,6 @@ mod wire;
 pub use answers::is_question;
 pub use link::{KernelError, KernelEvent, KernelLink, greet};
 pub use message::{Channel, ExecuteRequest, Message};
+#[cfg(any(test, fuzzing))]
+pub(crate) use wire::decode_any;
 pub(crate) use wire::{Framing, WireError};

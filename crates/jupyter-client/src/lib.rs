@@ -22,6 +22,8 @@ mod doc_path;
 mod error;
 mod feed;
 mod forks;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod kernel;
 mod kernel_starts;
 mod kernels;

@@ -51,6 +51,14 @@ pub enum UrlError {
     Path(#[from] PathError),
 }
 
+/// Reads the document of a URL, whichever server it is of.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn document_of(raw: &str) {
+    if let Ok(url) = parse(raw) {
+        let _ = document_path(url.path());
+    }
+}
+
 /// Finds the server and the notebook that a URL shows, among the servers the caller may use.
 pub fn locate_notebook<'a>(
     raw: &str,

@@ -15,6 +15,8 @@
 
 mod core;
 mod driver;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod pool;
 mod room;
 

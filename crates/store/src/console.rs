@@ -22,6 +22,18 @@ impl Console {
             }
             Location::File(_) | Location::Postgres(_) => {}
         }
+        Self::connect(location).await
+    }
+
+    /// The same, making the file where there is none: what is written into it holds for gateways that start later.
+    pub async fn open_or_create(url: &str) -> Result<Self, StoreError> {
+        match Location::parse(url)? {
+            Location::Memory => Err(StoreError::InMemory),
+            location => Self::connect(location).await,
+        }
+    }
+
+    async fn connect(location: Location) -> Result<Self, StoreError> {
         let database = Database::connect(&location, 1).await?;
         schema::migrate(&database, &location).await?;
         Ok(Self { database })

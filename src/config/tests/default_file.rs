@@ -55,6 +55,7 @@ fn examples_show_the_defaults_of_their_entries() {
     assert_eq!(shown.auth.jwt, minimal.auth.jwt);
     let mut tenant = shown.tenants[0].clone();
     tenant.servers.clear();
+    tenant.approvals.clear();
     assert_eq!(tenant, minimal.tenants[0]);
 }
 
@@ -100,7 +101,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
     const PROBE: &str = "
         zz = 0
         servers = [{ zz = 0 }]
-        tenants = [{ zz = 0 }]
+        tenants = [{ zz = 0, approvals = [{ zz = 0 }] }]
         http.zz = 0
         mcp.zz = 0
         auth.zz = 0

@@ -32,6 +32,9 @@ const RETRY_GRACE: Duration = Duration::from_secs(60 * 60);
 /// Begins the state of a call that asks for a choice, and has done nothing. No execution's id begins so.
 const CHOICE: &str = "choice:";
 
+/// Begins each version of a question that was allowed before, in such a state.
+const GRANTED: char = ';';
+
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
     pub(super) params: CallToolRequestParams,
@@ -75,10 +78,16 @@ impl GatewayHandler {
             let opened = self.states.open(&state, binding, Instant::now());
             let id = opened.map_err(|error| invalid(error.to_string()))?;
             context = match id.strip_prefix(CHOICE) {
-                Some(version) => match choice(params.input_responses.as_ref()) {
-                    Some(choice) => context.choosing(choice, version),
-                    None => context,
-                },
+                Some(state) => {
+                    // What was allowed in earlier rounds stays so in this.
+                    let (version, granted) = state.split_once(GRANTED).unwrap_or((state, ""));
+                    let granted = granted.split(GRANTED).filter(|version| !version.is_empty());
+                    let context = context.with_granted(granted.map(str::to_owned).collect());
+                    match choice(params.input_responses.as_ref()) {
+                        Some(choice) => context.choosing(choice, version),
+                        None => context,
+                    }
+                }
                 None => {
                     let found = find_execution(&context, &id).await;
                     found.map_err(|error| invalid(format!("`params.requestState`: {error}")))?;
@@ -90,7 +99,11 @@ impl GatewayHandler {
         let result = definition.call(context.clone(), arguments).await;
         if let (Ok(Output { asks: Some(form), .. }), Some(binding), true) = (&result, &binding, call.repeats_with_input)
         {
-            let state = format!("{CHOICE}{}", form.version);
+            let granted = context
+                .granted()
+                .into_iter()
+                .map(|version| format!("{GRANTED}{version}"));
+            let state = format!("{CHOICE}{}{}", form.version, granted.collect::<String>());
             let state = self.states.seal(&state, binding, RETRY_GRACE, Instant::now());
             let state = state.ok_or_else(|| ErrorData::internal_error("the question cannot be sealed", None))?;
             return Ok(Answered::Question(Box::new(choice_required(state, form))));

@@ -72,7 +72,11 @@ impl GatewayHandler {
     fn needs_no_client(&self, params: &CallToolRequestParams, caller: &Caller) -> bool {
         let repeats = params.request_state.is_some() || params.input_responses.is_some();
         let found = self.catalogue.find(&params.name, caller);
-        !repeats && found.is_ok_and(|definition| definition.needs_no_client(params.arguments.as_ref()))
+        let (arguments, approvals) = (params.arguments.as_ref(), &caller.principal.tenant.approvals);
+        !repeats
+            && found.is_ok_and(|definition| {
+                definition.needs_no_client(arguments) && !definition.may_need_approval(approvals, arguments)
+            })
     }
 
     async fn answer_plain(self: Arc<Self>, params: CallToolRequestParams, request: PlainRequest) -> Written {

@@ -282,6 +282,9 @@ pub(in crate::tools) async fn change_and_run<T>(
                 let (server, path) = (call.server(at.server)?, call.file(at.path)?);
                 call.engine().has_room(&call.claim(), server, &path)?;
             }
+            if wanted {
+                call.set_runs_edits();
+            }
             let (server, room, change) = changes.await?;
             let wanted = RunCells {
                 cells: change.cell_ids.iter().filter(|_| wanted).cloned().collect(),
@@ -321,11 +324,28 @@ pub(in crate::tools) async fn run_cells(
     wanted: &RunCells,
 ) -> Result<Arc<Execution>, ToolError> {
     call.principal().require(Permission::Execute)?;
+    approve_cells(call, server, &room, &wanted.cells).await?;
     let cells = code_cells(&room, &wanted.cells);
     Ok(call
         .engine()
         .run_cells(&call.claim(), server, room, cells, wanted.stop_on_error)
         .await?)
+}
+
+/// Has a person allow the code cells among those named, if a rule demands it.
+pub(in crate::tools) async fn approve_cells(
+    call: &Call,
+    server: &Arc<JupyterServer>,
+    room: &Room,
+    cells: &[String],
+) -> Result<(), ToolError> {
+    if !call.has_rules() {
+        return Ok(());
+    }
+    let code = code_cells(room, cells).into_iter();
+    let code = code.filter_map(|(position, id)| Some((format!("cell {position}"), room.source_of(&id)?)));
+    let code: Vec<_> = code.collect();
+    Box::pin(call.approve_code(server, Some(&room.info().path), &code)).await
 }
 
 /// The positions and ids of the code cells among `cells`.

@@ -8,15 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{edit::CellType, output_text};
-use crate::{
-    tools::{
-        Call, ToolError,
-        cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
-        execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
-        named::{CellIndex, MAX_SHOWN, Notebook, blocks},
-        output::ToolReply,
-    },
-    types::Permission,
+use crate::tools::{
+    Call, ToolError,
+    cells::{Change, Exec, Run, RunCells, change_and_run, check_positions, run_cells, run_reply},
+    execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
+    named::{CellIndex, MAX_SHOWN, Notebook, blocks},
+    output::ToolReply,
 };
 
 /// Seconds that a call waits for an execution when it does not say how long.
@@ -114,7 +111,6 @@ pub(super) async fn append_execute_code_cell(
     call: Call,
     arguments: AppendArguments,
 ) -> Result<ToolReply<Executed>, ToolError> {
-    call.principal().require(Permission::Write)?;
     let options = options(&call, arguments.timeout)?;
     let changes = async {
         let Notebook { server, path, room } = Notebook::find(&call, &arguments.notebook_name).await?;
@@ -161,8 +157,7 @@ pub(super) async fn execute_temporary_code(
         None => {
             let Notebook { server, path, .. } = Notebook::find(&call, &arguments.notebook_name).await?;
             let code = arguments.cell_content;
-            let (engine, claim) = (call.engine(), call.claim());
-            FoundExecution::Live(engine.run_code(&claim, &server, Some(&path), None, code).await?)
+            FoundExecution::Live(call.run_code(&server, Some(&path), None, code).await?)
         }
     };
     let result = RunResult::of(&call, found, options).await?;

@@ -88,6 +88,7 @@ pub(super) async fn insert_execute_code_cell(
         call.engine().has_room(&call.claim(), &server, &path)?;
         let cell = NewCell::new(CellKind::Code, arguments.cell_source);
         let cells = vec![cell.id.clone()];
+        call.set_runs_edits();
         insert(&call, &room, arguments.cell_index, cell, None).await?;
         let wanted = RunCells {
             cells,
@@ -128,10 +129,7 @@ pub(super) async fn execute_code(call: Call, arguments: CodeArguments) -> Result
             }
             (None, None) => (current_server(&call)?, None),
         };
-        let (engine, claim) = (call.engine(), call.claim());
-        Ok(engine
-            .run_code(&claim, &server, path.as_ref(), None, arguments.code)
-            .await?)
+        call.run_code(&server, path.as_ref(), None, arguments.code).await
     };
     run(&call, "code.execute", wait, start).await
 }

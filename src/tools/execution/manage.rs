@@ -1,9 +1,10 @@
 //! `get_execution`, `list_executions`, `cancel_execution`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use executor::Snapshot as ExecutionSnapshot;
 use futures::future::join_all;
+use jupyter_client::DocPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::ExecutionStatus;
@@ -12,6 +13,7 @@ use super::{
     FoundExecution, answer_execution,
     cursor::Cursor,
     find::is_readable,
+    find_execution,
     result::{DEFAULT_MAX_OUTPUT, ExecutionDetails, is_failure},
     summary::ExecutionSummary,
     wait::{Disconnect, wait, wait_duration},
@@ -80,6 +82,8 @@ pub(super) async fn get_execution(
     };
     let id = arguments.execution_id.as_str();
     if let Some(input) = arguments.input {
+        // A debugger or a shell takes it for code.
+        approve_input(&call, id, &input).await?;
         let answer = Input::Answer {
             value: input,
             number: None,
@@ -109,6 +113,17 @@ pub(super) async fn get_execution(
         is_failure,
         ..ToolReply::told(text, value)
     })
+}
+
+async fn approve_input(call: &Call, id: &str, input: &str) -> Result<(), ToolError> {
+    if !call.has_rules() {
+        return Ok(());
+    }
+    let snapshot = find_execution(call, id).await?;
+    let path = snapshot.path.as_deref().and_then(|path| DocPath::parse_file(path).ok());
+    let server = call.server(Some(&snapshot.server)).or_else(|_| call.server(None))?;
+    let input = [("the input".to_owned(), input.to_owned())];
+    Box::pin(call.approve_code(&Arc::clone(server), path.as_ref(), &input)).await
 }
 
 pub(super) async fn list_executions(call: Call, arguments: ListArguments) -> Result<ToolReply<Executions>, ToolError> {

@@ -99,8 +99,5 @@ async fn start(call: &Call, arguments: Arguments) -> Result<Arc<executor::Execut
         None => None,
     };
     let kernel_name = arguments.kernel_name.as_deref();
-    Ok(call
-        .engine()
-        .run_code(&call.claim(), server, path.as_ref(), kernel_name, arguments.code)
-        .await?)
+    call.run_code(server, path.as_ref(), kernel_name, arguments.code).await
 }

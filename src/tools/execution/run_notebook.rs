@@ -110,6 +110,12 @@ async fn start(call: &Call, arguments: Arguments) -> Result<Arc<Execution>, Tool
         kernel_name: spec.name,
         keep,
     };
+    if call.has_rules() {
+        let cells = copy.cells.iter();
+        let code = cells.map(|cell| (format!("cell {}", cell.index), cell.source.clone()));
+        let code: Vec<_> = code.collect();
+        Box::pin(call.approve_code(&server, Some(&path), &code)).await?;
+    }
     Ok(call.engine().run_copy(&call.claim(), &server, &path, copy).await?)
 }
 

@@ -11,7 +11,7 @@ use super::assign::give_kernel;
 use crate::{
     tools::{
         Call, ToolError,
-        cells::{Run, RunCells, run_cells, run_reply},
+        cells::{Run, RunCells, approve_cells, run_cells, run_reply},
         execution::{Disconnect, FoundExecution, RunOptions, RunResult, resumed_execution},
         notebook::require_notebook_name,
         output::ToolReply,
@@ -89,6 +89,11 @@ async fn restart(call: &Call, arguments: &Arguments) -> Result<Option<Arc<execut
     }
     // Opened first: a notebook that cannot be opened must not lose its kernel's state.
     let room = call.room(&server, &path, RoomKind::Notebook).await?;
+    if arguments.exec.unwrap_or(true) {
+        // Asked before anything is lost.
+        let cells = room.ids(|order| Ok::<_, ToolError>((0..order.count()).collect()))?;
+        approve_cells(call, &server, &room, &cells).await?;
+    }
     restart_kernel(call, &server, &path, &room, arguments.kernel_name.as_deref()).await?;
     let principal = call.principal();
     if arguments.clear_outputs {

@@ -31,7 +31,7 @@ pub(crate) use self::{
     copy::PendingCopy,
     trace::Trace,
 };
-use super::{actor::Actor, notebook::Notebook};
+use super::{actor::Actor, code_gate::CodeGate, notebook::Notebook};
 
 /// Owner of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Execution {
     max_output_bytes: usize,
     /// Time when an earlier process was last known to listen to it.
     pub(crate) last_noted: Option<SystemTime>,
+    /// Has the last word on what is sent.
+    pub(crate) gate: Option<CodeGate>,
     /// Of a kernel that is no notebook's.
     pub(crate) kernel_name: Option<String>,
     /// An earlier process of the gateway began it.
@@ -191,6 +193,7 @@ impl Execution {
             stop_on_error: true,
             max_output_bytes: cells.first().map_or(usize::MAX, |cell| cell.outputs.limit()),
             last_noted: None,
+            gate: None,
             kernel_name: None,
             is_resumed: false,
             created_at: SystemTime::now(),

@@ -264,6 +264,8 @@ pub(crate) enum Obstacle {
     NotebookGone,
     CellGone,
     NotCode,
+    /// The gate of its execution does not let the code through.
+    NotAllowed,
 }
 
 /// Result of writing the end of a run again.

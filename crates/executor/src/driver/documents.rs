@@ -16,6 +16,7 @@ use super::{
     cell_writer::{Adopted, CellWriter},
 };
 use crate::{
+    CodeGate,
     core::{
         execution::Execution,
         input::{Code, Effect, Input, Obstacle, Rewritten, RunId, Written},
@@ -117,7 +118,17 @@ impl Driver {
         }
     }
 
+    /// The code of a cell as it is sent, if it may be.
     fn code(&self, execution: &Execution, position: usize) -> Result<Code, Obstacle> {
+        let code = self.found_code(execution, position)?;
+        let is_allowed = |gate: &CodeGate| gate.allows(execution.path().as_ref(), &code.source);
+        match execution.gate.as_ref().is_none_or(is_allowed) {
+            true => Ok(code),
+            false => Err(Obstacle::NotAllowed),
+        }
+    }
+
+    fn found_code(&self, execution: &Execution, position: usize) -> Result<Code, Obstacle> {
         let cell = execution.with_cell(position, |cell| (cell.cell_id.clone(), cell.code.clone()));
         let (cell, code) = cell.ok_or(Obstacle::CellGone)?;
         if let Some(source) = code {

@@ -22,6 +22,7 @@ impl Engine {
         let (cells, pending_copy) = copy.into_runs(self.shared.settings.max_output_bytes);
         let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(notebook), cells);
         (execution.kind, execution.kernel_name) = (ExecutionKind::Copy, Some(kernel_name));
+        execution.gate.clone_from(&claim.gate);
         execution.lock().pending_copy = pending_copy;
         let execution = self.admit(claim, execution)?;
         // Each has a driver of its own, which is of no use when it has left.

@@ -63,6 +63,14 @@ pub(super) fn decode_text(frame: &[u8]) -> Result<Message, WireError> {
     decode_legacy(frame, Vec::new())
 }
 
+/// Reads a frame in every way that there is.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn decode_any(frame: &Bytes) {
+    let _ = decode_binary(Framing::V1, frame);
+    let _ = decode_binary(Framing::Legacy, frame);
+    let _ = decode_text(frame);
+}
+
 fn encode_v1(message: &Outgoing) -> Vec<u8> {
     let parts = [
         message.channel.as_str(),

@@ -45,6 +45,9 @@ const DEEP: usize = MAX_NESTING / 2;
 /// Levels of a value that are followed at all. Deleted ones may have more than any document can have.
 const MAX_LEVELS: usize = 1_000_000;
 
+/// Clients have numbers that browsers can count to.
+const CLIENT_BITS: u32 = 53;
+
 /// Clients that contribute nothing to an update. yrs steps over them recursively.
 const MAX_EMPTY_CLIENTS: usize = 100;
 
@@ -174,7 +177,7 @@ impl Scanner<'_> {
         if count > MAX_BLOCKS {
             return Err(Excess::Blocks);
         }
-        let client = self.reader.number()?;
+        let client = self.client_id()?;
         let mut clock = self.reader.number32()?;
         for _ in 0..count {
             let id = Id { client, clock };
@@ -249,9 +252,18 @@ impl Scanner<'_> {
         Ok(place)
     }
 
+    /// The number of a client, of which yrs would cut off what is too much and so take two for one.
+    fn client_id(&mut self) -> Result<u64, Malformed> {
+        let client = self.reader.number()?;
+        match client >> CLIENT_BITS {
+            0 => Ok(client),
+            _ => Err(Malformed("the number of a client is too large")),
+        }
+    }
+
     fn id(&mut self) -> Result<Id, Malformed> {
         Ok(Id {
-            client: self.reader.number()?,
+            client: self.client_id()?,
             clock: self.reader.number32()?,
         })
     }
@@ -371,7 +383,7 @@ impl Scanner<'_> {
     fn delete_set(&mut self) -> Result<DeletedRanges, Malformed> {
         let mut deleted = DeletedRanges::of_interest(&self.deep, &self.blocks);
         for _ in 0..self.reader.count()? {
-            let client = self.reader.number()?;
+            let client = self.client_id()?;
             for _ in 0..self.reader.count()? {
                 let (clock, length) = (self.reader.number32()?, self.reader.number32()?);
                 let end = clock.checked_add(length).ok_or(Malformed("a clock is too large"))?;

@@ -1,0 +1,62 @@
+//! Entry points for input that comes from elsewhere, for the fuzz targets of `fuzz/` and, for a moment, for property tests.
+//! Only there in builds for these.
+
+use crate::{
+    auth::{ApprovalRules, PathRules},
+    config::{Config, Env, base_url},
+    events, resources,
+    types::code_pattern,
+};
+
+pub use crate::mcp::fuzzing::{json_rpc, request};
+
+/// The id of an event, as clients send it to resume a stream.
+pub fn event_id(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        events::fuzzing::event_id(text);
+    }
+}
+
+/// The URI of a resource.
+pub fn resource(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        resources::fuzzing::address(text);
+    }
+}
+
+/// A config, the rules and URLs in it included.
+pub fn config(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = base_url(text);
+    let _ = code_pattern(text);
+    let _ = PathRules::new(&[text.to_owned()]);
+    if let Ok(config) = Config::from_toml(text, "fuzz.toml", &Env::new()) {
+        for tenant in &config.tenants {
+            // What was accepted can be used.
+            assert!(PathRules::new(&tenant.paths).is_ok() && ApprovalRules::new(&tenant.approvals).is_ok());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_event_id_is_a_panic(text in "[0-9a-fA-F+-]{0,40}-?[0-9+-]{0,24}|\\PC{0,20}") {
+            super::event_id(text.as_bytes());
+        }
+
+        #[test]
+        fn no_uri_is_a_panic(text in "(notebook://|file:///|documents/|notebooks/|skill://|cells|/|%[0-9a-zA-Z]{0,2}|\\.\\.|diff|outputs|[0-9]{1,22}|\\PC){0,16}") {
+            super::resource(text.as_bytes());
+        }
+
+        #[test]
+        fn no_config_is_a_panic(rule in "(code|paths|tools|when) = (\"[^\"\\\\]{0,12}\"|'[^']{0,12}'|\\[\"[^\"\\\\]{0,6}\"\\])", text in "\\PC{0,40}") {
+            super::config(text.as_bytes());
+            super::config(format!("[[servers]]\nname = \"a\"\nurl = \"http://a/\"\n[[tenants]]\nname = \"t\"\n[[tenants.approvals]]\n{rule}\n").as_bytes());
+        }
+    }
+}
