@@ -8,8 +8,9 @@ use std::{
 
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
+use parking_lot::RwLock;
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,15 +19,28 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::{Host, Url};
 
 use crate::{
-    Authorities, JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions, contents::Creations,
-    is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+    Authorities, Hub, HubPlace, HubServer, JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions,
+    contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
 const MAX_MESSAGE_CHARS: usize = 300;
 /// Beside the message there may be a traceback.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
+/// Time limit for asking whether a server is there, after something strange was answered.
+const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 const MEGABYTE: usize = 1024 * 1024;
+
+/// Who had the gateway connect to a server.
+#[derive(Debug, Clone)]
+enum Origin {
+    /// An operator, in the config.
+    Operator,
+    /// An agent, by its URL and token.
+    Agent,
+    /// A user of a Hub, by logging in.
+    Hub(HubPlace),
+}
 
 pub struct JupyterServer {
     name: String,
@@ -37,9 +51,9 @@ pub struct JupyterServer {
     /// True if it serves JupyterLab, once that is known.
     pub(super) has_lab: OnceCell<bool>,
     http: reqwest::Client,
-    authorization: Option<HeaderValue>,
-    /// An agent gave its URL and token; no operator configured it.
-    is_by_url: bool,
+    /// That of a Hub's user changes with their token.
+    authorization: RwLock<Option<HeaderValue>>,
+    origin: Origin,
     pub(super) authorities: Option<Authorities>,
     request_timeout: Duration,
     observer: Arc<dyn RequestObserver>,
@@ -54,8 +68,6 @@ pub struct JupyterServer {
 
 impl JupyterServer {
     pub fn new(options: &ServerOptions, observer: Arc<dyn RequestObserver>) -> Result<Self, reqwest::Error> {
-        let authorization = authorization(&options.token);
-        let headers = HeaderMap::from_iter(authorization.clone().map(|value| (AUTHORIZATION, value)));
         let mut http = reqwest::Client::builder();
         if is_loopback(&options.url) {
             // A proxy of the environment is for other machines.
@@ -65,7 +77,6 @@ impl JupyterServer {
             http = http.tls_backend_preconfigured(ClientConfig::clone(authorities.config()));
         }
         let http = http
-            .default_headers(headers)
             // Without a cookie jar every request would be a new anonymous user to Jupyter.
             .cookie_store(true)
             // A redirect leads to the login page: better reported than followed.
@@ -80,8 +91,8 @@ impl JupyterServer {
             public_url: options.public_url.clone(),
             has_lab: OnceCell::new(),
             http,
-            authorization,
-            is_by_url: false,
+            authorization: RwLock::new(authorization(&options.token)),
+            origin: Origin::Operator,
             authorities: options.authorities.clone(),
             request_timeout: options.request_timeout,
             observer,
@@ -112,14 +123,45 @@ impl JupyterServer {
         let options = ServerOptions::new(name, url.clone(), token.clone());
         let server = Self::new(&options, observer)?;
         Ok(Self {
-            is_by_url: true,
+            origin: Origin::Agent,
             ..server
+        })
+    }
+
+    /// A server of a Hub that its user works in, under a name that no other user's has.
+    pub(super) fn of_hub(
+        hub: &Arc<Hub>,
+        name: &str,
+        server: &HubServer,
+        token: &Secret,
+        observer: Arc<dyn RequestObserver>,
+    ) -> Result<Self, reqwest::Error> {
+        let made = Self::new(&hub.server_options(name, server, token.clone()), observer)?;
+        Ok(Self {
+            origin: Origin::Hub(hub.place(&server.name)),
+            ..made
         })
     }
 
     /// Returns whether an agent connected to it by URL, so that nobody else uses it.
     pub fn is_by_url(&self) -> bool {
-        self.is_by_url
+        matches!(self.origin, Origin::Agent)
+    }
+
+    /// The Hub that it belongs to, if it does.
+    pub fn hub(&self) -> Option<&HubPlace> {
+        match &self.origin {
+            Origin::Hub(place) => Some(place),
+            Origin::Operator | Origin::Agent => None,
+        }
+    }
+
+    /// Uses another token from now on.
+    pub fn use_token(&self, token: &Secret) {
+        let now = authorization(token);
+        if *self.authorization.read() != now {
+            *self.authorization.write() = now;
+        }
     }
 
     /// Returns whether one of these base URLs allows connecting to it.
@@ -129,7 +171,7 @@ impl JupyterServer {
 
     /// Returns whether it is the server at a URL, reached with this token.
     pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
-        self.url == *url && self.authorization == authorization(token)
+        self.url == *url && *self.authorization.read() == authorization(token)
     }
 
     /// Notes that a kernel was started.
@@ -174,8 +216,9 @@ impl JupyterServer {
     }
 
     /// The header by which sockets are authorized.
-    pub(super) fn authorization(&self) -> Option<&str> {
-        self.authorization.as_ref().and_then(|value| value.to_str().ok())
+    pub(super) fn authorization(&self) -> Option<String> {
+        let authorization = self.authorization.read();
+        authorization.as_ref()?.to_str().ok().map(str::to_owned)
     }
 
     /// Host and port to connect to.
@@ -186,7 +229,11 @@ impl JupyterServer {
 
     /// A request for an API path that is already percent-encoded, e.g. `api/contents/a%20b.ipynb`.
     pub(super) fn request(&self, method: Method, api_path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{api_path}", self.url))
+        let request = self.http.request(method, format!("{}{api_path}", self.url));
+        match self.authorization.read().clone() {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        }
     }
 
     /// Sends a request about `subject` (the path a message should name) and reads a JSON answer.
@@ -280,8 +327,12 @@ impl JupyterServer {
             Err(error) if error.is_timeout() => "timeout",
             Err(_) => "unreachable",
         };
-        // As many names as agents give would be as many series.
-        let label = if self.is_by_url { "(by url)" } else { &self.name };
+        // As many names as agents give, or as a Hub has users, would be as many series.
+        let label = match &self.origin {
+            Origin::Operator => &self.name,
+            Origin::Agent => "(by url)",
+            Origin::Hub(_) => "(hub server)",
+        };
         self.observer.on_request(label, outcome, started.elapsed());
         answer.map_err(|error| self.transport_error(&error, started))
     }
@@ -294,6 +345,9 @@ impl JupyterServer {
             .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
         let what = described(&response);
         let server = self.name.clone();
+        if self.is_stopped(status, is_json).await {
+            return JupyterError::Stopped { server };
+        }
         if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
             return self.refused_token(status);
         }
@@ -326,12 +380,45 @@ impl JupyterServer {
         }
     }
 
+    /// Returns whether an answer is one in the place of a Hub's server that does not run. The Hub says so with 424, but it
+    /// has no answer to some methods; a named server's requests may get to the default server of its user, which knows
+    /// no such page; and where a server died without the Hub's knowing, the proxy says that it cannot be reached.
+    async fn is_stopped(&self, status: StatusCode, is_json: bool) -> bool {
+        if self.hub().is_none() {
+            return false;
+        }
+        match status {
+            StatusCode::FAILED_DEPENDENCY => true,
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::SERVICE_UNAVAILABLE => !self.is_up().await,
+            StatusCode::NOT_FOUND if !is_json => !self.is_up().await,
+            _ => false,
+        }
+    }
+
+    /// Returns whether a Jupyter server answers, rather than something in its place.
+    async fn is_up(&self) -> bool {
+        let asking = self.request(Method::GET, "api").timeout(PRESENCE_TIMEOUT);
+        let Ok(response) = self.answer(asking).await else {
+            return false;
+        };
+        let is_success = response.status().is_success();
+        let body = self.body(response, MAX_REFUSAL_BYTES, "api").await.unwrap_or_default();
+        is_success && serde_json::from_slice::<Value>(&body).is_ok_and(|api| api["version"].is_string())
+    }
+
+    /// Why a socket could not be opened, if that is because a Hub's server does not run.
+    pub(super) fn stopped_socket(&self, status: StatusCode) -> Option<JupyterError> {
+        let server = self.name.clone();
+        (status == StatusCode::FAILED_DEPENDENCY && self.hub().is_some()).then_some(JupyterError::Stopped { server })
+    }
+
     /// The error for a refused token; who can do something about it differs with who gave it.
     pub(super) fn refused_token(&self, status: StatusCode) -> JupyterError {
         let (server, status) = (self.name.clone(), status.as_u16());
-        match self.is_by_url {
-            true => JupyterError::Token { server, status },
-            false => JupyterError::Credentials { server, status },
+        match &self.origin {
+            Origin::Operator => JupyterError::Credentials { server, status },
+            Origin::Agent => JupyterError::Token { server, status },
+            Origin::Hub(_) => JupyterError::HubToken { server, status },
         }
     }
 
@@ -404,7 +491,7 @@ fn described(response: &Response) -> &'static str {
     }
 }
 
-fn message_in(body: &[u8]) -> String {
+pub(super) fn message_in(body: &[u8]) -> String {
     let readable = Some(body).filter(|body| is_shallow_json(body));
     let body: Value = readable
         .and_then(|body| serde_json::from_slice(body).ok())
@@ -418,7 +505,7 @@ fn message_in(body: &[u8]) -> String {
 }
 
 /// The innermost cause is what a person can act on ("Connection refused"); the outer ones repeat the URL.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

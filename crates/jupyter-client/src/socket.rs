@@ -128,6 +128,9 @@ impl JupyterServer {
     }
 
     fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
+        if let Some(stopped) = self.stopped_socket(status) {
+            return stopped;
+        }
         let server = self.name().to_owned();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused_token(status),
