@@ -251,6 +251,7 @@ impl App {
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
         watch_lost_records(&metrics, &store);
         let replaced = authenticator.replacements();
+        background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
             settings::edge(config),

@@ -3,11 +3,16 @@
 
 mod authenticator;
 mod method;
+pub mod outbound;
 mod path_rules;
 mod principal;
+mod tenants;
 mod tokens;
+mod verified;
 
-pub use authenticator::Authenticator;
-pub use method::{AuthError, Credentials, Method, Outcome};
+pub use authenticator::{AnyMethod, Authenticator};
+pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};
-pub use principal::{AccessError, Principal, Tenant};
+pub use principal::{AccessError, Principal, Tenant, shown_name};
+pub use tenants::Tenants;
+pub use verified::{Freshness, Verified, Verifier};

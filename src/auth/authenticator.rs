@@ -1,20 +1,32 @@
 //! Everybody who may call, found by one method after the other.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use parking_lot::RwLock;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    Principal,
+    Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
+    tenants::tenants,
     tokens::OwnTokens,
 };
 use crate::config::Config;
 
-/// The methods there are.
-enum AnyMethod {
+/// Interval at which those are cut off whose credentials have expired.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The methods there are, in the order in which they are asked.
+pub enum AnyMethod {
     OwnTokens(OwnTokens),
+}
+
+impl AnyMethod {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::OwnTokens(_) => 0,
+        }
+    }
 }
 
 impl Method for AnyMethod {
@@ -23,53 +35,91 @@ impl Method for AnyMethod {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
         }
     }
+
+    fn on_tenants_replaced(&self) {
+        match self {
+            Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
+        }
+    }
+
+    fn sweep(&self) -> bool {
+        match self {
+            Self::OwnTokens(tokens) => tokens.sweep(),
+        }
+    }
 }
 
 /// Tells who calls, by the methods of the config.
 pub struct Authenticator {
-    methods: RwLock<Arc<[AnyMethod]>>,
-    /// Changes when principals were replaced.
+    methods: Vec<AnyMethod>,
+    tenants: Arc<Tenants>,
+    /// Changes when principals were replaced or revoked.
     replaced: watch::Sender<()>,
 }
 
 impl Authenticator {
-    /// Builds the methods of a validated config.
+    /// The tokens of a validated config; the methods that ask others are added to them.
     pub fn new(config: &Config) -> Result<Self, globset::Error> {
+        let by_name = tenants(config)?;
+        let tokens = OwnTokens::new(config, &by_name)?;
+        let tenants = Arc::new(Tenants::default());
+        tenants.replace(by_name);
         Ok(Self {
-            methods: RwLock::new(methods(config, None)?),
+            methods: vec![AnyMethod::OwnTokens(tokens)],
+            tenants,
             replaced: watch::Sender::default(),
         })
     }
 
-    /// Puts the methods of another config in the place of all there are, or changes nothing. Whose token is gone or
-    /// may do less than before is revoked.
+    /// The same with another method in its place among the others.
+    pub fn with(mut self, method: AnyMethod) -> Self {
+        self.methods.push(method);
+        self.methods.sort_by_key(AnyMethod::rank);
+        self
+    }
+
+    /// The tenants as they are at this moment, for methods whose principals name one.
+    pub fn tenants(&self) -> &Arc<Tenants> {
+        &self.tenants
+    }
+
+    /// Puts the tenants and tokens of another config in the place of those there are, or changes nothing. Whose token is
+    /// gone or may do less than before is revoked.
     pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
-        let mut current = self.methods.write();
-        *current = methods(config, Some(&current))?;
-        drop(current);
+        let tenants = tenants(config)?;
+        for method in &self.methods {
+            match method {
+                AnyMethod::OwnTokens(tokens) => tokens.replace(config, &tenants)?,
+            }
+        }
+        self.tenants.replace(tenants);
+        for method in &self.methods {
+            method.on_tenants_replaced();
+        }
         self.replaced.send_replace(());
         Ok(())
     }
 
-    /// Tells when principals were replaced.
+    /// Tells when principals were replaced or revoked.
     pub fn replacements(&self) -> watch::Receiver<()> {
         self.replaced.subscribe()
     }
 
     /// Finds the principal of a request.
     pub async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthError> {
-        let methods = Arc::clone(&self.methods.read());
-        first_decision(&methods, credentials).await
+        first_decision(&self.methods, credentials).await
     }
-}
 
-/// The methods of a config, which take the place of those there were.
-fn methods(config: &Config, before: Option<&[AnyMethod]>) -> Result<Arc<[AnyMethod]>, globset::Error> {
-    let mut tokens = OwnTokens::new(config)?;
-    for AnyMethod::OwnTokens(before) in before.unwrap_or_default() {
-        tokens.replace(before);
+    /// Cuts off those whose credentials expire, until `stop` is cancelled.
+    pub async fn watch_expiry(self: Arc<Self>, stop: CancellationToken) {
+        while stop.run_until_cancelled(sleep(SWEEP_INTERVAL)).await.is_some() {
+            // Every method is swept, also after one that has revoked somebody.
+            let revoked = self.methods.iter().filter(|method| method.sweep()).count();
+            if revoked > 0 {
+                self.replaced.send_replace(());
+            }
+        }
     }
-    Ok([AnyMethod::OwnTokens(tokens)].into())
 }
 
 #[cfg(test)]
@@ -81,7 +131,7 @@ mod tests {
 
     fn principal(authenticator: &Authenticator) -> Arc<Principal> {
         let bearer = &"x".repeat(32);
-        let found = authenticator.authenticate(Credentials { bearer }).now_or_never();
+        let found = authenticator.authenticate(Credentials::new(bearer)).now_or_never();
         found.unwrap().unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! The caller of one request: a name that people see, a tenant, and what both may do.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use executor::Owner;
 use jupyter_client::DocPath;
@@ -30,16 +30,22 @@ pub struct Tenant {
 
 #[derive(Debug)]
 pub struct Principal {
-    /// Unique among all principals; sessions, events and executions are bound to it.
+    /// Issuer and subject, unique among all principals; sessions, events and executions are bound to it.
     pub id: Arc<str>,
     /// Display name, as collaborators see it.
     pub name: String,
     pub tenant: Arc<Tenant>,
+    /// What its credentials say, which its tenant bounds.
+    granted: PermissionSet,
     permissions: PermissionSet,
     paths: PathRules,
+    /// Its own servers in the place of its tenant's.
+    servers: Option<Arc<[String]>>,
+    expires_at: Option<SystemTime>,
     /// The client wanted no more than to read.
     only_reads: bool,
-    revoked: CancellationToken,
+    /// Shared by all that stands for the same credentials.
+    validity: Arc<CancellationToken>,
 }
 
 /// A refusal that names the rule behind it.
@@ -74,17 +80,49 @@ impl AccessError {
 
 impl Principal {
     pub fn new(id: &str, name: &str, tenant: Arc<Tenant>, permissions: PermissionSet, paths: PathRules) -> Self {
-        // The tenant is an upper bound, whatever its tokens say.
-        let permissions = permissions.intersection(tenant.permissions);
         Self {
             id: id.into(),
             name: name.to_owned(),
+            granted: permissions,
+            // The tenant is an upper bound, whatever its tokens say.
+            permissions: permissions.intersection(tenant.permissions),
             tenant,
-            permissions,
             paths,
+            servers: None,
+            expires_at: None,
             only_reads: false,
-            revoked: CancellationToken::new(),
+            validity: Arc::default(),
         }
+    }
+
+    /// The same, until its credentials expire.
+    pub fn expiring_at(self, expires_at: SystemTime) -> Self {
+        Self {
+            expires_at: Some(expires_at),
+            ..self
+        }
+    }
+
+    /// The same, on these servers in the place of its tenant's.
+    pub fn on_servers(self, servers: Vec<String>) -> Self {
+        Self {
+            servers: Some(servers.into()),
+            ..self
+        }
+    }
+
+    /// Names of the servers that it may use, its default first.
+    pub fn servers(&self) -> &[String] {
+        self.servers.as_deref().unwrap_or(&self.tenant.servers)
+    }
+
+    /// When its credentials expire, if they do.
+    pub fn expires_at(&self) -> Option<SystemTime> {
+        self.expires_at
+    }
+
+    pub fn is_expired(&self, now: SystemTime) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
     /// The principal as the owner of what it runs.
@@ -97,13 +135,40 @@ impl Principal {
         }
     }
 
-    /// Takes the place of the principal that its token had before, and stays valid with it.
-    pub(super) fn replace(&mut self, before: &Self) {
-        self.revoked = before.revoked.clone();
+    /// The same in the place of the principal that its token had before, and valid for as long as that one.
+    pub(super) fn in_place_of(&self, before: &Self) -> Self {
+        Self {
+            validity: Arc::clone(&before.validity),
+            ..self.copy()
+        }
+    }
+
+    /// The same in what has become of its tenant, valid for as long as this one.
+    pub(super) fn in_tenant(&self, tenant: Arc<Tenant>) -> Self {
+        Self {
+            permissions: self.granted.intersection(tenant.permissions),
+            tenant,
+            ..self.copy()
+        }
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            id: Arc::clone(&self.id),
+            name: self.name.clone(),
+            tenant: Arc::clone(&self.tenant),
+            granted: self.granted,
+            permissions: self.permissions,
+            paths: self.paths.clone(),
+            servers: self.servers.clone(),
+            expires_at: self.expires_at,
+            only_reads: self.only_reads,
+            validity: Arc::clone(&self.validity),
+        }
     }
 
     /// Returns whether it has all rights of another one.
-    pub(super) fn includes_rights_of(&self, before: &Self) -> bool {
+    pub fn includes_rights_of(&self, before: &Self) -> bool {
         let (tenant, former) = (&self.tenant, &before.tenant);
         self.id == before.id
             && tenant.name == former.name
@@ -112,26 +177,27 @@ impl Principal {
             && tenant.paths == former.paths
             && (former.review_required || !tenant.review_required)
             && tenant.toolsets == former.toolsets
-            && former.servers.iter().all(|server| tenant.servers.contains(server))
+            && before.servers().iter().all(|server| self.servers().contains(server))
             && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))
     }
 
-    /// Cancelled when its token is removed or may do less than before. Whatever goes on in its name ends then, sessions
+    /// Cancelled when its token is removed, expires or may do less than before. Whatever goes on in its name ends then, sessions
     /// and streams included.
     pub fn revoked(&self) -> &CancellationToken {
-        &self.revoked
+        &self.validity
+    }
+
+    /// Returns whether something else stands for the same credentials: a request, a stream, a session.
+    pub(super) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.validity) > 1
     }
 
     /// The same principal on a connection that only reads.
     pub fn only_reading(&self) -> Self {
         Self {
-            id: Arc::clone(&self.id),
-            name: self.name.clone(),
-            tenant: Arc::clone(&self.tenant),
             permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
-            paths: self.paths.clone(),
             only_reads: true,
-            revoked: self.revoked.clone(),
+            ..self.copy()
         }
     }
 
@@ -206,5 +272,18 @@ impl Principal {
             path: path.to_string(),
             name: self.name.clone(),
         })
+    }
+}
+
+/// Longest name that is shown to people.
+const MAX_NAME_CHARS: usize = 100;
+
+/// A name that somebody else gave, as people may be shown it; `fallback` if nothing is left of it.
+pub fn shown_name(given: &str, fallback: &str) -> String {
+    let printable = given.chars().filter(|character| !character.is_control());
+    let name: String = printable.take(MAX_NAME_CHARS).collect();
+    match name.trim() {
+        "" => fallback.to_owned(),
+        name => name.to_owned(),
     }
 }

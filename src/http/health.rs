@@ -149,7 +149,7 @@ pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderM
     for (name, state) in &mut servers {
         if !principal
             .as_ref()
-            .is_some_and(|principal| principal.tenant.servers.contains(name))
+            .is_some_and(|principal| principal.servers().contains(name))
         {
             hide_details(state);
         }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     audit::Origin,
-    auth::{AuthError, Credentials, Principal},
+    auth::{AuthError, Credentials, Principal, Rejection},
     limits::{self, Admission, Limits, Resource},
     mcp::Caller,
     tools::Scope,
@@ -85,7 +85,7 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     match principal.revoked().run_until_cancelled(answer).await {
         Some(mut reply) => {
             admission.describe(reply.headers_mut());
-            Ok(reply.map(|body| Body::new(StreamBody::new(body, principal.revoked(), working, admission))))
+            Ok(reply.map(|body| Body::new(StreamBody::new(body, principal, working, admission))))
         }
         // Whoever may still do something asks again.
         None => authenticate_with(edge, authorization.as_ref()).await.and_then(|_| {
@@ -103,7 +103,7 @@ pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Resu
 
 async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> Result<Arc<Principal>, Refusal> {
     let bearer = authorization.and_then(bearer).unwrap_or_default();
-    let found = edge.access.authenticator.authenticate(Credentials { bearer }).await;
+    let found = edge.access.authenticator.authenticate(Credentials::new(bearer)).await;
     found.map_err(|error| match error {
         AuthError::Missing => {
             let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
@@ -115,9 +115,13 @@ async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue
                            or ask an operator for a new token";
             ("token_unknown", Problem::unauthorized(message, INVALID_TOKEN))
         }
-        AuthError::Rejected(_) => {
+        AuthError::Rejected(Rejection::Invalid(_)) => {
             let message = format!("{error}; get a new one");
             ("token_rejected", Problem::unauthorized(&message, INVALID_TOKEN))
+        }
+        AuthError::Rejected(Rejection::Forbidden(_) | Rejection::InsufficientScope(_)) => {
+            let problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", error.to_string());
+            ("token_forbidden", problem)
         }
         AuthError::Unavailable => {
             let problem = Problem::new(

@@ -10,15 +10,14 @@ use std::{
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio_util::{
-    sync::{CancellationToken, WaitForCancellationFutureOwned},
-    task::task_tracker::TaskTrackerToken,
-};
+use tokio_util::{sync::WaitForCancellationFutureOwned, task::task_tracker::TaskTrackerToken};
 
-use crate::limits::Admission;
+use crate::{auth::Principal, limits::Admission};
 
 pub(super) struct StreamBody {
     body: BoxBody<Bytes, Infallible>,
+    /// In use for as long as the stream is open.
+    _principal: Arc<Principal>,
     /// None for what is sent at once.
     revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A stream is being worked on until its last byte is sent.
@@ -30,7 +29,7 @@ pub(super) struct StreamBody {
 impl StreamBody {
     pub(super) fn new(
         body: BoxBody<Bytes, Infallible>,
-        revoked: &CancellationToken,
+        principal: Arc<Principal>,
         working: Option<TaskTrackerToken>,
         admission: Arc<Admission>,
     ) -> Self {
@@ -40,7 +39,8 @@ impl StreamBody {
         let is_stream = size.is_none();
         Self {
             body,
-            revoked: is_stream.then(|| Box::pin(revoked.clone().cancelled_owned())),
+            revoked: is_stream.then(|| Box::pin(principal.revoked().clone().cancelled_owned())),
+            _principal: principal,
             _working: working,
             _admission: admission,
         }

@@ -34,7 +34,7 @@ use crate::{
 /// Number of lost edits a notice names.
 const MAX_LOST: usize = 20;
 
-/// Servers that a request may use, the default first: the tenant's, narrowed by the client's URL.
+/// Servers that a request may use, the default first: the principal's, narrowed by the client's URL.
 #[derive(Debug, Clone)]
 pub struct Scope {
     servers: Arc<[Arc<JupyterServer>]>,
@@ -43,17 +43,16 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Narrows a tenant's servers to those the client selected; no selection means all of them.
+    /// Narrows a principal's servers to those the client selected; no selection means all of them.
     pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
-        let tenant: Arc<[Arc<JupyterServer>]> = principal
-            .tenant
-            .servers
+        let own: Arc<[Arc<JupyterServer>]> = principal
+            .servers()
             .iter()
             .filter_map(|name| all.get(name))
             .cloned()
             .collect();
         let whole = Self {
-            servers: tenant,
+            servers: own,
             is_narrowed: false,
         };
         if selected.is_empty() {

@@ -1,0 +1,295 @@
+//! Tokens of which something else says whose they are: asked once for all who bring the same token at the same time,
+//! remembered by digest for a while, asked again about those in use, and cut off when they expire.
+
+use std::{
+    collections::HashMap,
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use jupyter_client::Secret;
+use lru::LruCache;
+use parking_lot::Mutex;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Principal, Tenants,
+    method::{Credentials, Method, Outcome, TokenDigest},
+};
+
+/// Refusals that are remembered.
+const MAX_REFUSED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// Principals that are remembered; beyond it those are forgotten whom nothing is done for.
+const MAX_ACCEPTED: usize = 20_000;
+/// Questions at a time, each about another token: whoever invents tokens must not have all of them asked about.
+const MAX_ASKED: usize = 256;
+/// Time after which a service that did not answer is asked again about a principal in use.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Something that can tell whose a token is.
+pub trait Verifier: Send + Sync + 'static {
+    /// Returns whether a token looks like one of its own, so that it may be shown it.
+    fn is_mine(&self, bearer: &str) -> bool;
+
+    /// Tells whose a token is. It must end by itself, within some seconds.
+    fn verify(&self, bearer: &Secret) -> impl Future<Output = Outcome> + Send;
+}
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Freshness {
+    /// Of an accepted token, unless it expires sooner.
+    pub accepted: Duration,
+    /// Of any other; zero remembers none.
+    pub refused: Duration,
+}
+
+/// A method around a [`Verifier`].
+pub struct Verified<V> {
+    inner: Arc<Inner<V>>,
+    tasks: TaskTracker,
+}
+
+struct Inner<V> {
+    verifier: V,
+    freshness: Freshness,
+    tenants: Arc<Tenants>,
+    state: Mutex<State>,
+}
+
+struct State {
+    accepted: HashMap<TokenDigest, Accepted>,
+    refused: LruCache<TokenDigest, (Outcome, Instant)>,
+    asked: HashMap<TokenDigest, Asked>,
+}
+
+type Asked = Shared<BoxFuture<'static, Outcome>>;
+
+struct Accepted {
+    principal: Arc<Principal>,
+    bearer: Secret,
+    fresh_until: Instant,
+    /// Not before then is it asked about again for the sake of what it has open.
+    ask_again: Instant,
+}
+
+impl<V: Verifier> Verified<V> {
+    pub fn new(verifier: V, freshness: Freshness, tenants: Arc<Tenants>) -> Self {
+        let state = State {
+            accepted: HashMap::new(),
+            refused: LruCache::new(MAX_REFUSED),
+            asked: HashMap::new(),
+        };
+        Self {
+            inner: Arc::new(Inner {
+                verifier,
+                freshness,
+                tenants,
+                state: Mutex::new(state),
+            }),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub fn verifier(&self) -> &V {
+        &self.inner.verifier
+    }
+
+    /// Revokes the principals for whom that is wanted; returns whether there were any.
+    pub fn revoke(&self, mut is_revoked: impl FnMut(&TokenDigest, &Principal) -> bool) -> bool {
+        let mut state = self.inner.state.lock();
+        let before = state.accepted.len();
+        state.accepted.retain(|digest, accepted| {
+            let revoked = is_revoked(digest, &accepted.principal);
+            if revoked {
+                accepted.principal.revoked().cancel();
+            }
+            !revoked
+        });
+        state.accepted.len() < before
+    }
+
+    /// The answer about a token, which is asked for unless somebody does already.
+    fn ask(&self, digest: TokenDigest, bearer: &str) -> Option<Asked> {
+        let mut state = self.inner.state.lock();
+        if let Some(asked) = state.asked.get(&digest) {
+            return Some(asked.clone());
+        }
+        if state.asked.len() >= MAX_ASKED {
+            return None;
+        }
+        let (inner, bearer) = (Arc::clone(&self.inner), Secret::new(bearer));
+        let asking = self.tasks.spawn(async move {
+            let outcome = inner.verifier.verify(&bearer).await;
+            inner.on_answer(digest, bearer, outcome)
+        });
+        let inner = Arc::clone(&self.inner);
+        let asked = async move {
+            asking.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a token could not be checked");
+                inner.state.lock().asked.remove(&digest);
+                Outcome::Unavailable
+            })
+        };
+        let asked = asked.boxed().shared();
+        state.asked.insert(digest, asked.clone());
+        Some(asked)
+    }
+}
+
+impl<V: Verifier> Method for Verified<V> {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
+        if !self.inner.verifier.is_mine(credentials.bearer) {
+            return Outcome::NotMine;
+        }
+        if let Some(known) = self.inner.state.lock().known(&credentials.digest) {
+            return known;
+        }
+        match self.ask(credentials.digest, credentials.bearer) {
+            Some(asked) => asked.await,
+            None => Outcome::Unavailable,
+        }
+    }
+
+    fn on_tenants_replaced(&self) {
+        let mut state = self.inner.state.lock();
+        // What was refused for want of a tenant may be accepted now.
+        state.refused.clear();
+        state.accepted.retain(|_, accepted| {
+            let before = &accepted.principal;
+            match self.inner.in_tenant_now(before) {
+                Some(now) if now.includes_rights_of(before) => {
+                    accepted.principal = now;
+                    true
+                }
+                _ => {
+                    before.revoked().cancel();
+                    false
+                }
+            }
+        });
+    }
+
+    fn sweep(&self) -> bool {
+        let (now, time) = (Instant::now(), SystemTime::now());
+        let mut ask = Vec::new();
+        let mut has_revoked = false;
+        self.inner.state.lock().accepted.retain(|digest, accepted| {
+            if accepted.principal.is_expired(time) {
+                accepted.principal.revoked().cancel();
+            }
+            if accepted.principal.revoked().is_cancelled() {
+                has_revoked = true;
+                return false;
+            }
+            if accepted.fresh_until > now {
+                return true;
+            }
+            let is_in_use = accepted.principal.is_in_use();
+            if is_in_use && accepted.ask_again <= now {
+                accepted.ask_again = now + RETRY_INTERVAL;
+                ask.push((*digest, accepted.bearer.clone()));
+            }
+            is_in_use
+        });
+        for (digest, bearer) in ask {
+            self.ask(digest, bearer.expose());
+        }
+        has_revoked
+    }
+}
+
+impl<V> Inner<V> {
+    /// Remembers an answer, and makes up for what has changed while it was asked for.
+    fn on_answer(&self, digest: TokenDigest, bearer: Secret, outcome: Outcome) -> Outcome {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.asked.remove(&digest);
+        match outcome {
+            Outcome::Accepted(principal) => {
+                // The tenants may have been replaced meanwhile.
+                let Some(principal) = self.in_tenant_now(&principal) else {
+                    return Outcome::Unavailable;
+                };
+                let principal = state.take_over(&digest, principal);
+                state.make_room();
+                let fresh_until = now + self.freshness.accepted;
+                let accepted = Accepted {
+                    principal: Arc::clone(&principal),
+                    bearer,
+                    fresh_until,
+                    ask_again: fresh_until,
+                };
+                state.accepted.insert(digest, accepted);
+                Outcome::Accepted(principal)
+            }
+            Outcome::NotMine | Outcome::Rejected(_) => {
+                if let Some(before) = state.accepted.remove(&digest) {
+                    before.principal.revoked().cancel();
+                }
+                if !self.freshness.refused.is_zero() {
+                    state
+                        .refused
+                        .put(digest, (outcome.clone(), now + self.freshness.refused));
+                }
+                outcome
+            }
+            // Whatever it has open goes on until somebody knows better.
+            Outcome::Unavailable => Outcome::Unavailable,
+        }
+    }
+
+    /// The same principal in its tenant as that is now; `None` if there is no such tenant any more.
+    fn in_tenant_now(&self, principal: &Arc<Principal>) -> Option<Arc<Principal>> {
+        let tenant = self.tenants.get(&principal.tenant.name)?;
+        Some(match Arc::ptr_eq(&tenant, &principal.tenant) {
+            true => Arc::clone(principal),
+            false => Arc::new(principal.in_tenant(tenant)),
+        })
+    }
+}
+
+impl State {
+    fn known(&mut self, digest: &TokenDigest) -> Option<Outcome> {
+        let now = Instant::now();
+        if let Some(accepted) = self.accepted.get(digest) {
+            let principal = &accepted.principal;
+            let holds = accepted.fresh_until > now
+                && !principal.is_expired(SystemTime::now())
+                && !principal.revoked().is_cancelled();
+            return holds.then(|| Outcome::Accepted(Arc::clone(principal)));
+        }
+        let (outcome, until) = self.refused.get(digest)?;
+        (*until > now).then(|| outcome.clone())
+    }
+
+    /// Has what is open in the name of a token's former principal go on with the new one, or ends it.
+    fn take_over(&mut self, digest: &TokenDigest, principal: Arc<Principal>) -> Arc<Principal> {
+        let Some(Accepted { principal: before, .. }) = self.accepted.remove(digest) else {
+            return principal;
+        };
+        if before.revoked().is_cancelled() || !principal.includes_rights_of(&before) {
+            before.revoked().cancel();
+            return principal;
+        }
+        Arc::new(principal.in_place_of(&before))
+    }
+
+    fn make_room(&mut self) {
+        if self.accepted.len() < MAX_ACCEPTED {
+            return;
+        }
+        self.accepted.retain(|_, accepted| accepted.principal.is_in_use());
+        // Whoever is cut off comes again.
+        if self.accepted.len() >= MAX_ACCEPTED {
+            for accepted in std::mem::take(&mut self.accepted).into_values() {
+                accepted.principal.revoked().cancel();
+            }
+        }
+    }
+}
