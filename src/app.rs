@@ -12,7 +12,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use executor::Engine;
-use jupyter_client::{RequestObserver, ServerOptions, Servers};
+use jupyter_client::{Hub, RequestObserver, ServerOptions, Servers};
 use live_document::pool::PoolEvent;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
@@ -29,7 +29,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 use crate::{
     activity::{self, ActivityLog},
     audit::StoreAudit,
-    auth::Authenticator,
+    auth::{AnyMethod, Authenticator, JupyterHub},
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
@@ -239,7 +239,7 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(Authenticator::new(config)?);
+        let authenticator = Arc::new(authenticator(config, &servers, &metrics)?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -366,6 +366,17 @@ struct Parts {
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
+}
+
+/// The ways to log in that a config says.
+fn authenticator(config: &Config, servers: &Arc<Servers>, metrics: &Metrics) -> Result<Authenticator, AppError> {
+    let mut authenticator = Authenticator::new(config)?;
+    if let Some(settings) = &config.auth.jupyterhub {
+        let hub = Hub::new(settings.options()?, observer(metrics))?;
+        let tokens = JupyterHub::new(settings, hub, Arc::clone(servers), authenticator.tenants())?;
+        authenticator = authenticator.with(AnyMethod::JupyterHub(tokens));
+    }
+    Ok(authenticator)
 }
 
 /// Tells the history of files and directories that have other names, open or not.

@@ -2,6 +2,8 @@
 //! edge hands over the credential and maps refusals to statuses.
 
 mod authenticator;
+mod hub_account;
+mod jupyterhub;
 mod method;
 pub mod outbound;
 mod path_rules;
@@ -11,6 +13,8 @@ mod tokens;
 mod verified;
 
 pub use authenticator::{AnyMethod, Authenticator};
+pub use hub_account::{HubAccount, HubStates};
+pub use jupyterhub::{HubTokens, JupyterHub};
 pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};
 pub use principal::{AccessError, Principal, Tenant, shown_name};

@@ -48,7 +48,6 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
     let auth = &config.auth;
     for (configured, key) in [
         (auth.jwt.is_some(), "auth.jwt"),
-        (auth.jupyterhub.is_some(), "auth.jupyterhub"),
         (auth.jupyter.enabled, "auth.jupyter"),
     ] {
         if configured {

@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Principal, Tenants,
+    HubTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
@@ -19,12 +19,14 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The methods there are, in the order in which they are asked.
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
+    JupyterHub(HubTokens),
 }
 
 impl AnyMethod {
     fn rank(&self) -> u8 {
         match self {
             Self::OwnTokens(_) => 0,
+            Self::JupyterHub(_) => 3,
         }
     }
 }
@@ -33,18 +35,21 @@ impl Method for AnyMethod {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
+            Self::JupyterHub(tokens) => tokens.authenticate(credentials).await,
         }
     }
 
     fn on_tenants_replaced(&self) {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
+            Self::JupyterHub(tokens) => tokens.on_tenants_replaced(),
         }
     }
 
     fn sweep(&self) -> bool {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
+            Self::JupyterHub(tokens) => tokens.sweep(),
         }
     }
 }
@@ -90,6 +95,7 @@ impl Authenticator {
         for method in &self.methods {
             match method {
                 AnyMethod::OwnTokens(tokens) => tokens.replace(config, &tenants)?,
+                AnyMethod::JupyterHub(_) => {}
             }
         }
         self.tenants.replace(tenants);

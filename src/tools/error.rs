@@ -57,6 +57,8 @@ pub enum ToolError {
         "{what}: your edits are under review and go to a fork that a person merges, which this cannot; nothing was changed. Propose it to the person, or edit the document instead"
     )]
     Reviewed { what: String },
+    #[error("only servers of a JupyterHub can be started, and you did not log in with one")]
+    NoHub,
     #[error("the gateway is shutting down; try again when it is back")]
     Stopping,
     /// Another failure, in the words for one caller.
@@ -105,9 +107,12 @@ impl From<EditError> for ToolError {
 impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
-                ErrorKind::InvalidArgument
-            }
+            Self::Argument { .. }
+            | Self::UnknownArgument { .. }
+            | Self::Path(_)
+            | Self::Server(_)
+            | Self::Url(_)
+            | Self::NoHub => ErrorKind::InvalidArgument,
             Self::Access(_) | Self::NoExec(_) | Self::MovedAway { .. } | Self::Reviewed { .. } => ErrorKind::Forbidden,
             Self::Fork(error) => error.kind(),
             Self::Jupyter(error) => error.kind(),
