@@ -46,10 +46,7 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         files.load().map_err(SettingsError::Tls)?;
     }
     let auth = &config.auth;
-    for (configured, key) in [
-        (auth.jwt.is_some(), "auth.jwt"),
-        (auth.jupyter.enabled, "auth.jupyter"),
-    ] {
+    for (configured, key) in [(auth.jwt.is_some(), "auth.jwt"), (auth.jupyter.enabled, "auth.jupyter")] {
         if configured {
             tracing::warn!(
                 key,

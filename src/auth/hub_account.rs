@@ -120,7 +120,9 @@ fn place(server: &JupyterServer) -> Option<&HubName> {
 
 impl fmt::Debug for HubAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HubAccount").field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("HubAccount")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 
@@ -176,7 +178,12 @@ mod tests {
                 scopes: Vec::new(),
                 servers: servers.iter().map(server).collect(),
             };
-            HubAccount::new(Arc::clone(&hub), Secret::new(user.name.as_str()), &user, Arc::clone(&all))
+            HubAccount::new(
+                Arc::clone(&hub),
+                Secret::new(user.name.as_str()),
+                &user,
+                Arc::clone(&all),
+            )
         };
         let ana = account("ana", &["ana", "ana/gpu"]);
         let bob = account("bob", &["bob", "ana/gpu"]);

@@ -291,7 +291,9 @@ pub(super) fn shortened(name: &str) -> String {
 }
 
 fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
-    offers(caller, definition) && definition.is_for(&caller.principal) && definition.permissions().all(|needed| caller.may(needed))
+    offers(caller, definition)
+        && definition.is_for(&caller.principal)
+        && definition.permissions().all(|needed| caller.may(needed))
 }
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {

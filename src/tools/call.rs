@@ -75,7 +75,8 @@ impl Scope {
     fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
         let mut servers = self.servers.iter();
         let in_hub = || {
-            let is_it = |server: &&Arc<JupyterServer>| server.hub().is_some_and(|place| place.name().to_string() == name);
+            let is_it =
+                |server: &&Arc<JupyterServer>| server.hub().is_some_and(|place| place.name().to_string() == name);
             self.servers.iter().find(is_it)
         };
         let found = servers.find(|server| server.name() == name).or_else(in_hub);

@@ -55,6 +55,7 @@ mod inspector;
 mod inspector_watch;
 mod instructions;
 mod jupyter_down;
+mod jupyterhub;
 mod kernel_link;
 mod kernels_running;
 mod lab_process;

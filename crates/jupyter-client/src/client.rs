@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
-use parking_lot::RwLock;
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -380,36 +380,28 @@ impl JupyterServer {
         }
     }
 
-    /// Returns whether an answer is one in the place of a Hub's server that does not run. The Hub says so with 424, but it
-    /// has no answer to some methods; a named server's requests may get to the default server of its user, which knows
-    /// no such page; and where a server died without the Hub's knowing, the proxy says that it cannot be reached.
-    async fn is_stopped(&self, status: StatusCode, is_json: bool) -> bool {
-        if self.hub().is_none() {
-            return false;
-        }
-        match status {
-            StatusCode::FAILED_DEPENDENCY => true,
-            StatusCode::METHOD_NOT_ALLOWED | StatusCode::SERVICE_UNAVAILABLE => !self.is_up().await,
-            StatusCode::NOT_FOUND if !is_json => !self.is_up().await,
-            _ => false,
+    /// Returns whether a refusal is one in the place of a Hub's server that does not run. The Hub says so with 424 where it
+    /// sees that a program asks, and with a redirect, a page about a missing cookie or 405 where it does not; requests to
+    /// a named server may get to the default server of its user, which knows no such page; and where a server died
+    /// without the Hub's knowing, the proxy says that it cannot be reached.
+    pub(super) async fn is_stopped(&self, status: StatusCode, is_json: bool) -> bool {
+        let is_of_jupyter = is_json && status != StatusCode::SERVICE_UNAVAILABLE;
+        match self.hub() {
+            None => false,
+            Some(_) if status == StatusCode::FAILED_DEPENDENCY => true,
+            Some(_) => !is_of_jupyter && !self.is_up().await,
         }
     }
 
-    /// Returns whether a Jupyter server answers, rather than something in its place.
+    /// Returns whether a Jupyter server answers, rather than something in its place. What cannot be told is taken for yes.
     async fn is_up(&self) -> bool {
         let asking = self.request(Method::GET, "api").timeout(PRESENCE_TIMEOUT);
         let Ok(response) = self.answer(asking).await else {
-            return false;
+            return true;
         };
         let is_success = response.status().is_success();
         let body = self.body(response, MAX_REFUSAL_BYTES, "api").await.unwrap_or_default();
         is_success && serde_json::from_slice::<Value>(&body).is_ok_and(|api| api["version"].is_string())
-    }
-
-    /// Why a socket could not be opened, if that is because a Hub's server does not run.
-    pub(super) fn stopped_socket(&self, status: StatusCode) -> Option<JupyterError> {
-        let server = self.name.clone();
-        (status == StatusCode::FAILED_DEPENDENCY && self.hub().is_some()).then_some(JupyterError::Stopped { server })
     }
 
     /// The error for a refused token; who can do something about it differs with who gave it.

@@ -42,11 +42,12 @@ pub(super) struct StartedServer {
 
 impl Describe for StartedServer {
     fn describe(&self, page: &mut Page) {
-        let Self { server, url, version, .. } = self;
+        let Self {
+            server, url, version, ..
+        } = self;
         page.line(format_args!("{server} is running: {url}, Jupyter Server {version}"));
     }
 }
-
 
 pub(super) async fn start_server(call: Call, arguments: StartArguments) -> Result<StartedServer, ToolError> {
     let account = call.principal().hub().cloned().ok_or(ToolError::NoHub)?;
@@ -171,7 +172,10 @@ mod tests {
             retry_after,
         };
         for (error, words) in [
-            (busy(Some(30)), "(Too many users trying to log in right now); try again in 30 s"),
+            (
+                busy(Some(30)),
+                "(Too many users trying to log in right now); try again in 30 s",
+            ),
             (busy(None), "try again in some minutes"),
             (
                 HubError::Refused {
@@ -179,7 +183,10 @@ mod tests {
                 },
                 "does not start `ana/gpu`: User ana already has the maximum of 2 named servers",
             ),
-            (HubError::Spawn("Spawn failed: no memory".to_owned()), "could not be started: Spawn failed: no memory;"),
+            (
+                HubError::Spawn("Spawn failed: no memory".to_owned()),
+                "could not be started: Spawn failed: no memory;",
+            ),
             (HubError::Token { status: 403 }, "scopes servers"),
         ] {
             let told = explained(&name, error).to_string();

@@ -10,22 +10,36 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
+use jupyter_mcp_gateway::app::lab::Venv;
+
 use super::lab::venv;
 
-const MANIFEST: &str = include_str!("../../npm/package.json");
-const LOCKFILE: &str = include_str!("../../npm/package-lock.json");
+/// Packages by their manifest and lockfile.
+pub struct Packages {
+    pub name: &'static str,
+    pub manifest: &'static str,
+    pub lockfile: &'static str,
+}
+
+const JUDGES: Packages = Packages {
+    name: "node",
+    manifest: include_str!("../../npm/package.json"),
+    lockfile: include_str!("../../npm/package-lock.json"),
+};
 
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
-    static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
+    static MODULES: LazyLock<PathBuf> = LazyLock::new(|| node_modules(&JUDGES, &venv()));
     let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
     command.arg(MODULES.join(script)).kill_on_drop(true);
     command
 }
 
-fn installed() -> PathBuf {
-    let venv = venv();
-    let home = venv.cache_dir().join(format!("node-{}", fingerprint()));
+/// The folder of installed packages, by the npm of an environment.
+pub fn node_modules(packages: &Packages, venv: &Venv) -> PathBuf {
+    let home = venv
+        .cache_dir()
+        .join(format!("{}-{}", packages.name, fingerprint(packages)));
     let complete = home.join(".complete");
     fs::create_dir_all(&home).expect("a folder for packages");
     if !complete.is_file() {
@@ -33,16 +47,16 @@ fn installed() -> PathBuf {
         let lock = File::create(home.with_extension("lock")).expect("a lock file");
         lock.lock().expect("the lock");
         if !complete.is_file() {
-            install(&home, &venv.bin_dir());
+            install(packages, &home, &venv.bin_dir());
             File::create(&complete).expect("the marker");
         }
     }
     home.join("node_modules")
 }
 
-fn install(home: &Path, bin: &Path) {
-    fs::write(home.join("package.json"), MANIFEST).expect("the manifest");
-    fs::write(home.join("package-lock.json"), LOCKFILE).expect("the lockfile");
+fn install(packages: &Packages, home: &Path, bin: &Path) {
+    fs::write(home.join("package.json"), packages.manifest).expect("the manifest");
+    fs::write(home.join("package-lock.json"), packages.lockfile).expect("the lockfile");
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(bin.join("npm"))
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -52,13 +66,22 @@ fn install(home: &Path, bin: &Path) {
         .output()
         .expect("npm runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "npm could not install tests/npm: {said}");
+    assert!(
+        output.status.success(),
+        "npm could not install {}: {said}",
+        packages.name
+    );
 }
 
 /// The platform is part of it: homes are shared between unlike machines.
-fn fingerprint() -> String {
+fn fingerprint(packages: &Packages) -> String {
     let mut hash = Sha256::new();
-    for part in [MANIFEST, LOCKFILE, std::env::consts::OS, std::env::consts::ARCH] {
+    for part in [
+        packages.manifest,
+        packages.lockfile,
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    ] {
         hash.update(part);
         hash.update([0]);
     }

@@ -119,10 +119,17 @@ mod tests {
         for (name, url, api) in [
             ("ana", "user/ana/", "users/ana/server"),
             ("ana/gpu", "user/ana/gpu/", "users/ana/servers/gpu"),
-            ("a b@x.org/ü", "user/a%20b@x.org/%C3%BC/", "users/a%20b@x.org/servers/%C3%BC"),
+            (
+                "a b@x.org/ü",
+                "user/a%20b@x.org/%C3%BC/",
+                "users/a%20b@x.org/servers/%C3%BC",
+            ),
         ] {
             let name = HubName::parse(name).unwrap();
-            assert_eq!(name.below(&base).as_str(), format!("https://hub.example.org/jupyter/{url}"));
+            assert_eq!(
+                name.below(&base).as_str(),
+                format!("https://hub.example.org/jupyter/{url}")
+            );
             assert_eq!(name.api_path(), api);
         }
         assert_eq!(HubName::parse(""), None);
@@ -146,7 +153,12 @@ mod tests {
         ] {
             assert_eq!(gpu.is_accessible(&[scope.to_owned()]), is_accessible, "{scope}");
         }
-        let scopes = ["access:servers!server=ana/gpu", "access:servers!server=bob/", "access:servers", "x"];
+        let scopes = [
+            "access:servers!server=ana/gpu",
+            "access:servers!server=bob/",
+            "access:servers",
+            "x",
+        ];
         let scopes = scopes.map(str::to_owned);
         let named: Vec<String> = HubName::named_in(&scopes).map(|name| name.to_string()).collect();
         assert_eq!(named, ["ana/gpu", "bob"]);

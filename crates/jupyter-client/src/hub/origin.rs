@@ -34,7 +34,12 @@ impl Hub {
     }
 
     /// Options of the connection to a server, under a name by which the gateway knows it.
-    pub(crate) fn server_options(&self, name: impl Into<String>, server: &HubServer, token: crate::Secret) -> ServerOptions {
+    pub(crate) fn server_options(
+        &self,
+        name: impl Into<String>,
+        server: &HubServer,
+        token: crate::Secret,
+    ) -> ServerOptions {
         let url = |base: Option<Url>| base.unwrap_or_else(|| self.url_of(&server.name));
         ServerOptions {
             public_url: self.public_url_of(&server.name),

@@ -99,12 +99,7 @@ impl Hub {
     }
 
     /// Follows a start to its end. The address is that of the model's `progress_url`, which the Hub makes of the same names.
-    async fn follow(
-        &self,
-        token: &Secret,
-        name: &HubName,
-        told: &mpsc::Sender<SpawnProgress>,
-    ) -> Result<(), HubError> {
+    async fn follow(&self, token: &Secret, name: &HubName, told: &mpsc::Sender<SpawnProgress>) -> Result<(), HubError> {
         let until = Instant::now() + BEGUN_WITHIN + START_TIMEOUT;
         loop {
             sleep(NOT_BEGUN_PAUSE).await;
@@ -124,7 +119,9 @@ async fn follow_events(mut response: Response, told: &mpsc::Sender<SpawnProgress
     let mut unread = Vec::new();
     loop {
         let chunk = timeout(QUIET_TIMEOUT, response.chunk()).await;
-        let chunk = chunk.map_err(|_| HubError::Silent)?.map_err(|error| unreachable(&error))?;
+        let chunk = chunk
+            .map_err(|_| HubError::Silent)?
+            .map_err(|error| unreachable(&error))?;
         let Some(chunk) = chunk else {
             return Err(HubError::Silent);
         };

@@ -174,7 +174,11 @@ mod tests {
             },
         }));
         assert_eq!(shown(&user), ["ana", "ana/gpu", "ana/old", "bob"]);
-        let urls: Vec<_> = user.servers.iter().map(|server| server.url.as_ref().map(Url::as_str)).collect();
+        let urls: Vec<_> = user
+            .servers
+            .iter()
+            .map(|server| server.url.as_ref().map(Url::as_str))
+            .collect();
         assert_eq!(
             urls,
             [
