@@ -2,17 +2,18 @@
 
 pub mod banner;
 pub mod discovery;
+mod identity;
 pub mod lab;
 mod local_token;
 mod private_files;
 mod reload;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use executor::Engine;
-use jupyter_client::{Hub, RequestObserver, ServerOptions, Servers};
+use jupyter_client::{RequestObserver, ServerOptions, Servers};
 use live_document::pool::PoolEvent;
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
@@ -20,7 +21,10 @@ use tokio::{
     net::TcpListener,
     sync::{broadcast, watch},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 pub use local_token::local_token;
 pub use reload::{Reload, ReloadError, RunningParts};
@@ -28,8 +32,8 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     activity::{self, ActivityLog},
-    audit::StoreAudit,
-    auth::{AnyMethod, Authenticator, JupyterHub},
+    audit::{AuditFile, AuditSink, AuditTrail},
+    auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
@@ -62,6 +66,8 @@ pub enum AppError {
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
     )]
     InUse { address: SocketAddr },
+    #[error("audit.file: {} cannot be appended to: {why}; name a file in a folder that the gateway may write to", path.display())]
+    AuditFile { path: PathBuf, why: std::io::Error },
     #[error("cannot listen on {address}: {why}; choose another address with --listen HOST:PORT")]
     Bind { address: SocketAddr, why: std::io::Error },
 }
@@ -94,6 +100,7 @@ pub struct App {
     drain: Drain,
     background: TaskTracker,
     store: Store,
+    audit: Audit,
     servers: Arc<Servers>,
     history: Option<Arc<History>>,
     activity: Option<Arc<ActivityLog>>,
@@ -111,13 +118,14 @@ impl App {
     pub async fn build(config: &Config, env: &Env, metrics: Metrics, listeners: Listeners) -> Result<Self, AppError> {
         install_tls();
         let store = open_store(config).await?;
+        let audit = Audit::open(config, &store)?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
         let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let counting = (Arc::clone(&pool), Arc::clone(&engine));
         limits.watch(move |tenant| Counts {
             rooms: counting.0.count_of(tenant),
@@ -135,7 +143,7 @@ impl App {
             scaling: Arc::new(Scaling::within(Arc::clone(&limits))),
             connections: Arc::default(),
             activity: Arc::clone(&activity),
-            audit: Arc::new(StoreAudit::new(store.clone())),
+            audit: Arc::clone(&audit.sink),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -154,6 +162,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history: history.clone(),
@@ -201,11 +210,12 @@ impl App {
         let drain = Drain::new(config.http.drain_timeout);
         install_tls();
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
-        let limits = Limits::new(&config.tenants, metrics.clone());
+        let limits = Limits::new(&config.all_tenants(), metrics.clone());
         let parts = Parts {
             listeners: Listeners::bind(config)?,
             servers,
             metrics,
+            audit: Audit::open(config, &store)?,
             store,
             drain,
             background: TaskTracker::new(),
@@ -226,6 +236,7 @@ impl App {
             servers,
             metrics,
             store,
+            audit,
             drain,
             background,
             history,
@@ -239,7 +250,13 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(authenticator(config, &servers, &metrics)?);
+        let authenticator = Arc::new(identity::authenticator(
+            config,
+            &servers,
+            &metrics,
+            &background,
+            drain.stop_token(),
+        )?);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -249,7 +266,7 @@ impl App {
         );
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
-        watch_lost_records(&metrics, &store);
+        watch_lost_records(&metrics, &store, audit.file.clone());
         let replaced = authenticator.replacements();
         background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
@@ -258,6 +275,7 @@ impl App {
             Access {
                 authenticator: Arc::clone(&authenticator),
                 limits: Arc::clone(&limits),
+                audit: Arc::clone(&audit.sink),
             },
             Arc::clone(&servers),
             endpoint,
@@ -284,6 +302,7 @@ impl App {
             drain,
             background,
             store,
+            audit,
             servers,
             history,
             activity: None,
@@ -352,7 +371,38 @@ impl App {
         if let Some(history) = self.history {
             history.close().await;
         }
+        // What ends last is recorded last.
+        if let Some(file) = self.audit.file {
+            file.flush().await;
+        }
         self.store.close().await;
+    }
+}
+
+/// Where records of calls go.
+struct Audit {
+    sink: Arc<dyn AuditSink>,
+    file: Option<Arc<AuditFile>>,
+    _writer: Option<AbortOnDropHandle<()>>,
+}
+
+impl Audit {
+    fn open(config: &Config, store: &Store) -> Result<Self, AppError> {
+        let open = |path: &PathBuf| {
+            let opened = AuditFile::open(path).map(Arc::new);
+            opened.map_err(|why| AppError::AuditFile {
+                path: path.clone(),
+                why,
+            })
+        };
+        let file = config.audit.file.as_ref().map(open).transpose()?;
+        let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
+        let writer = file.clone().map(|file| tokio::spawn(async move { file.write().await }));
+        Ok(Self {
+            sink: Arc::new(trail),
+            file,
+            _writer: writer.map(AbortOnDropHandle::new),
+        })
     }
 }
 
@@ -362,21 +412,11 @@ struct Parts {
     servers: Arc<Servers>,
     metrics: Metrics,
     store: Store,
+    audit: Audit,
     drain: Drain,
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
-}
-
-/// The ways to log in that a config says.
-fn authenticator(config: &Config, servers: &Arc<Servers>, metrics: &Metrics) -> Result<Authenticator, AppError> {
-    let mut authenticator = Authenticator::new(config)?;
-    if let Some(settings) = &config.auth.jupyterhub {
-        let hub = Hub::new(settings.options()?, observer(metrics))?;
-        let tokens = JupyterHub::new(settings, hub, Arc::clone(servers), authenticator.tenants())?;
-        authenticator = authenticator.with(AnyMethod::JupyterHub(tokens));
-    }
-    Ok(authenticator)
 }
 
 /// Tells the history of files and directories that have other names, open or not.
@@ -407,14 +447,16 @@ async fn compact(store: Store, stop: CancellationToken) {
     store.compact_regularly(stop).await;
 }
 
-fn watch_lost_records(metrics: &Metrics, store: &Store) {
+fn watch_lost_records(metrics: &Metrics, store: &Store, audit_file: Option<Arc<AuditFile>>) {
     let lost_records = store.lost_records();
     metrics.watch_lost_records(move || {
         let lost = lost_records();
-        [
+        let audit_file = audit_file.as_ref().map_or(0, |file| file.lost());
+        vec![
             ("executions", lost.executions),
             ("activity", lost.activities),
             ("audit", lost.audits),
+            ("audit_file", audit_file),
         ]
     });
 }

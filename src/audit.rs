@@ -1,5 +1,10 @@
-//! Audit log: one record per tool call, with caller, decision and outcome, also of calls that were denied or dropped.
-//! Knows neither sources nor outputs.
+//! Audit log: a record of every call and other access, with caller, decision and outcome, also of those that were denied
+//! or dropped. Knows neither sources nor outputs.
+
+mod file;
+mod line;
+mod log;
+mod trail;
 
 use std::{
     borrow::Cow,
@@ -8,20 +13,47 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use store::{AuditRow, Store};
+use crate::{
+    auth::Principal,
+    error::{ClientError, ErrorKind},
+};
 
-use crate::auth::Principal;
+pub use file::AuditFile;
+pub use line::json_line;
+pub use trail::AuditTrail;
 
-/// A caller names what it wants, at any length.
-const MAX_NAME: usize = 1024;
+/// Tool under which it is recorded that nobody could be told by the credentials of a request.
+const LOGIN: &str = "login";
 
 /// Takes the records of calls.
 pub trait AuditSink: Send + Sync {
     /// Returns whether records are wanted; if not, none are made.
     fn is_enabled(&self) -> bool;
 
+    /// Refuses a call of which the record could not be kept, where calls without one are not wanted.
+    fn check(&self) -> Result<(), Unauditable>;
+
     /// Takes a record without waiting.
     fn record(&self, record: &AuditRecord<'_>);
+}
+
+/// A call was refused because its record could not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the audit log cannot be written at this moment, and calls that are not recorded are refused here; nothing was done. \
+     Try again later, or tell an operator"
+)]
+pub struct Unauditable;
+
+impl Unauditable {
+    /// The rule that denies such a call.
+    pub const RULE: &'static str = "audit";
+}
+
+impl ClientError for Unauditable {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Internal
+    }
 }
 
 /// One call, when it has ended.
@@ -29,16 +61,19 @@ pub trait AuditSink: Send + Sync {
 pub struct AuditRecord<'a> {
     /// Start of the call.
     pub time: SystemTime,
-    pub principal: &'a str,
-    pub tenant: &'a str,
+    /// None if nobody knows who called.
+    pub principal: Option<&'a str>,
+    pub tenant: Option<&'a str>,
     pub address: Option<IpAddr>,
-    /// One that does not exist as the caller named it.
+    /// The tool, or the method of a request that calls none. A tool that does not exist is as the caller named it.
     pub tool: &'a str,
     /// As the caller named it.
     pub server: Option<&'a str>,
-    /// As the caller named it.
+    /// Path, or URI of a resource, as the caller named it.
     pub path: Option<&'a str>,
     pub decision: Decision,
+    /// What a person decided who was asked.
+    pub approval: Option<&'a str>,
     pub outcome: Outcome,
     pub duration: Duration,
     pub request_id: &'a str,
@@ -49,10 +84,20 @@ pub struct AuditRecord<'a> {
 pub enum Decision {
     Allowed,
     Denied {
-        /// The permission that was missing, or the kind of rule that forbids it: `paths`, `toolset`, `readonly`, or
-        /// `unknown` for a tool that does not exist.
+        /// The permission that was missing, or the kind of rule that forbids it: `paths`, `toolset`, `readonly`,
+        /// `review`, `approvals`, `audit`, the reason why nobody was logged in, or `unknown` for a tool that does not exist.
         rule: &'static str,
     },
+}
+
+impl Decision {
+    /// The decision and its rule, as they are kept.
+    fn words(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Allowed => ("allow", None),
+            Self::Denied { rule } => ("deny", Some(rule)),
+        }
+    }
 }
 
 /// Outcome of a call.
@@ -60,6 +105,8 @@ pub enum Decision {
 pub enum Outcome {
     Completed,
     Failed,
+    /// The caller was asked something first, and nothing was done.
+    Asked,
     /// The caller left before it was answered.
     Abandoned,
 }
@@ -69,6 +116,7 @@ impl Outcome {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Asked => "asked",
             Self::Abandoned => "abandoned",
         }
     }
@@ -91,9 +139,11 @@ pub struct AuditedCall {
     path: Option<String>,
     began: (SystemTime, Instant),
     ended: (Decision, Outcome),
+    approval: Option<String>,
 }
 
 impl AuditedCall {
+    /// Begins a record, if records are wanted.
     pub fn begin(
         sink: &Arc<dyn AuditSink>,
         principal: &Arc<Principal>,
@@ -110,7 +160,14 @@ impl AuditedCall {
             path: path.map(str::to_owned),
             began: (SystemTime::now(), Instant::now()),
             ended: (Decision::Allowed, Outcome::Abandoned),
+            approval: None,
         })
+    }
+
+    /// Adds what a person decided who was asked.
+    pub fn with_approval(mut self, approval: Option<String>) -> Self {
+        self.approval = approval;
+        self
     }
 
     pub fn end(mut self, decision: Decision, outcome: Outcome) {
@@ -124,13 +181,14 @@ impl Drop for AuditedCall {
         let (decision, outcome) = self.ended;
         self.sink.record(&AuditRecord {
             time,
-            principal: &self.principal.id,
-            tenant: &self.principal.tenant.name,
+            principal: Some(&self.principal.id),
+            tenant: Some(&self.principal.tenant.name),
             address: self.origin.address,
             tool: &self.tool,
             server: self.server.as_deref(),
             path: self.path.as_deref(),
             decision,
+            approval: self.approval.as_deref(),
             outcome,
             duration: began.elapsed(),
             request_id: &self.origin.request_id,
@@ -138,72 +196,24 @@ impl Drop for AuditedCall {
     }
 }
 
-/// Writes records to the store, and to the log for those who have `audit` at level debug in it.
-#[derive(Debug, Clone)]
-pub struct StoreAudit {
-    store: Store,
-}
-
-impl StoreAudit {
-    pub fn new(store: Store) -> Self {
-        Self { store }
-    }
-}
-
-impl AuditSink for StoreAudit {
-    fn is_enabled(&self) -> bool {
-        true
-    }
-
-    fn record(&self, record: &AuditRecord<'_>) {
-        log(record);
-        let (decision, rule) = match record.decision {
-            Decision::Allowed => ("allow", None),
-            Decision::Denied { rule } => ("deny", Some(rule)),
-        };
-        self.store.note_audit(AuditRow {
-            time: record.time,
-            principal: record.principal.to_owned(),
-            tenant: record.tenant.to_owned(),
-            address: record.address.map(|address| address.to_string()),
-            tool: record.tool.to_owned(),
-            server: record.server.map(shortened),
-            path: record.path.map(shortened),
-            decision: decision.to_owned(),
-            rule: rule.map(str::to_owned),
-            outcome: record.outcome.as_str().to_owned(),
-            duration_ms: i64::try_from(record.duration.as_millis()).unwrap_or(i64::MAX),
-            request_id: record.request_id.to_owned(),
-        });
-    }
-}
-
-fn shortened(name: &str) -> String {
-    let end = name.floor_char_boundary(MAX_NAME);
-    name[..end].to_owned()
-}
-
-fn log(record: &AuditRecord<'_>) {
-    if !tracing::enabled!(target: "audit", tracing::Level::DEBUG) {
+/// Records a request that was refused because nobody could be told by its credentials. Nobody knows which token was meant,
+/// and what was sent must not be kept.
+pub fn record_failed_login(sink: &dyn AuditSink, origin: &Origin, reason: &'static str) {
+    if !sink.is_enabled() {
         return;
     }
-    let (decision, rule) = match record.decision {
-        Decision::Allowed => ("allowed", None),
-        Decision::Denied { rule } => ("denied", Some(rule)),
-    };
-    tracing::debug!(
-        target: "audit",
-        principal = record.principal,
-        tenant = record.tenant,
-        address = record.address.map(tracing::field::display),
-        tool = record.tool,
-        server = record.server,
-        path = record.path,
-        decision,
-        rule,
-        outcome = ?record.outcome,
-        duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX),
-        request_id = record.request_id,
-        "a tool was called",
-    );
+    sink.record(&AuditRecord {
+        time: SystemTime::now(),
+        principal: None,
+        tenant: None,
+        address: origin.address,
+        tool: LOGIN,
+        server: None,
+        path: None,
+        decision: Decision::Denied { rule: reason },
+        approval: None,
+        outcome: Outcome::Failed,
+        duration: Duration::ZERO,
+        request_id: &origin.request_id,
+    });
 }

@@ -3,8 +3,11 @@
 
 mod authenticator;
 mod hub_account;
+mod jupyter;
 mod jupyterhub;
+mod jwt;
 mod method;
+pub mod oidc;
 pub mod outbound;
 mod path_rules;
 mod principal;
@@ -14,7 +17,9 @@ mod verified;
 
 pub use authenticator::{AnyMethod, Authenticator};
 pub use hub_account::{HubAccount, HubStates};
+pub use jupyter::JupyterTokens;
 pub use jupyterhub::{HubTokens, JupyterHub};
+pub use jwt::{JwtTokens, scope_of};
 pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};
 pub use principal::{AccessError, Principal, Tenant, shown_name};

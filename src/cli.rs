@@ -1,5 +1,6 @@
 //! The command line: reads arguments, runs a command, and turns how it ended into an exit code.
 
+mod audit;
 mod check_config;
 mod health;
 mod migrate;
@@ -50,6 +51,8 @@ enum Command {
     Tools(tools::Arguments),
     /// Ask a running gateway whether it is alive, for container health checks
     Health(health::Arguments),
+    /// Show the record of calls: who did what where, and whether it was allowed
+    Audit(audit::Arguments),
     /// Bring the database up to date, as `serve` does when it starts
     Migrate {
         #[arg(long, value_name = "FILE")]
@@ -83,6 +86,7 @@ impl From<AppError> for CommandError {
         match error {
             AppError::Config(error) => Self::Config(error),
             AppError::Settings(error) => Self::BadConfig(error.to_string()),
+            error @ AppError::AuditFile { .. } => Self::BadConfig(error.to_string()),
             AppError::Tls(error) => Self::BadConfig(error.to_string()),
             other => Self::Failed(other.to_string()),
         }
@@ -111,6 +115,7 @@ pub fn main() -> ExitCode {
             tools::run(&arguments).map_err(|error| CommandError::Failed(format!("cannot print: {error}")))
         }
         Command::Health(arguments) => health::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Migrate { config } => migrate::run(config.as_deref()),
     };
     match result {

@@ -2,12 +2,14 @@
 //! The only place that knows hyper, and with `app` the only one that knows axum. What goes on to `mcp` is the head of a
 //! request with its authenticated caller, and the whole body. Of rmcp it knows the name of a handler's trait.
 
+mod challenge;
 mod connections;
 mod cors;
 mod edge;
 mod forwarded;
 mod guard;
 mod health;
+mod login;
 mod mcp_route;
 mod origin;
 mod problem;
@@ -17,6 +19,7 @@ mod stack;
 mod stream_body;
 mod tls;
 
+pub use challenge::Challenges;
 pub use connections::{ConnectionLimits, ConnectionTable, Timeouts, within_descriptors};
 pub use edge::{Access, Edge, EdgeConfig};
 pub use forwarded::TrustedProxies;

@@ -142,6 +142,26 @@ impl View {
         self.may_read() && self.has_server(server) && self.principal.may_touch(path)
     }
 
+    /// The rule that keeps a resource from the principal, for the audit: whoever asks is told that it does not exist.
+    pub fn denial_of(&self, uri: Option<&str>) -> Option<&'static str> {
+        if !self.may_read() {
+            return Some(Permission::Read.as_str());
+        }
+        let hidden_by = |server: &str, path: Option<&DocPath>| match path {
+            _ if !self.has_server(server) => Some("server"),
+            Some(path) if !self.principal.may_touch(path) => Some("paths"),
+            _ => None,
+        };
+        match self.address(uri?).ok()? {
+            Address::Document { server, path } => hidden_by(&server, DocPath::parse_file(&path).ok().as_ref()),
+            Address::Notebook { session, .. } => {
+                let open = self.pool.session(&session)?;
+                hidden_by(&open.server, Some(&open.info.path))
+            }
+            Address::List | Address::Current | Address::Activity | Address::Template(_) | Address::Skill(_) => None,
+        }
+    }
+
     fn has_server(&self, server: &str) -> bool {
         self.servers.iter().any(|known| known.name() == server) || self.own.iter().any(|own| own == server)
     }

@@ -66,7 +66,7 @@ impl Reload {
             tls.reload().map_err(AppError::from)?;
         }
         parts.authenticator.replace(&running).map_err(AppError::from)?;
-        parts.limits.replace(&running.tenants);
+        parts.limits.replace(&running.all_tenants());
         if let Some(activity) = &parts.activity {
             activity.set_agents(agents(&running));
         }
@@ -76,8 +76,8 @@ impl Reload {
 }
 
 fn differs_in_access_only(fresh: &Config, loaded: &Config) -> bool {
-    // A token that was made for want of any other is in no config.
-    let has_tokens = |config: &Config| !config.auth.tokens.is_empty();
+    // A token that was made for want of any other way to log in is in no config.
+    let has_logins = |config: &Config| config.auth.is_configured();
     let same_otherwise = Config {
         tenants: loaded.tenants.clone(),
         auth: AuthConfig {
@@ -86,5 +86,5 @@ fn differs_in_access_only(fresh: &Config, loaded: &Config) -> bool {
         },
         ..fresh.clone()
     };
-    same_otherwise == *loaded && has_tokens(fresh) && has_tokens(loaded)
+    same_otherwise == *loaded && has_logins(fresh) && has_logins(loaded)
 }

@@ -14,7 +14,7 @@ use crate::{
     events::EventLimits,
     history::History,
     http::{
-        ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
+        Challenges, ConnectionLimits, EdgeConfig, OriginPolicy, Timeouts, Tls, TlsError, TlsFiles, TrustedProxies,
         within_descriptors,
     },
     mcp::{EndpointConfig, SessionLimits},
@@ -44,15 +44,6 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
     Store::check_url(config.store.url.expose()).map_err(SettingsError::Store)?;
     if let Some(files) = tls_files(config) {
         files.load().map_err(SettingsError::Tls)?;
-    }
-    let auth = &config.auth;
-    for (configured, key) in [(auth.jwt.is_some(), "auth.jwt"), (auth.jupyter.enabled, "auth.jupyter")] {
-        if configured {
-            tracing::warn!(
-                key,
-                "this version knows only [[auth.tokens]]; other credentials are refused"
-            );
-        }
     }
     Ok(())
 }
@@ -196,5 +187,10 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         max_header_bytes: http.max_header_bytes,
         serve_metrics: http.metrics_listen.is_none(),
         trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
+        challenges: Challenges {
+            authorization_servers: config.auth.jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
+            public_url: http.public_url.clone(),
+            scheme: http.scheme(),
+        },
     }
 }

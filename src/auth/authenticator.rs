@@ -6,10 +6,11 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    HubTokens, Principal, Tenants,
+    HubTokens, JupyterTokens, JwtTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
+    verified::Verified,
 };
 use crate::config::Config;
 
@@ -20,6 +21,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
     JupyterHub(HubTokens),
+    Jwt(Verified<JwtTokens>),
+    Jupyter(Verified<JupyterTokens>),
 }
 
 impl AnyMethod {
@@ -27,6 +30,8 @@ impl AnyMethod {
         match self {
             Self::OwnTokens(_) => 0,
             Self::JupyterHub(_) => 3,
+            Self::Jwt(_) => 2,
+            Self::Jupyter(_) => 4,
         }
     }
 }
@@ -36,6 +41,8 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
             Self::JupyterHub(tokens) => tokens.authenticate(credentials).await,
+            Self::Jwt(tokens) => tokens.authenticate(credentials).await,
+            Self::Jupyter(tokens) => tokens.authenticate(credentials).await,
         }
     }
 
@@ -43,6 +50,8 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
             Self::JupyterHub(tokens) => tokens.on_tenants_replaced(),
+            Self::Jwt(tokens) => tokens.on_tenants_replaced(),
+            Self::Jupyter(tokens) => tokens.on_tenants_replaced(),
         }
     }
 
@@ -50,6 +59,8 @@ impl Method for AnyMethod {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
             Self::JupyterHub(tokens) => tokens.sweep(),
+            Self::Jwt(tokens) => tokens.sweep(),
+            Self::Jupyter(tokens) => tokens.sweep(),
         }
     }
 }
@@ -93,9 +104,8 @@ impl Authenticator {
     pub fn replace(&self, config: &Config) -> Result<(), globset::Error> {
         let tenants = tenants(config)?;
         for method in &self.methods {
-            match method {
-                AnyMethod::OwnTokens(tokens) => tokens.replace(config, &tenants)?,
-                AnyMethod::JupyterHub(_) => {}
+            if let AnyMethod::OwnTokens(tokens) = method {
+                tokens.replace(config, &tenants)?;
             }
         }
         self.tenants.replace(tenants);

@@ -29,7 +29,7 @@ impl Tenants {
 /// The tenants of a validated config.
 pub(super) fn tenants(config: &Config) -> Result<TenantsByName, globset::Error> {
     let tenant = |tenant: &TenantConfig| Ok((tenant.name.clone(), Arc::new(tenant_from(tenant, config)?)));
-    config.tenants.iter().map(tenant).collect()
+    config.all_tenants().iter().map(tenant).collect()
 }
 
 pub(super) fn tenant_from(tenant: &TenantConfig, config: &Config) -> Result<Tenant, globset::Error> {

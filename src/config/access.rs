@@ -131,6 +131,8 @@ section! {
         tenant_claim: String = "tenant".to_owned(), value(parse::non_empty);
         permissions_claim: String = "scope".to_owned(), value(parse::non_empty);
         name_claim: String = "preferred_username".to_owned(), value(parse::non_empty);
+        /// For development: what tokens may be signed with (HS256, HS384, HS512), beside the issuer's keys.
+        secret: Option<Secret> = None, optional(parse::hmac_secret);
     }
 }
 
@@ -158,6 +160,15 @@ section! {
 section! {
     JupyterAuthConfig {
         enabled: bool = false, value(parse::flag);
+        /// None: one for each server, with the usual limits.
+        tenant: Option<String> = None, optional(parse::non_empty);
+    }
+}
+
+impl JupyterAuthConfig {
+    /// Name of the tenant of a server's users.
+    pub fn tenant_of(&self, server: &str) -> String {
+        self.tenant.clone().unwrap_or_else(|| format!("jupyter:{server}"))
     }
 }
 

@@ -42,6 +42,7 @@ pub struct Config {
     pub answers: AnswersConfig,
     pub events: EventsConfig,
     pub store: StoreConfig,
+    pub audit: AuditConfig,
     pub telemetry: TelemetryConfig,
 }
 
@@ -53,6 +54,26 @@ impl Config {
         }
         let find = |name: &String| self.servers.iter().find(|server| server.name == *name);
         tenant.servers.iter().filter_map(find).collect()
+    }
+
+    /// The tenants of the config, and those that users of Jupyter servers are in without being in one of these.
+    pub fn all_tenants(&self) -> Vec<TenantConfig> {
+        let mut tenants = self.tenants.clone();
+        if !self.auth.jupyter.enabled || self.auth.jupyter.tenant.is_some() {
+            return tenants;
+        }
+        for server in &self.servers {
+            let name = self.auth.jupyter.tenant_of(&server.name);
+            if self.tenant(&name).is_none() {
+                let servers = vec![server.name.clone()];
+                tenants.push(TenantConfig {
+                    name,
+                    servers,
+                    ..TenantConfig::default()
+                });
+            }
+        }
+        tenants
     }
 
     pub fn tenant(&self, name: &str) -> Option<&TenantConfig> {
@@ -74,6 +95,7 @@ impl Section for Config {
             answers: reader.section("answers"),
             events: reader.section("events"),
             store: reader.section("store"),
+            audit: reader.section("audit"),
             telemetry: reader.section("telemetry"),
         }
     }
@@ -187,6 +209,15 @@ section! {
         audit_keep: Duration = Duration::from_secs(90 * 24 * 60 * 60), value(parse::duration);
         audit_max: usize = 1_000_000, number(LOG);
         max_connections: u32 = 8, number(DATABASE_CONNECTIONS);
+    }
+}
+
+section! {
+    AuditConfig {
+        /// JSON lines beside the store; `None` means none.
+        file: Option<PathBuf> = None, optional(parse::path);
+        /// Whether calls are refused that cannot be recorded.
+        required: bool = false, value(parse::flag);
     }
 }
 

@@ -164,6 +164,15 @@ pub(super) fn bearer(node: &Node) -> Parsed<Secret> {
     Ok(token)
 }
 
+/// A secret to sign tokens with: whoever guesses it may be anybody.
+pub(super) fn hmac_secret(node: &Node) -> Parsed<Secret> {
+    let secret = secret(node)?;
+    if secret.expose().len() < 32 {
+        return Err(Why::BadHidden("too short; expected at least 32 characters"));
+    }
+    Ok(secret)
+}
+
 /// A token that fits into an HTTP header.
 pub(super) fn sendable(node: &Node) -> Parsed<Secret> {
     let token = secret(node)?;

@@ -2,6 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
+/// What the tokens begin with that a gateway makes.
+pub const TOKEN_PREFIX: &str = "jmg_";
+
 /// A new bearer token with 256 bits of randomness.
 ///
 /// # Panics
@@ -10,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub fn new_token() -> String {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).expect("the operating system supplies randomness");
-    format!("jmg_{}", hex(&bytes))
+    format!("{TOKEN_PREFIX}{}", hex(&bytes))
 }
 
 /// The hash by which a bearer token is known.

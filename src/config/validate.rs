@@ -152,7 +152,9 @@ fn dangling_tenants(auth: &AuthConfig, tenants: &[&str]) -> Vec<Problem> {
         .jupyterhub
         .as_ref()
         .and_then(|hub| dangling("auth.jupyterhub.tenant".to_owned(), &hub.tenant, "tenant", tenants));
-    tokens.chain(hub).collect()
+    let jupyter = auth.jupyter.tenant.as_ref();
+    let jupyter = jupyter.and_then(|tenant| dangling("auth.jupyter.tenant".to_owned(), tenant, "tenant", tenants));
+    tokens.chain(hub).chain(jupyter).collect()
 }
 
 fn dangling(key: String, name: &str, kind: &'static str, known: &[&str]) -> Option<Problem> {

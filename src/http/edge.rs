@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jupyter_client::Servers;
 use store::Store;
 
-use super::{OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
+use super::{Challenges, OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
+use crate::{audit::AuditSink, auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -16,12 +16,14 @@ pub struct EdgeConfig {
     /// True if `/metrics` is served here, and not on an address of its own.
     pub serve_metrics: bool,
     pub trusted_proxies: TrustedProxies,
+    pub challenges: Challenges,
 }
 
-/// Authentication and limits of callers.
+/// Authentication, limits and records of callers.
 pub struct Access {
     pub authenticator: Arc<Authenticator>,
     pub limits: Arc<Limits>,
+    pub audit: Arc<dyn AuditSink>,
 }
 
 pub struct Edge<H> {

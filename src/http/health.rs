@@ -15,7 +15,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, join_all},
 };
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri};
 use jupyter_client::{JupyterServer, Servers};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use store::Store;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::{Edge, mcp_route::authenticate, server::Drain};
+use super::{Edge, login::authenticate, server::Drain};
 use crate::types::Permission;
 
 /// Anybody may ask, so the answer is kept for a moment: a flood of questions stays with the gateway.
@@ -137,7 +137,7 @@ pub(super) async fn healthz() -> Json<Value> {
 
 /// A Jupyter server that is down is named but does not make the gateway unready: the others work. The
 /// gateway's own store is another matter. Why something is down may tell addresses and paths, which are not for anybody.
-pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderMap) -> Response {
+pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, uri: Uri, headers: HeaderMap) -> Response {
     let readiness = &edge.readiness;
     let (mut servers, mut store) = tokio::join!(readiness.servers(), readiness.store());
     let (status, word) = match (readiness.drain.is_draining(), store["status"] == "up") {
@@ -145,7 +145,7 @@ pub(super) async fn readyz<H>(State(edge): State<Arc<Edge<H>>>, headers: HeaderM
         (false, false) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
         (false, true) => (StatusCode::OK, "ready"),
     };
-    let principal = authenticate(&edge, &headers).await.ok();
+    let principal = authenticate(&edge, &uri, &headers).await.ok();
     for (name, state) in &mut servers {
         if !principal
             .as_ref()

@@ -8,10 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Method, StatusCode,
-    header::{AUTHORIZATION, CONTENT_LENGTH},
-};
+use http::{HeaderMap, Method, StatusCode, header::CONTENT_LENGTH};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rmcp::ServerHandler;
 use tokio::time::timeout;
@@ -20,13 +17,14 @@ use super::{
     Edge,
     connections::{ClientConnection, Timeouts},
     guard::REQUEST_ID,
+    login::{authenticate, on_failed_login, take_credentials},
     problem::Problem,
     selection::select,
     stream_body::StreamBody,
 };
 use crate::{
     audit::Origin,
-    auth::{AuthError, Credentials, Principal, Rejection},
+    auth::Principal,
     limits::{self, Admission, Limits, Resource},
     mcp::Caller,
     tools::Scope,
@@ -34,8 +32,6 @@ use crate::{
 
 /// So many bytes of a body count as another request.
 const BYTES_PER_REQUEST: usize = 256 * 1024;
-/// The challenge to a client whose token does not hold.
-const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
 pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
     match answer(&edge, request).await {
@@ -47,7 +43,8 @@ pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, r
     }
 }
 
-type Refusal = (&'static str, Problem);
+/// A word for the metrics, and what the client is told.
+pub(super) type Refusal = (&'static str, Problem);
 
 async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
@@ -55,19 +52,19 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     let address = connection
         .as_deref()
         .map(|connection| client_address(edge, connection, &parts.headers));
-    let authenticated = authenticate(edge, &parts.headers).await;
-    let principal = authenticated.map_err(|refusal| count_failed_login(edge, address, refusal))?;
-    let admission = check_limits(&edge.access.limits, &principal, &parts.method)?;
-    if let Some(connection) = &connection {
-        connection.on_authenticated();
-    }
     let origin = Origin {
         address,
         request_id: request_id(&parts.headers).into(),
     };
+    let authenticated = authenticate(edge, &parts.uri, &parts.headers).await;
+    let principal = authenticated.map_err(|refusal| on_failed_login(edge, &origin, refusal))?;
+    let admission = check_limits(&edge.access.limits, &principal, &parts.method)?;
+    if let Some(connection) = &connection {
+        connection.on_authenticated();
+    }
     let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
     let caller = caller(edge, &parts, Arc::clone(&principal))?
-        .coming_from(origin)
+        .coming_from(origin.clone())
         .in_session(session);
     let patience = connection
         .map_or_else(Timeouts::default, |connection| *connection.timeouts())
@@ -79,7 +76,7 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     parts.extensions.insert(caller);
     parts.extensions.insert(Arc::clone(&admission));
     // Secrets end here: nothing behind the edge needs the token, and spans or logs could show it.
-    let authorization = parts.headers.remove(AUTHORIZATION);
+    let credentials = take_credentials(&mut parts);
     let working = (parts.method == Method::POST).then(|| edge.drain.work());
     let answer = edge.endpoint.handle(parts, &body, &principal);
     match principal.revoked().run_until_cancelled(answer).await {
@@ -88,61 +85,13 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
             Ok(reply.map(|body| Body::new(StreamBody::new(body, principal, working, admission))))
         }
         // Whoever may still do something asks again.
-        None => authenticate_with(edge, authorization.as_ref()).await.and_then(|_| {
+        None => {
+            let authenticated = authenticate(edge, &credentials.uri, &credentials.headers).await;
+            authenticated.map_err(|refusal| on_failed_login(edge, &origin, refusal))?;
             let message = "what your token may do was changed meanwhile; send the request again";
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "access_changed", message);
             Err(("access_changed", problem))
-        }),
-    }
-}
-
-/// The principal of a request's credentials.
-pub(super) async fn authenticate<H>(edge: &Edge<H>, headers: &HeaderMap) -> Result<Arc<Principal>, Refusal> {
-    authenticate_with(edge, headers.get(AUTHORIZATION)).await
-}
-
-async fn authenticate_with<H>(edge: &Edge<H>, authorization: Option<&HeaderValue>) -> Result<Arc<Principal>, Refusal> {
-    let bearer = authorization.and_then(bearer).unwrap_or_default();
-    let found = edge.access.authenticator.authenticate(Credentials::new(bearer)).await;
-    found.map_err(|error| match error {
-        AuthError::Missing => {
-            let message = "no token was sent; configure the client to send the header `Authorization: Bearer <token>` \
-                           with the token that the gateway printed at start or that its operator gave you";
-            ("token_missing", Problem::unauthorized(message, "Bearer"))
         }
-        AuthError::Unknown => {
-            let message = "unknown token; check the `Authorization: Bearer <token>` header of the client, \
-                           or ask an operator for a new token";
-            ("token_unknown", Problem::unauthorized(message, INVALID_TOKEN))
-        }
-        AuthError::Rejected(Rejection::Invalid(_)) => {
-            let message = format!("{error}; get a new one");
-            ("token_rejected", Problem::unauthorized(&message, INVALID_TOKEN))
-        }
-        AuthError::Rejected(Rejection::Forbidden(_) | Rejection::InsufficientScope(_)) => {
-            let problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", error.to_string());
-            ("token_forbidden", problem)
-        }
-        AuthError::Unavailable => {
-            let problem = Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "auth_unavailable",
-                "whether the token holds cannot be told at this moment; try again later",
-            );
-            ("auth_unavailable", problem)
-        }
-    })
-}
-
-/// Counts a login that failed. Whoever sent no token did not try one.
-fn count_failed_login<H>(edge: &Edge<H>, address: Option<IpAddr>, refusal: Refusal) -> Refusal {
-    let (reason, problem) = &refusal;
-    if problem.status() != StatusCode::UNAUTHORIZED || *reason == "token_missing" {
-        return refusal;
-    }
-    match address.map_or(Ok(()), |address| edge.access.limits.on_failed_login(address)) {
-        Ok(()) => refusal,
-        Err(limited) => too_many(limited),
     }
 }
 
@@ -156,7 +105,7 @@ fn check_limits(limits: &Limits, principal: &Principal, method: &Method) -> Resu
     admitted.map(Arc::new).map_err(too_many)
 }
 
-fn too_many(refusal: limits::Refusal) -> Refusal {
+pub(super) fn too_many(refusal: limits::Refusal) -> Refusal {
     ("limited", Problem::limited(refusal))
 }
 
@@ -182,13 +131,6 @@ fn stalled(version: http::Version) -> Problem {
         http::Version::HTTP_2 => problem,
         _ => problem.closing(),
     }
-}
-
-/// The credential of `Authorization: Bearer T`, or of Jupyter's spelling `token T`.
-fn bearer(authorization: &HeaderValue) -> Option<&str> {
-    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
-    let known = scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token");
-    known.then(|| token.trim())
 }
 
 fn caller<H>(edge: &Edge<H>, parts: &http::request::Parts, principal: Arc<Principal>) -> Result<Caller, Refusal> {

@@ -6,7 +6,7 @@ use axum::{
 };
 use http::{
     HeaderValue, StatusCode,
-    header::{CONNECTION, WWW_AUTHENTICATE},
+    header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use serde_json::{Value, json};
 
@@ -14,6 +14,8 @@ use crate::limits::Refusal;
 
 /// The code that clients of MCP know for "not authorised".
 const UNAUTHORIZED: i32 = -32001;
+/// Likewise for "forbidden".
+const FORBIDDEN: i32 = -32003;
 /// Likewise for "too many requests".
 const TOO_MANY: i32 = -32000;
 
@@ -21,7 +23,8 @@ const TOO_MANY: i32 = -32000;
 pub(super) struct Problem {
     status: StatusCode,
     body: Value,
-    challenge: Option<&'static str>,
+    challenge: Option<HeaderValue>,
+    retry_after: Option<u32>,
     closes: bool,
     limited: Option<Box<Refusal>>,
 }
@@ -33,20 +36,32 @@ impl Problem {
             status,
             body: json!({ "error": error, "message": message }),
             challenge: None,
+            retry_after: None,
             closes: false,
             limited: None,
         }
     }
 
     /// A refusal in the form in which MCP clients show what they are told. The request was not read, so it has no id.
-    pub(super) fn unauthorized(message: &str, challenge: &'static str) -> Self {
+    pub(super) fn unauthorized(message: &str, challenge: HeaderValue) -> Self {
         let error = json!({ "code": UNAUTHORIZED, "message": message });
         Self {
             status: StatusCode::UNAUTHORIZED,
             body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
             challenge: Some(challenge),
+            retry_after: None,
             closes: false,
             limited: None,
+        }
+    }
+
+    /// A refusal of somebody who is known and may do nothing here, in the same form.
+    pub(super) fn forbidden(message: &str, challenge: Option<HeaderValue>) -> Self {
+        let error = json!({ "code": FORBIDDEN, "message": message });
+        Self {
+            challenge,
+            body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
+            ..Self::new(StatusCode::FORBIDDEN, "forbidden", message)
         }
     }
 
@@ -59,6 +74,7 @@ impl Problem {
             status: StatusCode::TOO_MANY_REQUESTS,
             body: json!({ "jsonrpc": "2.0", "id": null, "error": error }),
             challenge: None,
+            retry_after: None,
             closes: false,
             limited: Some(Box::new(refusal)),
         }
@@ -70,6 +86,7 @@ impl Problem {
             status: StatusCode::NOT_FOUND,
             body: json!({ "error": "not_found", "error_description": message }),
             challenge: None,
+            retry_after: None,
             closes: false,
             limited: None,
         }
@@ -77,6 +94,14 @@ impl Problem {
 
     pub(super) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// The same, which may be otherwise after so many seconds.
+    pub(super) fn retry_after(self, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self
+        }
     }
 
     /// The same, after which the connection is closed.
@@ -90,7 +115,10 @@ impl IntoResponse for Problem {
         let mut response = (self.status, Json(self.body)).into_response();
         let headers = response.headers_mut();
         if let Some(challenge) = self.challenge {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
         }
         if let Some(refusal) = self.limited {
             refusal.describe(headers);

@@ -15,6 +15,7 @@ use tower::layer::layer_fn;
 
 use super::{
     Edge, OriginPolicy,
+    challenge::{self, nothing_to_log_in_to},
     guard::{Guard, check_origin},
     health, mcp_route,
     problem::Problem,
@@ -26,6 +27,8 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
         .route("/mcp/", any(mcp_route::handle::<H>))
+        .route(challenge::METADATA, get(challenge::metadata::<H>))
+        .route(&format!("{}/mcp", challenge::METADATA), get(challenge::metadata::<H>))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz::<H>))
         .fallback(not_found);
@@ -94,10 +97,7 @@ fn is_oauth(path: &str) -> bool {
 
 async fn not_found(uri: Uri) -> Problem {
     if is_oauth(uri.path()) {
-        return Problem::oauth(
-            "this gateway has no authorization server and nothing to log in to; configure the client to send the header \
-             `Authorization: Bearer <token>` with a token of this gateway",
-        );
+        return nothing_to_log_in_to();
     }
     Problem::new(
         StatusCode::NOT_FOUND,

@@ -1,6 +1,7 @@
 //! The gateway as an MCP server: tools, resources and prompts for whoever asks. One is made per session
 //! and per request; of its own it holds only what a session watches.
 
+mod audited;
 mod call;
 mod plain;
 
@@ -252,7 +253,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/update", Target::Nothing, &*context, async {
+        self.audited("tasks/update", Target::Nothing, &context, async {
             let call = self.passive_call(&context)?;
             let input = client::input(&request.input_responses);
             let answered = answer_execution(&call, &request.task_id, input).await;
@@ -267,7 +268,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let context = Arc::new(context);
-        observe(&self.metrics, "tasks/cancel", Target::Nothing, &*context, async {
+        self.audited("tasks/cancel", Target::Nothing, &context, async {
             let cancelled = cancel_execution(&self.passive_call(&context)?, &request.task_id).await;
             cancelled
                 .map(drop)
@@ -288,7 +289,7 @@ impl ServerHandler for GatewayHandler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        observe(&self.metrics, "resources/list", Target::Nothing, &context, async {
+        self.audited("resources/list", Target::Nothing, &context, async {
             let cursor = request.and_then(|request| request.cursor);
             let page = self.view(&context)?.list(cursor.as_deref()).await;
             let page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
@@ -326,20 +327,14 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let context = Arc::new(context);
-        observe(
-            &self.metrics,
-            "resources/read",
-            Target::Resource(&request.uri),
-            &*context,
-            async {
-                let _open = self.open_named(&request.uri, &context).await?;
-                let read = self.view(&context)?.read(&request.uri).await;
-                let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
-                let read = read.map_err(failure)?;
-                let result = resources::contents(read).with_ttl_ms(0);
-                Ok(result.with_cache_scope(CacheScope::Private).into())
-            },
-        )
+        self.audited("resources/read", Target::Resource(&request.uri), &context, async {
+            let _open = self.open_named(&request.uri, &context).await?;
+            let read = self.view(&context)?.read(&request.uri).await;
+            let failure = |error| self.advised(resources::failure(&error, &request.uri), &context);
+            let read = read.map_err(failure)?;
+            let result = resources::contents(read).with_ttl_ms(0);
+            Ok(result.with_cache_scope(CacheScope::Private).into())
+        })
         .await
     }
 
@@ -348,19 +343,13 @@ impl ServerHandler for GatewayHandler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        observe(
-            &self.metrics,
-            "resources/subscribe",
-            Target::Resource(&request.uri),
-            &context,
-            async {
-                let (principal, peer) = (&caller(&context.extensions)?.principal.id, context.peer.clone());
-                let view = self.view(&context)?;
-                self.watches
-                    .subscribe(request.uri.clone(), &view, principal, peer, &self.notices)
-                    .map_err(|error| self.advised(error, &context))
-            },
-        )
+        self.audited("resources/subscribe", Target::Resource(&request.uri), &context, async {
+            let (principal, peer) = (&caller(&context.extensions)?.principal.id, context.peer.clone());
+            let view = self.view(&context)?;
+            self.watches
+                .subscribe(request.uri.clone(), &view, principal, peer, &self.notices)
+                .map_err(|error| self.advised(error, &context))
+        })
         .await
     }
 
@@ -369,8 +358,7 @@ impl ServerHandler for GatewayHandler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        observe(
-            &self.metrics,
+        self.audited(
             "resources/unsubscribe",
             Target::Resource(&request.uri),
             &context,
@@ -390,7 +378,7 @@ impl ServerHandler for GatewayHandler {
         let Some(method) = skills::method(&request.method) else {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         };
-        observe(&self.metrics, method, Target::Nothing, &context, async {
+        self.audited(method, Target::Nothing, &context, async {
             skills::answer(&request, self.view(&context)?.skills(), is_modern(&context))
         })
         .await
@@ -415,6 +403,7 @@ impl ServerHandler for GatewayHandler {
         };
         let view = caller.view(&self.services);
         if let Some(uris) = &mut accepted.resource_subscriptions {
+            self.record_watched(caller, &view, uris);
             uris.retain(|uri| view.watch(uri).is_ok());
         }
         if !view.may_read() {
@@ -452,7 +441,7 @@ impl ServerHandler for GatewayHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let (name, context) = (request.name.clone(), Arc::new(context));
-        observe(&self.metrics, "prompts/get", Target::Prompt(&name), &*context, async {
+        self.audited("prompts/get", Target::Prompt(&name), &context, async {
             let (caller, call) = (caller(&context.extensions)?, self.passive_call(&context)?);
             Ok(prompts::get(request, &self.catalogue, caller, &call).await?.into())
         })
@@ -464,7 +453,7 @@ impl ServerHandler for GatewayHandler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        observe(&self.metrics, "completion/complete", Target::Nothing, &context, async {
+        self.audited("completion/complete", Target::Nothing, &context, async {
             let has_tool =
                 |tool: &str| caller(&context.extensions).is_ok_and(|caller| self.catalogue.is_visible(tool, caller));
             prompts::complete(request, has_tool, &self.view(&context)?).await

@@ -86,6 +86,11 @@ impl Caller {
         self
     }
 
+    /// Origin of the request.
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
     /// The same, whose request names this MCP session.
     pub fn in_session(mut self, session: Option<&str>) -> Self {
         self.session = session.map(Arc::from);

@@ -76,6 +76,14 @@ pub(super) enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// The resource, however long its URI is.
+    pub(super) fn uri(self) -> Option<&'a str> {
+        match self {
+            Self::Resource(uri) => Some(uri),
+            Self::Nothing | Self::Tool(_) | Self::Prompt(_) => None,
+        }
+    }
+
     fn tool(self) -> Option<&'static str> {
         match self {
             Self::Tool(tool) => tool,

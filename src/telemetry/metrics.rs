@@ -232,11 +232,13 @@ impl Metrics {
     }
 
     /// Counts the records that the store gave up, by table, as `read` tells them.
-    pub fn watch_lost_records(&self, read: impl Fn() -> [(&'static str, u64); 3] + Send + Sync + 'static) {
+    pub fn watch_lost_records(&self, read: impl Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static) {
         let meter = self.provider.meter("jupyter-mcp-gateway");
         meter
             .u64_observable_counter("jmg.store.lost")
-            .with_description("Records that were given up because the database failed for too long, by table.")
+            .with_description(
+                "Records that were given up because the database or the audit file failed for too long, by table.",
+            )
             .with_callback(move |observer| {
                 for (table, lost) in read() {
                     observer.observe(lost, &[KeyValue::new("table", table)]);

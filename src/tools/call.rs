@@ -223,6 +223,11 @@ impl Call {
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
     }
 
+    /// Refuses a call that cannot be recorded, where that is demanded.
+    pub(super) fn require_audit(&self) -> Result<(), ToolError> {
+        Ok(self.services.audit.check()?)
+    }
+
     pub(super) fn offers(&self, toolset: Toolset) -> bool {
         self.toolsets.contains(&toolset)
     }

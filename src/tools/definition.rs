@@ -246,6 +246,7 @@ impl ToolDefinition {
         if !self.is_for(call.principal()) {
             return Err(ToolError::NoHub);
         }
+        call.require_audit()?;
         self.permissions()
             .try_for_each(|needed| call.principal().require(needed))?;
         let fork_id = take_fork(self.name, &mut arguments)?;

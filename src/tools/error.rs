@@ -6,6 +6,7 @@ use live_document::{EditError, RoomError, pool::PoolError};
 
 use super::kernel::InspectError;
 use crate::{
+    audit::Unauditable,
     auth::AccessError,
     error::{ClientError, ErrorKind},
     forks::ForkError,
@@ -59,6 +60,8 @@ pub enum ToolError {
     Reviewed { what: String },
     #[error("only servers of a JupyterHub can be started, and you did not log in with one")]
     NoHub,
+    #[error(transparent)]
+    Unauditable(#[from] Unauditable),
     #[error("the gateway is shutting down; try again when it is back")]
     Stopping,
     /// Another failure, in the words for one caller.
@@ -82,6 +85,7 @@ impl ToolError {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),
             Self::Reviewed { .. } => Some("review"),
+            Self::Unauditable(_) => Some(Unauditable::RULE),
             _ => None,
         }
     }
@@ -122,6 +126,7 @@ impl ClientError for ToolError {
             Self::Execution(error) => error.kind(),
             Self::Inspect(error) => error.kind(),
             Self::History(error) => error.kind(),
+            Self::Unauditable(error) => error.kind(),
             Self::Executing { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,

@@ -32,6 +32,7 @@ def end(hub):
 
 hub = subprocess.Popen([sys.executable, "-m", "jupyterhub", "-f", sys.argv[1]], stdin=subprocess.DEVNULL)
 threading.Thread(target=lambda: (hub.wait(), os._exit(1)), daemon=True).start()
+signal.signal(signal.SIGTERM, lambda *_: (end(hub), os._exit(0)))
 sys.stdin.read()
 end(hub)
 os._exit(0)

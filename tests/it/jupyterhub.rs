@@ -39,8 +39,14 @@ async fn start(agent: &Agent, server: &str) -> (Vec<String>, Value) {
         "arguments": { "server": server },
         "_meta": { "progressToken": "start" },
     });
-    let mut events = Events::new(agent.start(1, "tools/call", call).await);
+    let response = agent.start(1, "tools/call", call).await;
     let mut told = Vec::new();
+    let is_stream = response.headers()["content-type"] == "text/event-stream";
+    if !is_stream {
+        let answer: Value = response.json().await.expect("an answer");
+        return (told, answer["result"].clone());
+    }
+    let mut events = Events::new(response);
     loop {
         let next = within(TIMEOUT, "progress of a start", events.next_message()).await;
         let (_, message) = next.expect("an answer");

@@ -15,6 +15,7 @@ pub mod notebook;
 pub mod own_lab;
 pub mod process;
 pub mod process_scene;
+pub mod provider;
 pub mod proxy;
 pub mod running;
 pub mod scene;

@@ -51,6 +51,8 @@ pub struct JupyterServer {
     /// True if it serves JupyterLab, once that is known.
     pub(super) has_lab: OnceCell<bool>,
     http: reqwest::Client,
+    /// For those who come with a token of their own, once there is somebody.
+    pub(super) guest: OnceCell<reqwest::Client>,
     /// That of a Hub's user changes with their token.
     authorization: RwLock<Option<HeaderValue>>,
     origin: Origin,
@@ -91,6 +93,7 @@ impl JupyterServer {
             public_url: options.public_url.clone(),
             has_lab: OnceCell::new(),
             http,
+            guest: OnceCell::new(),
             authorization: RwLock::new(authorization(&options.token)),
             origin: Origin::Operator,
             authorities: options.authorities.clone(),
@@ -219,6 +222,10 @@ impl JupyterServer {
     pub(super) fn authorization(&self) -> Option<String> {
         let authorization = self.authorization.read();
         authorization.as_ref()?.to_str().ok().map(str::to_owned)
+    }
+
+    pub(super) fn authorization_value(&self) -> Option<HeaderValue> {
+        self.authorization.read().clone()
     }
 
     /// Host and port to connect to.
@@ -465,7 +472,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn authorization(token: &Secret) -> Option<HeaderValue> {
+pub(super) fn authorization(token: &Secret) -> Option<HeaderValue> {
     if token.is_empty() {
         return None;
     }

@@ -5,7 +5,7 @@
 //!
 //! | modules | what they own |
 //! | --- | --- |
-//! | `client`, `options`, `authorities`, `error`, `limits` | a server, how it is reached, and what its answers may cost |
+//! | `client`, `options`, `authorities`, `accounts`, `error`, `limits` | a server, how it is reached and by whom, and what its answers may cost |
 //! | `contents`, `collaboration`, `forks`, `room_kind` | documents: files by path, the way into their rooms, and copies of those |
 //! | `sessions`, `kernels`, `kernel_starts`, `kernelspecs` | which kernel a notebook has; starting and ending kernels |
 //! | `hub` | a JupyterHub: whose a token is, which servers they have, starting one |
@@ -14,6 +14,7 @@
 //! | `doc_path`, `urls`, `links` | paths of one spelling; addresses as people write and open them |
 //! | `text`, `terminal`, `nesting`, `secret` | small things that those who use the client need too |
 
+mod accounts;
 mod authorities;
 mod client;
 pub mod collaboration;
@@ -41,6 +42,7 @@ mod terminal;
 mod text;
 mod urls;
 
+pub use accounts::Account;
 pub use authorities::Authorities;
 pub use client::JupyterServer;
 pub use contents::{Content, Document, DocumentKind, NewDocument};

@@ -1,4 +1,4 @@
-//! Every call of a tool, and whether it was let. Only ever appended to; the oldest are pruned.
+//! Every call, and whether it was let. Only ever appended to; the oldest are pruned.
 
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     Store, StoreError,
-    database::{Row, Statement, Transaction, readable},
+    database::{Database, Row, Statement, Transaction, readable},
     notes::Note,
     row::{micros, time},
 };
@@ -16,7 +16,9 @@ use crate::{
 pub struct AuditRow {
     /// Start of the call.
     pub time: SystemTime,
+    /// Empty if nobody knows who called.
     pub principal: String,
+    /// Likewise.
     pub tenant: String,
     pub address: Option<String>,
     pub tool: String,
@@ -28,6 +30,8 @@ pub struct AuditRow {
     pub decision: String,
     /// The one that denied it.
     pub rule: Option<String>,
+    /// What a person decided who was asked, and whose client asked.
+    pub approval: Option<String>,
     pub outcome: String,
     pub duration_ms: i64,
     pub request_id: String,
@@ -37,6 +41,8 @@ pub struct AuditRow {
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub since: Option<SystemTime>,
+    /// Only what comes before the call of this time and this place in the log, as a page told.
+    pub before: Option<(SystemTime, i64)>,
     pub principal: Option<String>,
     pub path: Option<String>,
     pub limit: usize,
@@ -48,23 +54,55 @@ impl Store {
         self.audit.note(row);
     }
 
+    /// Returns whether a call that begins now can be noted and kept: the table is written, and there is room to wait.
+    pub fn can_note_audit(&self) -> bool {
+        self.audit.can_take()
+    }
+
     /// The newest first.
     pub async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
         self.audit.wait_to_read().await;
-        let mut statement = Statement::new("SELECT * FROM audit WHERE 1 = 1");
-        if let Some(since) = filter.since {
-            statement.push(" AND time >= ").push_bind(micros(since));
-        }
-        if let Some(principal) = &filter.principal {
-            statement.push(" AND principal = ").push_bind(principal);
-        }
-        if let Some(path) = &filter.path {
-            statement.push(" AND path = ").push_bind(path);
-        }
-        statement.push(" ORDER BY time DESC, entry DESC LIMIT ");
-        statement.push_bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
-        Ok(readable(self.database.rows(statement).await?, "audit", AuditRow::read))
+        Ok(page(&self.database, filter).await?.rows)
     }
+}
+
+/// Some of the calls, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditPage {
+    pub rows: Vec<AuditRow>,
+    /// The `before` of the calls that follow, if there may be some.
+    pub next: Option<(SystemTime, i64)>,
+}
+
+/// The calls that a filter lets through.
+pub(crate) async fn page(database: &Database, filter: &AuditFilter) -> Result<AuditPage, StoreError> {
+    let mut statement = Statement::new("SELECT * FROM audit WHERE 1 = 1");
+    if let Some(since) = filter.since {
+        statement.push(" AND time >= ").push_bind(micros(since));
+    }
+    if let Some((before, entry)) = filter.before {
+        let before = micros(before);
+        statement.push(" AND (time < ").push_bind(before);
+        statement.push(" OR (time = ").push_bind(before);
+        statement.push(" AND entry < ").push_bind(entry).push("))");
+    }
+    if let Some(principal) = &filter.principal {
+        statement.push(" AND principal = ").push_bind(principal);
+    }
+    if let Some(path) = &filter.path {
+        statement.push(" AND path = ").push_bind(path);
+    }
+    statement.push(" ORDER BY time DESC, entry DESC LIMIT ");
+    statement.push_bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let rows = database.rows(statement).await?;
+    let is_full = rows.len() == filter.limit;
+    let last = rows.last().filter(|_| is_full);
+    let next = last.map(|row| Ok::<_, sqlx::Error>((time(row.get("time")?), row.get("entry")?)));
+    let next = next.transpose()?;
+    Ok(AuditPage {
+        rows: readable(rows, "audit", AuditRow::read),
+        next,
+    })
 }
 
 impl AuditRow {
@@ -79,6 +117,7 @@ impl AuditRow {
             path: row.get("path")?,
             decision: row.get("decision")?,
             rule: row.get("rule")?,
+            approval: row.get("approval")?,
             outcome: row.get("outcome")?,
             duration_ms: row.get("duration_ms")?,
             request_id: row.get("request_id")?,
@@ -97,8 +136,8 @@ impl Note for AuditRow {
 
     async fn insert(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let statement = Statement::new(
-            "INSERT INTO audit (time, principal, tenant, address, tool, server, path, decision, rule, outcome, \
-             duration_ms, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+            "INSERT INTO audit (time, principal, tenant, address, tool, server, path, decision, rule, approval, \
+             outcome, duration_ms, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         );
         let statement = statement
             .bind(micros(self.time))
@@ -110,6 +149,7 @@ impl Note for AuditRow {
             .bind(&self.path)
             .bind(&self.decision)
             .bind(&self.rule)
+            .bind(&self.approval)
             .bind(&self.outcome)
             .bind(self.duration_ms)
             .bind(&self.request_id);

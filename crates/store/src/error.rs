@@ -26,6 +26,13 @@ pub enum StoreError {
         file.display()
     )]
     Create { file: PathBuf, why: io::Error },
+    #[error("the store is in memory, where no other process can look; set store.url to a database that is kept")]
+    InMemory,
+    #[error(
+        "{} does not exist; run this where the gateway runs, with its config, so that store.url means the same file",
+        file.display()
+    )]
+    NoSuchFile { file: PathBuf },
     #[error("{file} cannot be opened as a database: {why}; set store.url to another file, or repair this one")]
     Open { file: String, why: sqlx::Error },
     #[error(

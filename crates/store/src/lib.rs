@@ -9,6 +9,8 @@
 //! | `documents`, `versions` | which document a file is; its versions, snapshots and blobs |
 //! | `forks` | copies of documents in which changes are proposed |
 //! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
+//! | `revocations` | tokens that were revoked while gateways run |
+//! | `console` | the database for an operator's command, which is no gateway |
 //! | `compaction`, `size` | the limits, and keeping within them |
 //! | `lease`, `process`, `health` | which gateways use the database, whether one is gone, whether it can be written to |
 //! | `database` | the two databases, and statements that both run; the seam for another one |
@@ -17,6 +19,7 @@
 mod activity_log;
 mod audit;
 mod compaction;
+mod console;
 mod database;
 mod documents;
 mod error;
@@ -30,6 +33,7 @@ mod notebook_runs;
 mod notes;
 mod process;
 mod record;
+mod revocations;
 mod row;
 mod schema;
 mod size;
@@ -47,8 +51,9 @@ use tokio_util::{
 };
 
 pub use activity_log::{ActivityFilter, ActivityRecord};
-pub use audit::{AuditFilter, AuditRow};
+pub use audit::{AuditFilter, AuditPage, AuditRow};
 pub use compaction::{Compacted, SnapshotSource};
+pub use console::Console;
 pub use documents::{DocumentKey, DocumentRow};
 pub use error::StoreError;
 pub use forks::ForkRecord;
@@ -56,6 +61,7 @@ pub use lease::OtherGateway;
 pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
 pub use record::{AbandonedExecution, CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion, Terms};
+pub use revocations::RevokedToken;
 pub use schema::Migrated;
 pub use size::{HistoryLimits, LogLimits, StoreLimits};
 pub use status::{ExecutionKind, ExecutionStatus, ExecutionWordError};

@@ -120,6 +120,13 @@ impl<T: Note> Notes<T> {
         self.state.lock().failure.clone()
     }
 
+    /// Returns whether a record that is noted now will be written: the last ones were, and there is room to wait.
+    pub(crate) fn can_take(&self) -> bool {
+        let state = self.state.lock();
+        let is_full = state.waiting.len() >= MAX_WAITING || state.bytes >= MAX_WAITING_BYTES;
+        state.failure.is_none() && !is_full
+    }
+
     /// Waits until everything that was noted before is written.
     pub(crate) async fn wait_until_written(&self) {
         let newest = self.state.lock().newest;

@@ -36,9 +36,10 @@ const SQLITE: &[Step] = embed![
     "0007_leases",
     "0008_files",
     "0009_history",
+    "0010_approvals",
 ];
 
-const POSTGRES: &[Step] = embed!["postgres": "0001_executions", "0002_history"];
+const POSTGRES: &[Step] = embed!["postgres": "0001_executions", "0002_history", "0003_approvals"];
 
 /// Only one gateway at a time looks for what is missing. Waiting for another one is bounded, its work is not.
 const POSTGRES_LOCK: [&str; 3] = [

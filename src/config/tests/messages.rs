@@ -27,7 +27,7 @@ fn unknown_keys() {
         "[[server]]\nname = 'a'",
         &[
             "server: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
-           images, answers, events, store, telemetry; did you mean `servers`?",
+           images, answers, events, store, audit, telemetry; did you mean `servers`?",
         ],
     );
     says(

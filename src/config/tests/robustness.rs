@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn any_value_of_any_key(key in matching(&WORDS.replace('.', "\\.")), value in "\\PC{0,24}|[0-9]{1,25}[a-z]{0,2}") {
         let quoted = toml::Value::from(value);
-        for section in ["http", "auth.jwt", "auth.jupyterhub", "events", "store", "telemetry"] {
+        for section in ["http", "auth.jwt", "auth.jupyterhub", "events", "store", "audit", "telemetry"] {
             check(parse(&format!("[{section}]\n{key} = {quoted}"), &[]));
         }
         for list in ["servers", "tenants", "auth.tokens"] {

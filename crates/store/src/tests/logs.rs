@@ -1,11 +1,13 @@
 //! Activities, and the record of calls.
 
 use super::{history::at, *};
-use crate::{ActivityFilter, ActivityRecord, AuditFilter, AuditRow};
+use crate::{ActivityFilter, ActivityRecord, AuditFilter, AuditRow, Console, RevokedToken, file_url};
 
 on_both_engines! {
     activities_and_calls_are_noted_and_found,
     texts_that_a_database_cannot_keep_keep_nothing_else_from_it,
+    all_calls_are_read_page_by_page,
+    revoked_tokens_are_known_to_every_gateway,
 }
 
 pub(super) fn activity(n: usize, time: SystemTime) -> ActivityRecord {
@@ -35,6 +37,7 @@ pub(super) fn call(n: usize, time: SystemTime) -> AuditRow {
         path: Some(format!("{n}.ipynb")),
         decision: "deny".into(),
         rule: Some("paths".into()),
+        approval: Some("declined".into()),
         outcome: "failed".into(),
         duration_ms: 3,
         request_id: format!("r{n}"),
@@ -104,7 +107,7 @@ async fn activities_and_calls_are_noted_and_found(scene: Scene) {
         since: Some(at(3)),
         principal: Some("ana".into()),
         limit: 10,
-        path: None,
+        ..AuditFilter::default()
     };
     assert_eq!(store.audit(&since).await.unwrap(), [call(4, at(4)), call(3, at(3))]);
     let of_path = AuditFilter {
@@ -130,4 +133,69 @@ async fn texts_that_a_database_cannot_keep_keep_nothing_else_from_it(scene: Scen
     assert_eq!(all_calls(&store).await.len(), 2);
     assert!(find(&store, "e1").await.is_some());
     store.ping().await.unwrap();
+}
+
+async fn all_calls_are_read_page_by_page(scene: Scene) {
+    let store = scene.open().await;
+    // Several began at the same moment.
+    for n in 0..7 {
+        store.note_audit(call(n, at(n as u64 / 3)));
+    }
+    store.flush().await;
+    let console = Console::open(&scene.url()).await.unwrap();
+    let (mut read, mut before) = (Vec::new(), None);
+    loop {
+        let filter = AuditFilter {
+            before,
+            limit: 2,
+            ..AuditFilter::default()
+        };
+        let page = console.audit(&filter).await.unwrap();
+        read.extend(page.rows.into_iter().map(|row| row.request_id));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(read, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
+    console.close().await;
+}
+
+async fn revoked_tokens_are_known_to_every_gateway(scene: Scene) {
+    let (store, other) = (scene.open().await, scene.open().await);
+    assert!(store.revoked_tokens().await.unwrap().is_empty());
+    let console = Console::open(&scene.url()).await.unwrap();
+    let token = RevokedToken {
+        digest: "0a".repeat(32),
+        name: "ana".into(),
+        revoked_at: at(1),
+    };
+    assert!(console.revoke_token(&token).await.unwrap());
+    let again = RevokedToken {
+        revoked_at: at(2),
+        ..token.clone()
+    };
+    assert!(!console.revoke_token(&again).await.unwrap(), "it is revoked already");
+    for revoked in [
+        store.revoked_tokens().await.unwrap(),
+        other.revoked_tokens().await.unwrap(),
+        console.revoked_tokens().await.unwrap(),
+    ] {
+        assert_eq!(revoked, std::slice::from_ref(&token));
+    }
+    console.close().await;
+}
+
+#[tokio::test]
+async fn a_command_makes_no_database_where_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.db");
+    for (url, told) in [
+        (file_url(&file), "does not exist"),
+        ("sqlite::memory:".to_owned(), "in memory"),
+    ] {
+        let error = Console::open(&url).await.unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+    assert!(!file.exists());
 }

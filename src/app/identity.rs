@@ -1,0 +1,56 @@
+//! The methods by which callers are known, as the config has them.
+
+use std::sync::Arc;
+
+use jupyter_client::{Hub, RequestObserver, Servers};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::AppError;
+use crate::{
+    auth::{AnyMethod, Authenticator, JupyterHub, JupyterTokens, JwtTokens, oidc::Provider},
+    config::{Config, JwtConfig},
+    telemetry::Metrics,
+};
+
+/// Builds the methods of a config.
+pub(super) fn authenticator(
+    config: &Config,
+    servers: &Arc<Servers>,
+    metrics: &Metrics,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<Authenticator, AppError> {
+    let mut authenticator = Authenticator::new(config)?;
+    if let Some(jwt) = &config.auth.jwt {
+        let provider = provider(jwt)?;
+        let warming_up = warm_up(Arc::clone(&provider));
+        background.spawn(stop.clone().run_until_cancelled_owned(warming_up));
+        let tokens = JwtTokens::new(jwt, provider, Arc::clone(authenticator.tenants()))?;
+        authenticator = authenticator.with(AnyMethod::Jwt(tokens));
+    }
+    if let Some(hub) = &config.auth.jupyterhub {
+        let observer: Arc<dyn RequestObserver> = Arc::new(metrics.clone());
+        let asked = Hub::new(hub.options()?, observer)?;
+        let tokens = JupyterHub::new(hub, asked, Arc::clone(servers), authenticator.tenants())?;
+        authenticator = authenticator.with(AnyMethod::JupyterHub(tokens));
+    }
+    let jupyter = &config.auth.jupyter;
+    if jupyter.enabled {
+        let tokens = JupyterTokens::new(jupyter, Arc::clone(servers), Arc::clone(authenticator.tenants()))?;
+        authenticator = authenticator.with(AnyMethod::Jupyter(tokens));
+    }
+    Ok(authenticator)
+}
+
+/// The OpenID provider of the config.
+fn provider(jwt: &JwtConfig) -> Result<Arc<Provider>, AppError> {
+    let provider = Provider::new(&jwt.issuer, jwt.jwks_url.clone(), jwt.secret.clone())?;
+    Ok(Arc::new(provider))
+}
+
+/// Fetches the keys before the first caller needs them. What is wrong is in the log then, and tried again later.
+async fn warm_up(provider: Arc<Provider>) {
+    if provider.warm_up().await.is_ok() {
+        tracing::debug!(issuer = provider.issuer(), "the keys of the OpenID provider are known");
+    }
+}
