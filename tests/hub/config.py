@@ -24,6 +24,11 @@ class Spawner(SimpleLocalProcessSpawner):
             raise RuntimeError("no machine has so much memory")
         return await super().start()
 
+    def get_args(self):
+        databases = [f"SQLiteYStore.db_path={self.home_dir}/ystore{self.name}.db"]
+        databases.append(f"BaseFileIdManager.db_path={self.home_dir}/file_ids{self.name}.db")
+        return [*super().get_args(), "--allow-root", *(f"--{database}" for database in databases)]
+
     async def progress(self):
         yield {"progress": 20, "message": f"Preparing a place for {self.user.name}"}
 
@@ -46,6 +51,9 @@ c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 1}
 c.Spawner.cmd = [str(Path(sys.executable).parent / "jupyterhub-singleuser")]
 c.Spawner.start_timeout = 120
 c.Spawner.http_timeout = 120
+# A server takes an interrupt for a question to somebody at a terminal.
+c.LocalProcessSpawner.interrupt_timeout = 1
+c.LocalProcessSpawner.term_timeout = 10
 c.SimpleLocalProcessSpawner.home_dir_template = str(home / "users" / "{username}")
 c.Spawner.environment = {
     "JUPYTER_CONFIG_DIR": str(home / "config"),
@@ -54,7 +62,6 @@ c.Spawner.environment = {
     "IPYTHONDIR": str(home / "ipython"),
     "JUPYTER_PREFER_ENV_PATH": "1",
 }
-c.Spawner.args = ["--allow-root", "--SQLiteYStore.db_path=ystore.db", "--BaseFileIdManager.db_path=file_ids.db"]
 
 # Who makes users and tokens, as an operator does.
 c.JupyterHub.services = [{"name": "operator", "api_token": os.environ["TEST_HUB_TOKEN"]}]

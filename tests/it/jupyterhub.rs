@@ -20,7 +20,7 @@ use crate::support::{
 const FORGETFUL: &str = "cache_ttl = \"1s\"";
 
 async fn agent_of(gateway: &Gateway, user: &HubUser) -> Agent {
-    Agent::with_token(gateway, &user.token, Era::Modern).await
+    Agent::connect_to(&gateway.url("/mcp?toolsets=all"), &user.token, Era::Modern).await
 }
 
 /// The servers of an agent: names and what is said of them.
@@ -106,7 +106,11 @@ async fn users_work_in_their_own_servers_and_see_nothing_of_each_other() {
     let cells = json!([{ "type": "code", "content": "import os\nos.environ['JUPYTERHUB_USER']" }]);
     let inserted = json!({ "path": "work.ipynb", "position": 0, "cells": cells, "exec": true });
     let ran = anas.call("insert_nb_cells", inserted).await;
-    assert!(ran.text().contains(&ana.name), "{}", ran.text());
+    assert!(
+        ran.texts.concat().contains(&format!("'{}'", ana.name)),
+        "{:?}",
+        ran.texts
+    );
     anas.call("save_document", json!({ "path": "work.ipynb" })).await.ok();
     assert!(ana.home().join("work.ipynb").is_file());
     let executions = anas.call("list_executions", json!({})).await.ok();
@@ -282,7 +286,7 @@ async fn documents_follow_a_server_that_is_stopped_and_started_again() {
     let run =
         json!({ "path": "run.ipynb", "position": 1, "cells": [{ "type": "code", "content": "6 * 7" }], "exec": true });
     let ran = agent.call("insert_nb_cells", run).await;
-    assert!(ran.text().contains("42"), "{}", ran.text());
+    assert!(ran.texts.concat().contains("42"), "{:?}", ran.texts);
     agent.call("save_document", json!({ "path": "run.ipynb" })).await.ok();
     let file = std::fs::read_to_string(user.home().join("run.ipynb")).expect("a notebook");
     assert!(

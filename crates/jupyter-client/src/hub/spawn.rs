@@ -21,6 +21,8 @@ const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
 const NOT_BEGUN_PAUSE: Duration = Duration::from_millis(200);
 /// A start that the Hub has accepted has begun by then.
 const BEGUN_WITHIN: Duration = Duration::from_secs(20);
+/// Why a start has failed is told at once.
+const FAILURE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest event; spawners put whole log lines into them.
 const MAX_EVENT_BYTES: usize = 256 * 1024;
 /// Characters of a message that are of use to somebody.
@@ -66,9 +68,11 @@ impl Hub {
         let (mut is_accepted, mut has_ended_early) = (false, false);
         loop {
             tokio::select! {
-                started = &mut asking, if !is_accepted => match started? {
-                    Started::Ready => return Ok(()),
-                    Started::Pending => {
+                started = &mut asking, if !is_accepted => match started {
+                    Err(error @ HubError::Failed { .. }) => return Err(self.failure(token, name).await.unwrap_or(error)),
+                    Err(error) => return Err(error),
+                    Ok(Started::Ready) => return Ok(()),
+                    Ok(Started::Pending) => {
                         is_accepted = true;
                         if std::mem::take(&mut has_ended_early) {
                             following = Box::pin(self.follow(token, name, told));
@@ -96,6 +100,18 @@ impl Hub {
             Err(HubError::Refused { message }) if message.contains("already running") => Ok(Started::Ready),
             Err(error) => Err(error),
         }
+    }
+
+    /// Why a start has just failed. The Hub may answer it with no more than that there was an error, and tell the rest to
+    /// whoever follows it.
+    async fn failure(&self, token: &Secret, name: &HubName) -> Option<HubError> {
+        let request = self
+            .request(Method::GET, &format!("{}/progress", name.api_path()), token)
+            .ok()?;
+        let (told, _) = mpsc::channel(1);
+        let following = async { follow_events(self.send(request).await.ok()?, &told).await.err() };
+        let error = timeout(FAILURE_TIMEOUT, following).await.ok()??;
+        matches!(error, HubError::Spawn(_)).then_some(error)
     }
 
     /// Follows a start to its end. The address is that of the model's `progress_url`, which the Hub makes of the same names.
