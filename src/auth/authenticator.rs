@@ -121,6 +121,11 @@ impl Authenticator {
         self.replaced.subscribe()
     }
 
+    /// Has everything end that is open in the name of principals that a method has revoked.
+    pub fn on_revoked(&self) {
+        self.replaced.send_replace(());
+    }
+
     /// Finds the principal of a request.
     pub async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthError> {
         first_decision(&self.methods, credentials).await

@@ -150,6 +150,15 @@ impl Principal {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
+    /// Returns whether its credentials expire later than those of another one.
+    pub fn outlasts(&self, other: &Self) -> bool {
+        match (self.expires_at, other.expires_at) {
+            (Some(own), Some(others)) => own > others,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        }
+    }
+
     /// The principal as the owner of what it runs.
     pub fn owner(&self) -> Owner {
         Owner {
@@ -219,8 +228,8 @@ impl Principal {
     }
 
     /// Returns whether something else stands for the same credentials: a request, a stream, a session.
-    pub(super) fn is_in_use(&self) -> bool {
-        Arc::strong_count(&self.validity) > 1
+    pub(super) fn is_in_use(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1 || Arc::strong_count(&self.validity) > 1
     }
 
     /// The same principal on a connection that only reads.

@@ -293,3 +293,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

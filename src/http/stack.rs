@@ -27,8 +27,8 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
         .route("/mcp/", any(mcp_route::handle::<H>))
-        .route(challenge::METADATA, get(challenge::metadata::<H>))
-        .route(&format!("{}/mcp", challenge::METADATA), get(challenge::metadata::<H>))
+        .route(challenge::METADATA, any(challenge::metadata::<H>))
+        .route(&format!("{}/mcp", challenge::METADATA), any(challenge::metadata::<H>))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz::<H>))
         .fallback(not_found);

@@ -12,7 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use dashmap::DashMap;
@@ -69,7 +69,7 @@ pub(super) enum BeginError {
 
 /// A place among a principal's sessions, given back when dropped.
 struct Admission {
-    principal: Arc<Principal>,
+    principal: Arc<str>,
     counts: Arc<DashMap<Arc<str>, usize>>,
     total: Arc<AtomicUsize>,
     /// The place among the sessions of the tenant.
@@ -77,7 +77,9 @@ struct Admission {
 }
 
 struct Session {
-    admission: Admission,
+    /// The owner as it was authenticated last: clients renew their tokens.
+    principal: Mutex<Arc<Principal>>,
+    _admission: Admission,
     opened: Instant,
     /// Milliseconds after the manager's start.
     last_used: AtomicU64,
@@ -150,24 +152,40 @@ impl Session {
         self.busy.load(Ordering::Relaxed) == 0
     }
 
-    fn owner(&self) -> &Arc<str> {
-        &self.admission.principal.id
+    fn owner(&self) -> Arc<str> {
+        Arc::clone(&self.principal.lock().id)
     }
 
-    /// Returns whether the rights under which it was opened have been revoked.
+    /// Returns whether the rights under which it goes on have been revoked. A token that has expired is another matter:
+    /// clients get the next one when they are told so, and use their session on.
     fn is_revoked(&self) -> bool {
-        self.admission.principal.revoked().is_cancelled()
+        let owner = self.principal.lock();
+        owner.revoked().is_cancelled() && !owner.is_expired(SystemTime::now())
+    }
+
+    /// Returns whether it is the principal's own and goes on.
+    fn is_used_by(&self, principal: &Arc<Principal>) -> bool {
+        let mut owner = self.principal.lock();
+        let has_expired = owner.is_expired(SystemTime::now());
+        if owner.id != principal.id || owner.revoked().is_cancelled() && !has_expired {
+            return false;
+        }
+        let is_renewed = has_expired || principal.outlasts(&owner);
+        if is_renewed && principal.includes_rights_of(&owner) {
+            *owner = Arc::clone(principal);
+            return true;
+        }
+        !has_expired
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         self.total.fetch_sub(1, Ordering::Relaxed);
-        let id = &self.principal.id;
-        if let Some(mut count) = self.counts.get_mut(id) {
+        if let Some(mut count) = self.counts.get_mut(&self.principal) {
             *count -= 1;
         }
-        self.counts.remove_if(id, |_, count| *count == 0);
+        self.counts.remove_if(&self.principal, |_, count| *count == 0);
     }
 }
 
@@ -200,10 +218,9 @@ impl Sessions {
     }
 
     /// Returns whether a session exists and belongs to the principal. Foreign, revoked and unknown look the same.
-    pub(super) fn is_owner(&self, session: &str, principal: &str) -> bool {
-        self.sessions
-            .get(session)
-            .is_some_and(|session| &**session.owner() == principal && !session.is_revoked())
+    pub(super) fn is_owner(&self, session: &str, principal: &Arc<Principal>) -> bool {
+        let session = self.sessions.get(session);
+        session.is_some_and(|session| session.is_used_by(principal))
     }
 
     /// Sets whether the session's client hides text and images beside structured content.
@@ -238,7 +255,8 @@ impl Sessions {
         let (id, transport) = self.local.create_session().await?;
         self.events.set_owner(&id, &principal.tenant.name);
         let session = Session {
-            admission,
+            principal: Mutex::new(Arc::clone(principal)),
+            _admission: admission,
             opened: Instant::now(),
             last_used: AtomicU64::default(),
             busy: AtomicUsize::default(),
@@ -322,7 +340,7 @@ impl Sessions {
                 *count += 1;
                 self.total.fetch_add(1, Ordering::Relaxed);
                 return Ok(Admission {
-                    principal: Arc::clone(principal),
+                    principal: Arc::clone(&principal.id),
                     counts: Arc::clone(&self.counts),
                     total: Arc::clone(&self.total),
                     _of_tenant: of_tenant,
@@ -335,7 +353,7 @@ impl Sessions {
     fn least_used_idle(&self, principal: &Arc<str>) -> Option<SessionId> {
         self.sessions
             .iter()
-            .filter(|entry| entry.is_idle() && entry.owner() == principal)
+            .filter(|entry| entry.is_idle() && entry.owner() == *principal)
             .min_by_key(|entry| entry.last_used.load(Ordering::Relaxed))
             .map(|entry| Arc::clone(entry.key()))
     }

@@ -137,9 +137,9 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// The session that a request names. That of somebody else looks like none, as does a revoked one.
-    fn session_of(&self, parts: &Parts, principal: &Principal) -> Result<Option<SessionId>, Rejection> {
+    fn session_of(&self, parts: &Parts, principal: &Arc<Principal>) -> Result<Option<SessionId>, Rejection> {
         match headers::text(&parts.headers, "mcp-session-id") {
-            Some(session) if !self.sessions.is_owner(session, &principal.id) => Err(not_found("Session not found")),
+            Some(session) if !self.sessions.is_owner(session, principal) => Err(not_found("Session not found")),
             session => Ok(session.map(SessionId::from)),
         }
     }

@@ -1,8 +1,9 @@
-// An OpenID provider for tests, on a free port of this machine: `node provider.mjs NODE_MODULES`. It says its issuer on
+// An OpenID provider for tests, on this machine: `node provider.mjs NODE_MODULES [PORT]`, on a free port unless one is given. It says its issuer on
 // its first line. Anybody who has an account can log in; what it knows of them is what a test has told it:
 //
 //   PUT /test/accounts/NAME   claims as JSON; DELETE removes the account
 //   PUT /test/token           claims that access tokens get beside the usual ones
+//   PUT /test/lifetime        seconds that access tokens hold
 //   POST /test/rotate         sign with a new key; ?forget=true forgets the former ones
 //
 // Clients register themselves at /reg.
@@ -10,12 +11,13 @@ import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
 
-const [modules] = process.argv.slice(2);
+const [modules, port = "0"] = process.argv.slice(2);
 const { default: Provider } = await import(pathToFileURL(`${modules}/oidc-provider/lib/index.js`));
 
 const SCOPES = ["jupyter:read", "jupyter:write", "jupyter:execute", "jupyter:admin"];
 const accounts = new Map();
 let tokenClaims = {};
+let lifetime = 3600;
 let keys = [];
 
 function addKey() {
@@ -51,7 +53,7 @@ function provider(issuer) {
           scope: SCOPES.join(" "),
           audience: resource,
           accessTokenFormat: "jwt",
-          accessTokenTTL: 3600,
+          accessTokenTTL: lifetime,
         }),
       },
     },
@@ -74,6 +76,8 @@ async function control(request, url) {
       return accounts.delete(name);
     case "PUT token":
       return (tokenClaims = await body(request));
+    case "PUT lifetime":
+      return (lifetime = await body(request));
     case "POST rotate":
       if (url.searchParams.get("forget")) keys = [];
       addKey();
@@ -93,7 +97,7 @@ const server = createServer(async (request, response) => {
     response.writeHead(400).end(String(error));
   }
 });
-await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+await new Promise((listening) => server.listen(Number(port), "127.0.0.1", listening));
 const issuer = `http://127.0.0.1:${server.address().port}`;
 addKey();
 let answer = provider(issuer).callback();

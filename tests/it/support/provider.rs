@@ -14,7 +14,7 @@ use super::{TIMEOUT, jupyter::install_tls, node::node_script, within};
 pub struct Provider {
     issuer: String,
     http: reqwest::Client,
-    _child: Child,
+    child: Child,
 }
 
 /// A client that has registered itself there.
@@ -25,8 +25,14 @@ pub struct ProviderClient {
 
 impl Provider {
     pub async fn start() -> Self {
+        Self::start_on(0).await
+    }
+
+    /// Starts it on a port, where one may have been before.
+    async fn start_on(port: u16) -> Self {
         install_tls();
         let mut child = node_script("provider/provider.mjs")
+            .arg(port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -37,8 +43,49 @@ impl Provider {
         Self {
             issuer: issuer.expect("text").expect("its issuer"),
             http: reqwest::Client::builder().no_proxy().build().expect("a client"),
-            _child: child,
+            child,
         }
+    }
+
+    /// Ends it, as an outage does.
+    pub async fn stop(&mut self) {
+        self.child.kill().await.expect("killed");
+    }
+
+    /// Starts it again under the same address, with another key and without its clients.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        let port = self.issuer.rsplit(':').next().and_then(|port| port.parse().ok());
+        *self = Self::start_on(port.expect("a port")).await;
+    }
+
+    /// Sets how many seconds access tokens hold.
+    pub async fn lifetime(&self, seconds: u32) {
+        self.control("PUT", "lifetime", &json!(seconds)).await;
+    }
+
+    /// An access token of a client of its own for an audience, with these scopes.
+    pub async fn token(&self, client: &ProviderClient, audience: &str, scope: &str) -> String {
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("resource", audience),
+            ("scope", scope),
+        ];
+        let form = form.map(|(name, value)| {
+            format!(
+                "{name}={}",
+                value.replace(':', "%3A").replace('/', "%2F").replace(' ', "+")
+            )
+        });
+        let request = self.http.post(format!("{}/token", self.issuer));
+        let request = request
+            .basic_auth(&client.id, Some(&client.secret))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(form.join("&"));
+        let answer = request.send().await.expect("an answer").text().await.expect("text");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        let token = answer["access_token"].as_str();
+        token.unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     pub fn issuer(&self) -> &str {
