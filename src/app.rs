@@ -267,6 +267,7 @@ impl App {
         let authenticator = Arc::new(identity::authenticator(
             config,
             &servers,
+            &metrics,
             &background,
             drain.stop_token(),
         )?);

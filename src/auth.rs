@@ -3,7 +3,9 @@
 
 mod approvals;
 mod authenticator;
+mod hub_account;
 mod jupyter;
+mod jupyterhub;
 mod jwt;
 mod method;
 pub mod oidc;
@@ -16,7 +18,9 @@ mod verified;
 
 pub use approvals::{ApprovalError, ApprovalRule, ApprovalRules};
 pub use authenticator::{AnyMethod, Authenticator};
+pub use hub_account::{HubAccount, HubStates};
 pub use jupyter::JupyterTokens;
+pub use jupyterhub::{HubTokens, JupyterHub};
 pub use jwt::{JwtTokens, scope_of};
 pub use method::{AuthError, Credentials, Method, Outcome, Rejection, TokenDigest};
 pub use path_rules::{NotFullyAllowed, PathRules};

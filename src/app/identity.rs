@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use jupyter_client::Servers;
+use jupyter_client::{Hub, RequestObserver, Servers};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::AppError;
 use crate::{
-    auth::{AnyMethod, Authenticator, JupyterTokens, JwtTokens, oidc::Provider},
+    auth::{AnyMethod, Authenticator, JupyterHub, JupyterTokens, JwtTokens, oidc::Provider},
     config::{Config, JwtConfig},
+    telemetry::Metrics,
 };
 
 /// Builds the methods of a config.
 pub(super) fn authenticator(
     config: &Config,
     servers: &Arc<Servers>,
+    metrics: &Metrics,
     background: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<Authenticator, AppError> {
@@ -25,6 +27,12 @@ pub(super) fn authenticator(
         background.spawn(stop.clone().run_until_cancelled_owned(warming_up));
         let tokens = JwtTokens::new(jwt, provider, Arc::clone(authenticator.tenants()))?;
         authenticator = authenticator.with(AnyMethod::Jwt(tokens));
+    }
+    if let Some(hub) = &config.auth.jupyterhub {
+        let observer: Arc<dyn RequestObserver> = Arc::new(metrics.clone());
+        let asked = Hub::new(hub.options()?, observer)?;
+        let tokens = JupyterHub::new(hub, asked, Arc::clone(servers), authenticator.tenants())?;
+        authenticator = authenticator.with(AnyMethod::JupyterHub(tokens));
     }
     let jupyter = &config.auth.jupyter;
     if jupyter.enabled {

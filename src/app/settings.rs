@@ -49,12 +49,6 @@ pub fn unsupported(config: &Config) -> Result<(), SettingsError> {
         files.load().map_err(SettingsError::Tls)?;
     }
     known_tools(config)?;
-    if config.auth.jupyterhub.is_some() {
-        tracing::warn!(
-            key = "auth.jupyterhub",
-            "this version does not know tokens of a JupyterHub; they are refused"
-        );
-    }
     Ok(())
 }
 

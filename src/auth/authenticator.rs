@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ApprovalError, JupyterTokens, JwtTokens, Principal, Tenants,
+    ApprovalError, HubTokens, JupyterTokens, JwtTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, TokenDigest, first_decision},
     tenants::tenants,
     tokens::OwnTokens,
@@ -20,6 +20,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The methods there are, in the order in which they are asked.
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
+    JupyterHub(HubTokens),
     Jwt(Verified<JwtTokens>),
     Jupyter(Verified<JupyterTokens>),
 }
@@ -28,6 +29,7 @@ impl AnyMethod {
     fn rank(&self) -> u8 {
         match self {
             Self::OwnTokens(_) => 0,
+            Self::JupyterHub(_) => 3,
             Self::Jwt(_) => 2,
             Self::Jupyter(_) => 4,
         }
@@ -38,6 +40,7 @@ impl Method for AnyMethod {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
+            Self::JupyterHub(tokens) => tokens.authenticate(credentials).await,
             Self::Jwt(tokens) => tokens.authenticate(credentials).await,
             Self::Jupyter(tokens) => tokens.authenticate(credentials).await,
         }
@@ -46,6 +49,7 @@ impl Method for AnyMethod {
     fn on_tenants_replaced(&self) {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
+            Self::JupyterHub(tokens) => tokens.on_tenants_replaced(),
             Self::Jwt(tokens) => tokens.on_tenants_replaced(),
             Self::Jupyter(tokens) => tokens.on_tenants_replaced(),
         }
@@ -54,6 +58,7 @@ impl Method for AnyMethod {
     fn sweep(&self) -> bool {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
+            Self::JupyterHub(tokens) => tokens.sweep(),
             Self::Jwt(tokens) => tokens.sweep(),
             Self::Jupyter(tokens) => tokens.sweep(),
         }

@@ -7,7 +7,7 @@ use jupyter_client::DocPath;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{ApprovalRules, NotFullyAllowed, PathRules};
+use super::{ApprovalRules, HubAccount, NotFullyAllowed, PathRules};
 use crate::types::{Permission, PermissionSet, Toolset};
 
 /// A group of tokens with its servers and upper bounds.
@@ -43,6 +43,8 @@ pub struct Principal {
     paths: PathRules,
     /// Its own servers in the place of its tenant's.
     servers: Option<Arc<[String]>>,
+    /// What it has in a JupyterHub, if it is a user of one.
+    hub: Option<Arc<HubAccount>>,
     expires_at: Option<SystemTime>,
     /// The client wanted no more than to read.
     only_reads: bool,
@@ -91,6 +93,7 @@ impl Principal {
             tenant,
             paths,
             servers: None,
+            hub: None,
             expires_at: None,
             only_reads: false,
             validity: Arc::default(),
@@ -110,6 +113,28 @@ impl Principal {
         Self {
             servers: Some(servers.into()),
             ..self
+        }
+    }
+
+    /// The same with what it has in a JupyterHub beyond these servers.
+    pub fn with_hub(self, account: HubAccount) -> Self {
+        Self {
+            hub: Some(Arc::new(account)),
+            ..self
+        }
+    }
+
+    /// What it has in a JupyterHub.
+    pub fn hub(&self) -> Option<&Arc<HubAccount>> {
+        self.hub.as_ref()
+    }
+
+    /// Names those who may know of each other without meeting in a document: the tenant, and of a Hub's users each
+    /// alone.
+    pub fn circle(&self) -> &str {
+        match self.hub {
+            Some(_) => &self.id,
+            None => &self.tenant.name,
         }
     }
 
@@ -172,6 +197,7 @@ impl Principal {
             permissions: self.permissions,
             paths: self.paths.clone(),
             servers: self.servers.clone(),
+            hub: self.hub.clone(),
             expires_at: self.expires_at,
             only_reads: self.only_reads,
             validity: Arc::clone(&self.validity),
@@ -189,6 +215,11 @@ impl Principal {
             && (former.review_required || !tenant.review_required)
             && (tenant.approvals == former.approvals || tenant.approvals.is_empty())
             && tenant.toolsets == former.toolsets
+            && match (&self.hub, &before.hub) {
+                (Some(now), Some(before)) => now.reaches_all_of(before),
+                (None, Some(_)) => false,
+                (_, None) => true,
+            }
             && before.servers().iter().all(|server| self.servers().contains(server))
             && former.connect_urls.iter().all(|url| tenant.connect_urls.contains(url))
     }

@@ -141,14 +141,15 @@ fn add_servers(config: &mut Config, lab: Option<&Lab>, env: &Env) -> Result<(), 
         Some(lab) => config
             .servers
             .insert(0, server(&unused_name("local", config), lab.url(), lab.token())?),
-        None if config.servers.is_empty() => {
+        // Whoever logs in with a Hub brings their own.
+        None if config.servers.is_empty() && config.auth.jupyterhub.is_none() => {
             for found in discovery::running_servers() {
                 config.servers.push(server(&found.name, &found.url, &found.token)?);
             }
         }
         None => {}
     }
-    if config.servers.is_empty() {
+    if config.servers.is_empty() && config.auth.jupyterhub.is_none() {
         let hint = "no Jupyter server: none is configured and none was found running on this machine; \
                     start one, set JUPYTERLAB_URL, or use --with-jupyter DIR";
         return Err(CommandError::BadConfig(hint.to_owned()));

@@ -15,6 +15,8 @@ use super::section::section;
 use super::token::{from_hex, sha256};
 use crate::types::Permission;
 
+/// Whoever loses access is cut off within a minute.
+pub(super) const LONGEST_TTL: Duration = Duration::from_secs(60);
 const COUNT_OR_DERIVED: Range = (0, 10_000_000);
 
 section! {
@@ -159,6 +161,19 @@ section! {
         /// The Hub's API; ends with a slash.
         url: Url = constant("http://127.0.0.1:8081/hub/api/"), required(net::base);
         tenant: String = String::new(), required(parse::non_empty);
+        /// Below which users' servers are found; `None` means where the API is, without its `hub/api/`.
+        servers_url: Option<Url> = None, optional(net::base);
+        /// The same for people, for links in answers; `None` means where the gateway finds them.
+        public_url: Option<Url> = None, optional(net::base);
+        /// A token without it is refused; `None` means any token of a user.
+        required_scope: Option<String> = None, optional(parse::non_empty);
+        permissions: BTreeSet<Permission> = [Permission::Read, Permission::Write, Permission::Execute].into(),
+            list(parse::permission);
+        paths: Vec<String> = vec!["**".to_owned()], list(parse::glob);
+        /// How long the Hub's answer about a token holds.
+        cache_ttl: Duration = LONGEST_TTL, value(parse::duration);
+        /// PEM file of the authorities that may have signed its certificate; `None` means those of the system.
+        ca_file: Option<PathBuf> = None, optional(parse::path);
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use jupyter_client::{Authorities, Secret, ServerOptions};
+use jupyter_client::{Authorities, Hub, HubOptions, Secret, ServerOptions};
 
-use super::access::ServerConfig;
+use super::access::{JupyterHubConfig, ServerConfig};
 use super::env::{Origins, not_text, overlay};
 use super::error::{ConfigError, Problem, Why};
 use super::model::Config;
@@ -98,13 +98,7 @@ impl ServerConfig {
     }
 
     fn find_authorities(&self) -> Result<Option<Authorities>, Why> {
-        let read = |path: &PathBuf| {
-            Authorities::read(path).map_err(|cause| Why::UnreadableFile {
-                path: path.display().to_string(),
-                cause,
-            })
-        };
-        self.ca_file.as_ref().map(read).transpose()
+        self.ca_file.as_deref().map(authorities).transpose()
     }
 
     fn find_token(&self, env: &Env) -> Result<Secret, (&'static str, Why)> {
@@ -118,6 +112,31 @@ impl ServerConfig {
             Ok(Secret::default())
         }
     }
+}
+
+impl JupyterHubConfig {
+    /// Options of the connection to the Hub and to its users' servers.
+    pub fn options(&self) -> Result<HubOptions, ConfigError> {
+        let named = |why| Problem::new("auth.jupyterhub.ca_file", why);
+        let servers = self.servers_url.clone();
+        Ok(HubOptions {
+            api: self.url.clone(),
+            servers: servers.unwrap_or_else(|| Hub::servers_of_api(&self.url)),
+            public: self.public_url.clone(),
+            authorities: self.find_authorities().map_err(named)?,
+        })
+    }
+
+    fn find_authorities(&self) -> Result<Option<Authorities>, Why> {
+        self.ca_file.as_deref().map(authorities).transpose()
+    }
+}
+
+fn authorities(path: &Path) -> Result<Authorities, Why> {
+    Authorities::read(path).map_err(|cause| Why::UnreadableFile {
+        path: path.display().to_string(),
+        cause,
+    })
 }
 
 fn token_from_env(variable: &str, env: &Env) -> Result<Secret, Why> {
@@ -145,7 +164,12 @@ fn unresolved(config: &Config, env: &Env) -> Vec<Problem> {
         let problem = move |(key, why)| Problem::new(format!("servers[{i}].{key}"), why);
         token.into_iter().chain(authorities).map(problem)
     };
-    config.servers.iter().enumerate().flat_map(problems).collect()
+    let hub = config.auth.jupyterhub.iter().filter_map(|hub| {
+        let why = hub.find_authorities().err()?;
+        Some(Problem::new("auth.jupyterhub.ca_file", why))
+    });
+    let servers = config.servers.iter().enumerate().flat_map(problems);
+    servers.chain(hub).collect()
 }
 
 fn locate(problems: Vec<Problem>, origins: &Origins) -> Vec<Problem> {

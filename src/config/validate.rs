@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::access::{AuthConfig, ServerConfig, TokenConfig};
+use super::access::{AuthConfig, JupyterHubConfig, LONGEST_TTL, ServerConfig, TokenConfig};
 use super::error::{Problem, Why};
 use super::model::Config;
 
@@ -37,8 +37,17 @@ pub fn warnings(config: &Config) -> Vec<String> {
          of its own"
             .to_owned()
     });
+    let hub = config.auth.jupyterhub.as_ref().and_then(|hub| {
+        let urls = [("url", Some(&hub.url)), ("servers_url", hub.servers_url.as_ref())];
+        let is_plain = |url: &Url| url.scheme() == "http" && !is_loopback(url);
+        let (key, _) = urls.into_iter().find(|(_, url)| url.is_some_and(is_plain))?;
+        Some(format!(
+            "auth.jupyterhub.{key}: JupyterHub is reached without TLS: users' tokens can be read on the way; use https:// \
+             (with ca_file for a certificate of your own)"
+        ))
+    });
     let servers = config.servers.iter().enumerate().filter_map(unprotected);
-    servers.chain(secret).collect()
+    servers.chain(secret).chain(hub).collect()
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -63,6 +72,7 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
     problems.extend(dangling_tenants(&config.auth, &tenants));
     problems.extend(same_tokens(&config.auth.tokens));
     problems.extend(half_tls(config));
+    problems.extend(config.auth.jupyterhub.as_ref().and_then(long_memory));
     problems
 }
 
@@ -73,6 +83,16 @@ fn half_tls(config: &Config) -> Option<Problem> {
         (None, Some(_)) => Some(Problem::new("http.tls_key", Why::NeedsToo("http.tls_cert"))),
         _ => None,
     }
+}
+
+/// Whoever the Hub does not know any more must not get in for much longer.
+fn long_memory(hub: &JupyterHubConfig) -> Option<Problem> {
+    let why = || Why::BadValue {
+        value: humantime::format_duration(hub.cache_ttl).to_string(),
+        what: "a usable duration",
+        hint: "it must be at most a minute",
+    };
+    (hub.cache_ttl > LONGEST_TTL).then(|| Problem::new("auth.jupyterhub.cache_ttl", why()))
 }
 
 fn bad_names(list: &str, names: &[&str], rule: fn(&str) -> Result<(), Why>) -> Vec<Problem> {

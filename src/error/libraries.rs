@@ -13,6 +13,8 @@ impl ClientError for JupyterError {
             | Self::Timeout { .. }
             | Self::Credentials { .. }
             | Self::Token { .. }
+            | Self::HubToken { .. }
+            | Self::Stopped { .. }
             | Self::NotJupyter { .. }
             | Self::NoCollaboration { .. } => ErrorKind::Upstream,
             Self::NotFound { .. } | Self::NoKernel { .. } => ErrorKind::NotFound,

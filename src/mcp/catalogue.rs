@@ -43,6 +43,8 @@ struct ListKey {
     may: [bool; Permission::ALL.len()],
     is_readonly: bool,
     has_schemas: bool,
+    /// Some tools are for users of a JupyterHub.
+    has_hub: bool,
     is_modern: bool,
 }
 
@@ -149,6 +151,7 @@ impl Catalogue {
             may: Permission::ALL.map(|permission| caller.may(permission)),
             is_readonly: caller.is_readonly(),
             has_schemas: caller.wants_structured(),
+            has_hub: caller.principal.hub().is_some(),
             is_modern,
         };
         if let Some(listed) = self.listed.get(&key) {
@@ -214,6 +217,7 @@ impl Catalogue {
     pub(super) fn find(&self, name: &str, caller: &Caller) -> Result<&ToolDefinition, Refusal> {
         let definition = self
             .definition(name, caller)
+            .filter(|definition| definition.is_for(&caller.principal))
             .ok_or_else(|| Refusal::Unknown(shortened(name)))?;
         // First of all: selecting its toolset would not help.
         if caller.is_readonly() && definition.permission != Permission::Read {
@@ -287,7 +291,9 @@ pub(super) fn shortened(name: &str) -> String {
 }
 
 fn shows(caller: &Caller, definition: &ToolDefinition) -> bool {
-    offers(caller, definition) && definition.permissions().all(|needed| caller.may(needed))
+    offers(caller, definition)
+        && definition.is_for(&caller.principal)
+        && definition.permissions().all(|needed| caller.may(needed))
 }
 
 fn offers(caller: &Caller, definition: &ToolDefinition) -> bool {

@@ -28,7 +28,7 @@ pub(super) fn advise(call: &Call, message: &str) -> String {
     advice_for(message, |tool| {
         let is_listed = |tool: &ToolDefinition| {
             let is_offered = tool.toolsets.iter().any(|toolset| call.offers(*toolset));
-            is_offered && tool.permissions().all(|needed| granted.contains(needed))
+            is_offered && tool.is_for(call.principal()) && tool.permissions().all(|needed| granted.contains(needed))
         };
         Some(TOOLS.get(tool)?.iter().any(is_listed))
     })

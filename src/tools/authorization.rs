@@ -25,6 +25,8 @@ pub(super) enum Reach {
     Room,
     /// The document of a URL, which is no more than told.
     Url,
+    /// A server of the caller's in a Hub, which may not be known yet.
+    HubServer,
 }
 
 /// What a tool reaches; none if it is not told of here.
@@ -42,6 +44,7 @@ pub(super) fn reach(tool: &str) -> Option<Reach> {
         | "list_notebooks"
         | "connect_to_jupyter" => Reach::Nothing,
         "nb_path_from_url" => Reach::Url,
+        "start_server" => Reach::HubServer,
         "list_nbs"
         | "create_notebook"
         | "get_nb_stat"
@@ -143,7 +146,7 @@ pub(super) fn authorize(
         return Err(ToolError::NoRules);
     };
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    if let Some(server) = text("server") {
+    if let Some(server) = text("server").filter(|_| reach != Reach::HubServer) {
         call.server(Some(server))?;
     }
     let Reach::Paths(names) = reach else { return Ok(()) };

@@ -52,12 +52,9 @@ pub struct Scope {
 impl Scope {
     /// Narrows a principal's servers to those the client selected; no selection means all of them.
     pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
-        let own: Arc<[Arc<JupyterServer>]> = principal
-            .servers()
-            .iter()
-            .filter_map(|name| all.get(name))
-            .cloned()
-            .collect();
+        let named = principal.servers().iter().filter_map(|name| all.get(name)).cloned();
+        let of_hub = principal.hub().map(|account| account.servers()).unwrap_or_default();
+        let own: Arc<[Arc<JupyterServer>]> = named.chain(of_hub).collect();
         let whole = Self {
             servers: own,
             is_narrowed: false,
@@ -81,11 +78,16 @@ impl Scope {
         self.is_narrowed
     }
 
+    /// A server by its name, or by the one it has in its Hub if that means no other.
     fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
-        self.servers
-            .iter()
-            .find(|server| server.name() == name)
-            .ok_or_else(|| self.unknown(name))
+        let mut servers = self.servers.iter();
+        let in_hub = || {
+            let is_it =
+                |server: &&Arc<JupyterServer>| server.hub().is_some_and(|place| place.name().to_string() == name);
+            self.servers.iter().find(is_it)
+        };
+        let found = servers.find(|server| server.name() == name).or_else(in_hub);
+        found.ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> UnknownServer {
@@ -308,17 +310,17 @@ impl Call {
         activity.is_visible_to(&self.principal, has_server)
     }
 
-    /// The agents that the caller may know of although they are not here: those of its tenant.
+    /// The agents that the caller may know of although they are not here: those of its circle.
     pub(super) fn known_agents(&self) -> Vec<KnownAgent> {
         let mut agents = self.services.activity.agents();
-        agents.retain(|agent| *agent.tenant == *self.principal.tenant.name);
+        agents.retain(|agent| *agent.tenant == *self.principal.circle());
         agents
     }
 
     /// Notes who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
-        let Principal { id, name, tenant, .. } = &*self.principal;
-        self.services.activity.note_agent(id, name, &tenant.name);
+        let Principal { id, name, .. } = &*self.principal;
+        self.services.activity.note_agent(id, name, self.principal.circle());
     }
 
     /// Returns when the gateway is about to leave.
@@ -442,6 +444,10 @@ impl Call {
         kind: RoomKind,
     ) -> Result<Lease, ToolError> {
         let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
+        if server.hub().is_some() && !room.is_connected() {
+            // Whether the connection comes back soon, or the server was stopped, the Hub knows.
+            server.status().await?;
+        }
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
         // What code of the caller wrote is read as it wrote it.
@@ -497,6 +503,16 @@ impl Call {
 
     pub(super) fn servers(&self) -> &[Arc<JupyterServer>] {
         self.scope.servers()
+    }
+
+    /// The servers that the call may use, with those that have become the caller's since it began.
+    pub(super) fn latest_servers(&self) -> Vec<Arc<JupyterServer>> {
+        let mut servers = self.servers().to_vec();
+        if let Some(account) = self.principal.hub().filter(|_| !self.scope.is_narrowed) {
+            let is_new = |server: &Arc<JupyterServer>| self.servers().iter().all(|known| known.name() != server.name());
+            servers.extend(account.servers().into_iter().filter(is_new));
+        }
+        servers
     }
 
     /// Returns whether the client's URL selects servers.

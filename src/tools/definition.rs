@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     audit::{Decision, Outcome},
-    auth::ApprovalRules,
+    auth::{ApprovalRules, Principal},
     error::ClientError,
     types::{Permission, Toolset},
 };
@@ -67,8 +67,10 @@ pub struct ToolDefinition {
     pub(super) reach: Option<Reach>,
     /// Cost of a call against the rates of its caller.
     cost: u32,
-    /// Whether it may ask the client's person.
+    /// Whether it needs its client: it asks their person, or reports how far it is.
     asks: bool,
+    /// Whether only users of a JupyterHub have it.
+    only_for_hub: bool,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
     parameters: Arc<Parameters>,
@@ -121,6 +123,7 @@ impl ToolDefinition {
             reach: reach(name),
             cost,
             asks: false,
+            only_for_hub: false,
             parameters: Arc::new(Parameters::of(&input_schema)),
             input_schema: listed(input_schema),
             output_schema: output_schema::<R::Schema>(),
@@ -149,6 +152,23 @@ impl ToolDefinition {
     /// All permissions that a caller needs.
     pub fn permissions(&self) -> impl Iterator<Item = Permission> {
         [Some(self.permission), self.also_needs].into_iter().flatten()
+    }
+
+    /// Has the tool need its client, which it tells how far it is.
+    pub(super) fn reporting(mut self) -> Self {
+        self.asks = true;
+        self
+    }
+
+    /// Has only users of a JupyterHub know the tool.
+    pub(super) fn only_for_hub(mut self) -> Self {
+        self.only_for_hub = true;
+        self
+    }
+
+    /// Returns whether there is such a tool for a principal, who may still lack a permission for it.
+    pub fn is_for(&self, principal: &Principal) -> bool {
+        !self.only_for_hub || principal.hub().is_some()
     }
 
     pub(super) fn also_called(mut self, aliases: &'static [&'static str]) -> Self {
@@ -235,6 +255,9 @@ impl ToolDefinition {
     }
 
     async fn run_if_permitted(&self, call: &Call, mut arguments: Arguments) -> Result<Output, ToolError> {
+        if !self.is_for(call.principal()) {
+            return Err(ToolError::NoHub);
+        }
         authorize(call, self, arguments.members())?;
         let fork_id = take_fork(self.name, &mut arguments)?;
         if call.has_rules() {

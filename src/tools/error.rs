@@ -70,6 +70,8 @@ pub enum ToolError {
         "the edit was made and nothing was run: others typed there meanwhile, so that the code is not what the person allowed; read the cell, and execute it to ask again"
     )]
     NotAsAllowed,
+    #[error("only servers of a JupyterHub can be started, and you did not log in with one")]
+    NoHub,
     #[error(transparent)]
     Unauditable(#[from] Unauditable),
     #[error("the gateway is shutting down; try again when it is back")]
@@ -123,9 +125,12 @@ impl From<EditError> for ToolError {
 impl ClientError for ToolError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Argument { .. } | Self::UnknownArgument { .. } | Self::Path(_) | Self::Server(_) | Self::Url(_) => {
-                ErrorKind::InvalidArgument
-            }
+            Self::Argument { .. }
+            | Self::UnknownArgument { .. }
+            | Self::Path(_)
+            | Self::Server(_)
+            | Self::Url(_)
+            | Self::NoHub => ErrorKind::InvalidArgument,
             Self::Access(_)
             | Self::NoExec(_)
             | Self::MovedAway { .. }

@@ -61,6 +61,7 @@ mod inspector_watch;
 mod instructions;
 mod jupyter_down;
 mod jupyter_tokens;
+mod jupyterhub;
 mod kernel_link;
 mod kernels_running;
 mod lab_process;

@@ -8,6 +8,7 @@ pub mod command;
 pub mod deadline;
 pub mod engines;
 pub mod gateway;
+pub mod hub;
 pub mod human;
 pub mod jupyter;
 pub mod lab;

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use reqwest::{
     Method, Request, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
@@ -19,7 +20,8 @@ use tracing::{Instrument, Span, field};
 use url::{Host, Url};
 
 use crate::{
-    Authorities, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret, ServerOptions,
+    Authorities, Hub, HubPlace, HubServer, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret,
+    ServerOptions,
     contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
 };
 
@@ -27,7 +29,20 @@ use crate::{
 const MAX_MESSAGE_CHARS: usize = 300;
 /// Beside the message there may be a traceback.
 const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
+/// Time limit for asking whether a server is there, after something strange was answered.
+const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 const MEGABYTE: usize = 1024 * 1024;
+
+/// Who had the gateway connect to a server.
+#[derive(Debug, Clone)]
+enum Origin {
+    /// An operator, in the config.
+    Operator,
+    /// An agent, by its URL and token.
+    Agent,
+    /// A user of a Hub, by logging in.
+    Hub(HubPlace),
+}
 
 pub struct JupyterServer {
     name: String,
@@ -40,9 +55,9 @@ pub struct JupyterServer {
     http: reqwest::Client,
     /// For those who come with a token of their own, once there is somebody.
     pub(super) guest: OnceCell<reqwest::Client>,
-    authorization: Option<HeaderValue>,
-    /// An agent gave its URL and token; no operator configured it.
-    is_by_url: bool,
+    /// That of a Hub's user changes with their token.
+    authorization: RwLock<Option<HeaderValue>>,
+    origin: Origin,
     pub(super) authorities: Option<Authorities>,
     request_timeout: Duration,
     observer: Arc<dyn RequestObserver>,
@@ -57,8 +72,6 @@ pub struct JupyterServer {
 
 impl JupyterServer {
     pub fn new(options: &ServerOptions, observer: Arc<dyn RequestObserver>) -> Result<Self, reqwest::Error> {
-        let authorization = authorization(&options.token);
-        let headers = HeaderMap::from_iter(authorization.clone().map(|value| (AUTHORIZATION, value)));
         let mut http = reqwest::Client::builder();
         if is_loopback(&options.url) {
             // A proxy of the environment is for other machines.
@@ -68,7 +81,6 @@ impl JupyterServer {
             http = http.tls_backend_preconfigured(ClientConfig::clone(authorities.config()));
         }
         let http = http
-            .default_headers(headers)
             // Without a cookie jar every request would be a new anonymous user to Jupyter.
             .cookie_store(true)
             // A redirect leads to the login page: better reported than followed.
@@ -84,8 +96,8 @@ impl JupyterServer {
             has_lab: OnceCell::new(),
             http,
             guest: OnceCell::new(),
-            authorization,
-            is_by_url: false,
+            authorization: RwLock::new(authorization(&options.token)),
+            origin: Origin::Operator,
             authorities: options.authorities.clone(),
             request_timeout: options.request_timeout,
             observer,
@@ -116,14 +128,45 @@ impl JupyterServer {
         let options = ServerOptions::new(name, url.clone(), token.clone());
         let server = Self::new(&options, observer)?;
         Ok(Self {
-            is_by_url: true,
+            origin: Origin::Agent,
             ..server
+        })
+    }
+
+    /// A server of a Hub that its user works in, under a name that no other user's has.
+    pub(super) fn of_hub(
+        hub: &Arc<Hub>,
+        name: &str,
+        server: &HubServer,
+        token: &Secret,
+        observer: Arc<dyn RequestObserver>,
+    ) -> Result<Self, reqwest::Error> {
+        let made = Self::new(&hub.server_options(name, server, token.clone()), observer)?;
+        Ok(Self {
+            origin: Origin::Hub(hub.place(&server.name)),
+            ..made
         })
     }
 
     /// Returns whether an agent connected to it by URL, so that nobody else uses it.
     pub fn is_by_url(&self) -> bool {
-        self.is_by_url
+        matches!(self.origin, Origin::Agent)
+    }
+
+    /// The Hub that it belongs to, if it does.
+    pub fn hub(&self) -> Option<&HubPlace> {
+        match &self.origin {
+            Origin::Hub(place) => Some(place),
+            Origin::Operator | Origin::Agent => None,
+        }
+    }
+
+    /// Uses another token from now on.
+    pub fn use_token(&self, token: &Secret) {
+        let now = authorization(token);
+        if *self.authorization.read() != now {
+            *self.authorization.write() = now;
+        }
     }
 
     /// Returns whether one of these base URLs allows connecting to it.
@@ -133,7 +176,7 @@ impl JupyterServer {
 
     /// Returns whether it is the server at a URL, reached with this token.
     pub fn is_at(&self, url: &Url, token: &Secret) -> bool {
-        self.url == *url && self.authorization == authorization(token)
+        self.url == *url && *self.authorization.read() == authorization(token)
     }
 
     /// Notes that a kernel was started.
@@ -178,12 +221,13 @@ impl JupyterServer {
     }
 
     /// The header by which sockets are authorized.
-    pub(super) fn authorization(&self) -> Option<&str> {
-        self.authorization.as_ref().and_then(|value| value.to_str().ok())
+    pub(super) fn authorization(&self) -> Option<String> {
+        let authorization = self.authorization.read();
+        authorization.as_ref()?.to_str().ok().map(str::to_owned)
     }
 
-    pub(super) fn authorization_value(&self) -> Option<&HeaderValue> {
-        self.authorization.as_ref()
+    pub(super) fn authorization_value(&self) -> Option<HeaderValue> {
+        self.authorization.read().clone()
     }
 
     /// Host and port to connect to.
@@ -194,7 +238,11 @@ impl JupyterServer {
 
     /// A request for an API path that is already percent-encoded, e.g. `api/contents/a%20b.ipynb`.
     pub(super) fn request(&self, method: Method, api_path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{api_path}", self.url))
+        let request = self.http.request(method, format!("{}{api_path}", self.url));
+        match self.authorization.read().clone() {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        }
     }
 
     /// Sends a request about `subject` (the path a message should name) and reads a JSON answer.
@@ -319,9 +367,13 @@ impl JupyterServer {
         )
     }
 
-    /// The name by which it is measured: as many names as agents give would be as many series.
+    /// The name by which it is measured: as many names as agents give, or as a Hub has users, would be as many series.
     pub(super) fn label(&self) -> &str {
-        if self.is_by_url { "(by url)" } else { &self.name }
+        match &self.origin {
+            Origin::Operator => &self.name,
+            Origin::Agent => "(by url)",
+            Origin::Hub(_) => "(hub server)",
+        }
     }
 
     /// Headers by which it can join the trace of the current work.
@@ -337,6 +389,9 @@ impl JupyterServer {
             .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
         let what = described(&response);
         let server = self.name.clone();
+        if self.is_stopped(status, is_json).await {
+            return JupyterError::Stopped { server };
+        }
         if status.is_redirection() || status == StatusCode::UNAUTHORIZED {
             return self.refused_token(status);
         }
@@ -369,12 +424,37 @@ impl JupyterServer {
         }
     }
 
+    /// Returns whether a refusal is one in the place of a Hub's server that does not run. The Hub says so with 424 where it
+    /// sees that a program asks, and with a redirect, a page about a missing cookie or 405 where it does not; requests to
+    /// a named server may get to the default server of its user, which knows no such page; and where a server died
+    /// without the Hub's knowing, the proxy says that it cannot be reached.
+    pub(super) async fn is_stopped(&self, status: StatusCode, is_json: bool) -> bool {
+        let is_of_jupyter = is_json && status != StatusCode::SERVICE_UNAVAILABLE;
+        match self.hub() {
+            None => false,
+            Some(_) if status == StatusCode::FAILED_DEPENDENCY => true,
+            Some(_) => !is_of_jupyter && !self.is_up().await,
+        }
+    }
+
+    /// Returns whether a Jupyter server answers, rather than something in its place. What cannot be told is taken for yes.
+    async fn is_up(&self) -> bool {
+        let asking = self.request(Method::GET, "api").timeout(PRESENCE_TIMEOUT);
+        let Ok(response) = self.answer(asking).await else {
+            return true;
+        };
+        let is_success = response.status().is_success();
+        let body = self.body(response, MAX_REFUSAL_BYTES, "api").await.unwrap_or_default();
+        is_success && serde_json::from_slice::<Value>(&body).is_ok_and(|api| api["version"].is_string())
+    }
+
     /// The error for a refused token; who can do something about it differs with who gave it.
     pub(super) fn refused_token(&self, status: StatusCode) -> JupyterError {
         let (server, status) = (self.name.clone(), status.as_u16());
-        match self.is_by_url {
-            true => JupyterError::Token { server, status },
-            false => JupyterError::Credentials { server, status },
+        match &self.origin {
+            Origin::Operator => JupyterError::Credentials { server, status },
+            Origin::Agent => JupyterError::Token { server, status },
+            Origin::Hub(_) => JupyterError::HubToken { server, status },
         }
     }
 
@@ -447,7 +527,7 @@ fn described(response: &Response) -> &'static str {
     }
 }
 
-fn message_in(body: &[u8]) -> String {
+pub(super) fn message_in(body: &[u8]) -> String {
     let readable = Some(body).filter(|body| is_shallow_json(body));
     let body: Value = readable
         .and_then(|body| serde_json::from_slice(body).ok())
@@ -461,7 +541,7 @@ fn message_in(body: &[u8]) -> String {
 }
 
 /// The innermost cause is what a person can act on ("Connection refused"); the outer ones repeat the URL.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

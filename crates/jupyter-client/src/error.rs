@@ -19,6 +19,12 @@ pub enum JupyterError {
     #[error("Jupyter server `{server}` refused your token (HTTP {status}); give connect_notebook the right `token`")]
     Token { server: String, status: u16 },
     #[error(
+        "Jupyter server `{server}` refused your JupyterHub token (HTTP {status}); it needs a token with the scope `access:servers` for this server"
+    )]
+    HubToken { server: String, status: u16 },
+    #[error("Jupyter server `{server}` is not running; start it with start_server(server={server:?}), then try again")]
+    Stopped { server: String },
+    #[error(
         "Jupyter server `{server}` answered with {what} instead of JSON (HTTP {status}); an operator must check its url: it may lack the base path, or lead to a login page"
     )]
     NotJupyter { server: String, status: u16, what: String },
@@ -71,7 +77,7 @@ impl JupyterError {
     /// Returns whether a retry may succeed: the server was not reached, or failed temporarily.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Stopped { .. } => true,
             // A proxy in front of a server that is just being started answers in its place.
             Self::NotJupyter { status, .. } | Self::Refused { status, .. } => *status >= 500,
             _ => false,

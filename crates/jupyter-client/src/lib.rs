@@ -8,6 +8,7 @@
 //! | `client`, `options`, `authorities`, `accounts`, `error`, `limits` | a server, how it is reached and by whom, and what its answers may cost |
 //! | `contents`, `collaboration`, `forks`, `room_kind` | documents: files by path, the way into their rooms, and copies of those |
 //! | `sessions`, `kernels`, `kernel_starts`, `kernelspecs` | which kernel a notebook has; starting and ending kernels |
+//! | `hub` | a JupyterHub: whose a token is, which servers they have, starting one |
 //! | [`kernel`] | the connection to a running kernel and its messages |
 //! | [`socket`], `feed` | WebSockets; what a server tells of itself |
 //! | `doc_path`, `urls`, `links` | paths of one spelling; addresses as people write and open them |
@@ -24,6 +25,7 @@ mod feed;
 mod forks;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+mod hub;
 pub mod kernel;
 mod kernel_starts;
 mod kernels;
@@ -50,6 +52,7 @@ pub use doc_path::{DocPath, PathError};
 pub use error::JupyterError;
 pub use feed::{Feed, ServerEvent};
 pub use forks::{ForkInfo, NewFork};
+pub use hub::{Hub, HubError, HubName, HubOptions, HubPlace, HubServer, HubServerState, HubUser, SpawnProgress};
 pub use kernel_starts::Starter;
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;

@@ -1,4 +1,5 @@
-//! The configured servers by name, in the order of the config, and those that agents gave the URL of.
+//! The configured servers by name, in the order of the config, and those of single principals: servers that agents gave the
+//! URL of, and those of a Hub's users.
 
 use std::sync::{Arc, Weak};
 
@@ -7,7 +8,7 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::{JupyterError, JupyterServer};
-use crate::{RequestObserver, Secret, ServerOptions};
+use crate::{Hub, HubServer, RequestObserver, Secret, ServerOptions};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown server {name:?}; available: {available}")]
@@ -18,8 +19,8 @@ pub struct UnknownServer {
 
 pub struct Servers {
     configured: Vec<Arc<JupyterServer>>,
-    /// They live as long as whoever connected to them needs them.
-    by_url: Mutex<Vec<Weak<JupyterServer>>>,
+    /// Servers of single principals, each under a name of its own. They live as long as whoever they belong to needs them.
+    own: Mutex<Vec<Weak<JupyterServer>>>,
     observer: Arc<dyn RequestObserver>,
 }
 
@@ -29,7 +30,7 @@ impl Servers {
         let server = |options| JupyterServer::new(options, Arc::clone(observer)).map(Arc::new);
         Ok(Self {
             configured: options.iter().map(server).collect::<Result<_, _>>()?,
-            by_url: Mutex::default(),
+            own: Mutex::default(),
             observer: Arc::clone(observer),
         })
     }
@@ -46,18 +47,19 @@ impl Servers {
 
     /// Any that is in use, whoever's it is.
     pub fn find(&self, name: &str) -> Option<Arc<JupyterServer>> {
-        let by_url = || {
-            let servers = self.by_url.lock();
-            let mut servers = servers.iter().filter_map(Weak::upgrade);
-            servers.find(|server| server.name() == name)
-        };
-        self.get(name).cloned().or_else(by_url)
+        self.get(name).cloned().or_else(|| self.find_own(name))
+    }
+
+    fn find_own(&self, name: &str) -> Option<Arc<JupyterServer>> {
+        let servers = self.own.lock();
+        let mut servers = servers.iter().filter_map(Weak::upgrade);
+        servers.find(|server| server.name() == name)
     }
 
     /// Ends the connections to all kernels.
     pub async fn close_links(&self) {
-        let by_url: Vec<_> = self.by_url.lock().iter().filter_map(Weak::upgrade).collect();
-        let servers = self.configured.iter().chain(&by_url);
+        let own: Vec<_> = self.own.lock().iter().filter_map(Weak::upgrade).collect();
+        let servers = self.configured.iter().chain(&own);
         join_all(servers.map(|server| server.close_links())).await;
     }
 
@@ -69,10 +71,37 @@ impl Servers {
             url: url.to_string(),
             why: error.without_url().to_string(),
         })?;
-        let server = Arc::new(server);
-        let mut servers = self.by_url.lock();
-        servers.retain(|known| known.strong_count() > 0);
-        servers.push(Arc::downgrade(&server));
-        Ok(server)
+        Ok(keep(&mut self.own.lock(), server))
     }
+
+    /// A server of a Hub as one of its users reaches it. It is the same for as long as it is used, so that its rooms and
+    /// connections go on when the user comes with another token.
+    ///
+    /// `name` must hold who reaches it: rooms, queues and records are known by the names of their servers, so that two
+    /// users with access to one server share none of them, and each is seen by those alone whose token reaches it.
+    pub fn of_hub(
+        &self,
+        hub: &Arc<Hub>,
+        name: &str,
+        server: &HubServer,
+        token: &Secret,
+    ) -> Result<Arc<JupyterServer>, reqwest::Error> {
+        let is_it = |known: &JupyterServer| known.hub().is_some_and(|place| *place.name() == server.name);
+        let mut servers = self.own.lock();
+        let mut known = servers.iter().filter_map(Weak::upgrade);
+        if let Some(known) = known.find(|known| known.name() == name && is_it(known)) {
+            known.use_token(token);
+            return Ok(known);
+        }
+        drop(known);
+        let made = JupyterServer::of_hub(hub, name, server, token, Arc::clone(&self.observer))?;
+        Ok(keep(&mut servers, made))
+    }
+}
+
+fn keep(servers: &mut Vec<Weak<JupyterServer>>, server: JupyterServer) -> Arc<JupyterServer> {
+    let server = Arc::new(server);
+    servers.retain(|known| known.strong_count() > 0);
+    servers.push(Arc::downgrade(&server));
+    server
 }

@@ -118,7 +118,7 @@ impl JupyterServer {
         match client_async_with_config(request, connection, Some(config)).await {
             Ok((socket, _)) => Ok(Some(socket)),
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => Ok(None),
-            Err(tungstenite::Error::Http(answer)) => Err(self.refused_upgrade(answer.status(), subject)),
+            Err(tungstenite::Error::Http(answer)) => Err(self.refused_upgrade(answer.status(), subject).await),
             Err(error) => Err(unreachable(&error)),
         }
     }
@@ -132,8 +132,11 @@ impl JupyterServer {
         TlsConnector::from(Arc::clone(config)).connect(name, tcp).await
     }
 
-    fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
+    async fn refused_upgrade(&self, status: StatusCode, subject: &str) -> JupyterError {
         let server = self.name().to_owned();
+        if self.is_stopped(status, false).await {
+            return JupyterError::Stopped { server };
+        }
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused_token(status),
             StatusCode::NOT_FOUND => JupyterError::NotFound {

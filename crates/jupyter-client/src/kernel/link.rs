@@ -318,7 +318,8 @@ async fn come_back(shared: &Shared, framing: Framing, backoff: &mut Duration) ->
         *backoff = (*backoff * 2).min(MAX_BACKOFF);
         match Connection::open(shared.kernel(), framing).await {
             Ok(connection) => return Ok(connection),
-            Err(gone @ JupyterError::NoKernel { .. }) => return Err(gone),
+            // A server that was stopped has ended its kernels.
+            Err(gone @ (JupyterError::NoKernel { .. } | JupyterError::Stopped { .. })) => return Err(gone),
             Err(error) if Instant::now() > deadline => return Err(error),
             Err(error) => tracing::debug!(%error, kernel = %shared.kernel_id, "a kernel cannot be reached again yet"),
         }

@@ -174,6 +174,8 @@ pub(crate) const AVAILABILITY_LASTS: Duration = Duration::from_secs(3600);
 pub(crate) const JOINED_FOR: Duration = Duration::from_secs(3600);
 /// For how long it is heard who is online after somebody asked for it.
 pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(15 * 60);
+/// The same on a server of a Hub, and for how long agents are listed as online there after their last call.
+pub(crate) const LINGERS_IN_HUB: Duration = Duration::from_secs(5 * 60);
 /// Longest wait of a question who is online until that room is joined,
 pub(crate) const LISTENING_PATIENCE: Duration = Duration::from_secs(3);
 /// and from then on for the first answer.

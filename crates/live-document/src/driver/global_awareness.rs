@@ -23,7 +23,7 @@ use crate::{
         awareness::{Awareness, Visit},
         policy::{
             AVAILABILITY_LASTS, AWARENESS_ROUND, FIRST_ANSWER, GLOBAL_PRESENCE_INTERVAL, GLOBAL_PRESENCE_RETRY,
-            LISTENING_PATIENCE, LISTENS_FOR, backoff,
+            LINGERS_IN_HUB, LISTENING_PATIENCE, LISTENS_FOR, backoff,
         },
         wire::{AwarenessEntry, Message},
     },
@@ -59,6 +59,9 @@ struct State {
     joined: Option<Instant>,
     /// Until when somebody wants to know who is online.
     wanted_until: Option<Instant>,
+    /// When the room is left, whoever is shown there, unless something is said or asked before. `None` for a server that does
+    /// not care who is connected.
+    leaves_at: Option<Instant>,
 }
 
 /// Everybody who is online on a server, as far as they have been heard.
@@ -79,6 +82,7 @@ impl Default for State {
             failed: None,
             joined: None,
             wanted_until: None,
+            leaves_at: None,
         }
     }
 }
@@ -110,6 +114,7 @@ fn tell(server: &Arc<Host>, visit: &Visit<'_>, members: Map<String, Value>) {
     if state.has_failed() {
         return;
     }
+    state.note_use(server);
     if state.wanted_until.is_some() {
         state.wanted_until = Some(Instant::now() + LISTENS_FOR);
     }
@@ -190,6 +195,7 @@ fn listen(server: &Arc<Host>) {
     if state.has_failed() {
         return;
     }
+    state.note_use(server);
     state.wanted_until = Some(Instant::now() + LISTENS_FOR);
     start(server, state);
 }
@@ -256,9 +262,17 @@ impl State {
             .is_some_and(|failed| failed.elapsed() < GLOBAL_PRESENCE_RETRY)
     }
 
+    /// Has the room left some time after this. A Hub takes a connection for activity: it would never stop a server that
+    /// an agent has said for an hour to be available on.
+    fn note_use(&mut self, server: &Host) {
+        self.leaves_at = server.hub().map(|_| Instant::now() + LINGERS_IN_HUB);
+    }
+
     /// Returns whether somebody is shown in the room, or wants to know who else is.
     fn is_needed(&self) -> bool {
-        !self.awareness.is_empty() || self.wanted_until.is_some_and(|until| until > Instant::now())
+        let now = Instant::now();
+        let is_wanted = self.wanted_until.is_some_and(|until| until > now);
+        (!self.awareness.is_empty() || is_wanted) && self.leaves_at.is_none_or(|leaves_at| leaves_at > now)
     }
 
     fn listened_for(&self) -> Option<Duration> {
