@@ -8,6 +8,7 @@ mod load;
 mod model;
 mod net;
 mod node;
+mod oauth;
 mod parse;
 mod reader;
 mod section;
@@ -17,7 +18,8 @@ pub mod token;
 mod validate;
 
 pub use access::{
-    AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig, TenantConfig, TokenConfig,
+    AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, OAuthConfig, Review, ServerConfig, TenantConfig,
+    TokenConfig,
 };
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
@@ -27,4 +29,5 @@ pub use model::{
     TelemetryConfig,
 };
 pub use net::base_url;
+pub use oauth::OAuthSecrets;
 pub use validate::{validate_exposure, warnings};

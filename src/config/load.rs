@@ -12,6 +12,7 @@ use super::env::{Origins, not_text, overlay};
 use super::error::{ConfigError, Problem, Why};
 use super::model::Config;
 use super::node::{Node, table};
+use super::oauth;
 use super::parse;
 use super::reader::read;
 use super::validate::{validate, validate_exposure};
@@ -145,7 +146,8 @@ fn unresolved(config: &Config, env: &Env) -> Vec<Problem> {
         let problem = move |(key, why)| Problem::new(format!("servers[{i}].{key}"), why);
         token.into_iter().chain(authorities).map(problem)
     };
-    config.servers.iter().enumerate().flat_map(problems).collect()
+    let of_servers = config.servers.iter().enumerate().flat_map(problems);
+    of_servers.chain(oauth::unresolved(config, env)).collect()
 }
 
 fn locate(problems: Vec<Problem>, origins: &Origins) -> Vec<Problem> {

@@ -9,6 +9,7 @@ use url::{Host, Url};
 use super::access::{AuthConfig, ServerConfig, TokenConfig};
 use super::error::{Problem, Why};
 use super::model::Config;
+use super::oauth;
 
 /// Refuses an address that other machines can reach while nobody has to log in.
 pub fn validate_exposure(config: &Config) -> Result<(), Problem> {
@@ -32,10 +33,14 @@ pub fn warnings(config: &Config) -> Vec<String> {
             )
         })
     };
-    config.servers.iter().enumerate().filter_map(unprotected).collect()
+    let forgetful = config.auth.oauth.enabled && config.store.url.expose() == "sqlite::memory:";
+    let forgetful =
+        forgetful.then(|| "store.url: browser logins end when the gateway does; use a file or PostgreSQL".to_owned());
+    let unprotected = config.servers.iter().enumerate().filter_map(unprotected);
+    unprotected.chain(forgetful).collect()
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
@@ -57,6 +62,7 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
     problems.extend(dangling_tenants(&config.auth, &tenants));
     problems.extend(same_tokens(&config.auth.tokens));
     problems.extend(half_tls(config));
+    problems.extend(oauth::validate(config));
     problems
 }
 
