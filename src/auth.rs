@@ -5,6 +5,7 @@ mod authenticator;
 mod jupyter;
 mod jwt;
 mod method;
+pub mod oauth;
 pub mod oidc;
 pub mod outbound;
 mod path_rules;
