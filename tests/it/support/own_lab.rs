@@ -110,7 +110,7 @@ impl OwnLab {
 
 /// A port below those that the system gives to outgoing connections, so that nobody takes it while
 /// its server is down.
-pub(super) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = u16::try_from(std::process::id() % 9000).expect("small");
     let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
