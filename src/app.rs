@@ -1,6 +1,7 @@
 //! The composition root: a checked config becomes a bound server, which runs until told to leave.
 
 pub mod banner;
+mod browser_login;
 pub mod discovery;
 mod identity;
 pub mod lab;
@@ -34,7 +35,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 use crate::{
     activity::{self, ActivityLog},
     audit::{AuditFile, AuditSink, AuditTrail},
-    auth::{ApprovalError, Authenticator},
+    auth::{ApprovalError, Authenticator, oauth::SetupError},
     config::{Config, ConfigError, Env, ServerConfig},
     forks::Forks,
     history::History,
@@ -62,6 +63,8 @@ pub enum AppError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    BrowserLogin(#[from] SetupError),
     #[error(
         "{address} is in use by another program, perhaps another gateway: stop that one, or choose another address with \
          --listen HOST:PORT (for `make run`: JMG__HTTP__LISTEN=HOST:PORT make run)"
@@ -180,7 +183,7 @@ impl App {
             history: history.clone(),
             limits,
         };
-        let mut app = Self::assemble(config, parts, factory, Some(answerer))?;
+        let mut app = Self::assemble(config, env, parts, factory, Some(answerer))?;
         app.activity = Some(Arc::clone(&activity));
         let following = activity::follow(activity, &pool, history.as_deref(), app.drain.stop_token().clone());
         app.background.spawn(following);
@@ -235,11 +238,12 @@ impl App {
             history: None,
             limits,
         };
-        Self::assemble(config, parts, factory, None)
+        Self::assemble(config, env, parts, factory, None)
     }
 
     fn assemble<H: ServerHandler>(
         config: &Config,
+        env: &Env,
         parts: Parts,
         factory: impl Fn() -> H + Clone + Send + Sync + 'static,
         answerer: Option<Arc<dyn Answerer>>,
@@ -264,13 +268,17 @@ impl App {
             Arc::downgrade(&limits),
             drain.stop_token().clone(),
         ));
-        let authenticator = Arc::new(identity::authenticator(
+        let provider = identity::provider(config)?;
+        let authenticator = identity::authenticator(
             config,
+            provider.clone(),
             &servers,
             &metrics,
             &background,
             drain.stop_token(),
-        )?);
+        )?;
+        let (authenticator, oauth) = browser_login::with_logins(config, env, provider, &store, authenticator)?;
+        let authenticator = Arc::new(authenticator);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
             factory,
@@ -294,6 +302,7 @@ impl App {
                 authenticator: Arc::clone(&authenticator),
                 limits: Arc::clone(&limits),
                 audit: Arc::clone(&audit.sink),
+                oauth,
             },
             Arc::clone(&servers),
             endpoint,

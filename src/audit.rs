@@ -196,23 +196,40 @@ impl Drop for AuditedCall {
     }
 }
 
+/// Records that a client was given tokens for a person who has logged in and allowed it.
+pub fn record_login(sink: &dyn AuditSink, origin: &Origin, principal: &str, tenant: &str) {
+    let (decision, outcome) = (Decision::Allowed, Outcome::Completed);
+    record_at_door(sink, origin, Some((principal, tenant)), decision, outcome);
+}
+
 /// Records a request that was refused because nobody could be told by its credentials. Nobody knows which token was meant,
 /// and what was sent must not be kept.
 pub fn record_failed_login(sink: &dyn AuditSink, origin: &Origin, reason: &'static str) {
+    let decision = Decision::Denied { rule: reason };
+    record_at_door(sink, origin, None, decision, Outcome::Failed);
+}
+
+fn record_at_door(
+    sink: &dyn AuditSink,
+    origin: &Origin,
+    who: Option<(&str, &str)>,
+    decision: Decision,
+    outcome: Outcome,
+) {
     if !sink.is_enabled() {
         return;
     }
     sink.record(&AuditRecord {
         time: SystemTime::now(),
-        principal: None,
-        tenant: None,
+        principal: who.map(|(principal, _)| principal),
+        tenant: who.map(|(_, tenant)| tenant),
         address: origin.address,
         tool: LOGIN,
         server: None,
         path: None,
-        decision: Decision::Denied { rule: reason },
+        decision,
         approval: None,
-        outcome: Outcome::Failed,
+        outcome,
         duration: Duration::ZERO,
         request_id: &origin.request_id,
     });

@@ -8,6 +8,7 @@ mod jupyter;
 mod jupyterhub;
 mod jwt;
 mod method;
+pub mod oauth;
 pub mod oidc;
 pub mod outbound;
 mod path_rules;

@@ -8,6 +8,7 @@ mod load;
 mod model;
 mod net;
 mod node;
+mod oauth;
 mod parse;
 mod reader;
 mod section;
@@ -17,8 +18,8 @@ pub mod token;
 mod validate;
 
 pub use access::{
-    ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, Review, ServerConfig,
-    TenantConfig, TokenConfig,
+    ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, OAuthConfig, Review,
+    ServerConfig, TenantConfig, TokenConfig,
 };
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
@@ -28,4 +29,5 @@ pub use model::{
     SessionsConfig, StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;
+pub use oauth::OAuthSecrets;
 pub use validate::{validate_exposure, warnings};

@@ -11,6 +11,7 @@ mod guard;
 mod health;
 mod login;
 mod mcp_route;
+mod oauth;
 mod origin;
 mod problem;
 mod selection;

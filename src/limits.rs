@@ -18,12 +18,13 @@ use std::{
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
+pub use addresses::AddressLimit;
 pub use admission::Admission;
 pub use bucket::Rate;
 pub use refusal::Refusal;
 pub use resource::{Held, Resource};
 
-use self::{addresses::FailedLogins, tenant::TenantLimits};
+use self::{addresses::AddressCounts, tenant::TenantLimits};
 use crate::{
     config::TenantConfig,
     telemetry::{LimitUse, Metrics},
@@ -35,7 +36,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The limits of all tenants, and of addresses from which nobody could log in.
 pub struct Limits {
     tenants: RwLock<HashMap<Arc<str>, Arc<TenantLimits>>>,
-    failed_logins: FailedLogins,
+    addresses: [AddressCounts; AddressLimit::ALL.len()],
     metrics: Metrics,
     counts: OnceLock<CountsOf>,
 }
@@ -54,7 +55,7 @@ impl Limits {
     pub fn new(tenants: &[TenantConfig], metrics: Metrics) -> Arc<Self> {
         let limits = Arc::new(Self {
             tenants: RwLock::default(),
-            failed_logins: FailedLogins::default(),
+            addresses: AddressLimit::ALL.map(AddressCounts::new),
             metrics: metrics.clone(),
             counts: OnceLock::new(),
         });
@@ -96,7 +97,12 @@ impl Limits {
 
     /// Counts a login that failed; an error if there were too many from that address.
     pub fn on_failed_login(&self, address: IpAddr) -> Result<(), Refusal> {
-        let counted = self.failed_logins.count(address, Instant::now());
+        self.count_address(AddressLimit::FailedLogins, address)
+    }
+
+    /// Counts what an address does; an error if it does so too often.
+    pub fn count_address(&self, limit: AddressLimit, address: IpAddr) -> Result<(), Refusal> {
+        let counted = self.addresses[limit as usize].count(address, Instant::now());
         counted.inspect_err(|refusal| self.metrics.limit_refused("", refusal.limit()))
     }
 
@@ -115,7 +121,9 @@ impl Limits {
     }
 
     fn sweep(&self, now: Instant) {
-        self.failed_logins.sweep(now);
+        for counts in &self.addresses {
+            counts.sweep(now);
+        }
         for tenant in self.tenants.read().values() {
             tenant.sweep(now);
         }

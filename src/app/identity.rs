@@ -15,14 +15,14 @@ use crate::{
 /// Builds the methods of a config.
 pub(super) fn authenticator(
     config: &Config,
+    provider: Option<Arc<Provider>>,
     servers: &Arc<Servers>,
     metrics: &Metrics,
     background: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<Authenticator, AppError> {
     let mut authenticator = Authenticator::new(config)?;
-    if let Some(jwt) = &config.auth.jwt {
-        let provider = provider(jwt)?;
+    if let (Some(jwt), Some(provider)) = (&config.auth.jwt, provider) {
         let warming_up = warm_up(Arc::clone(&provider));
         background.spawn(stop.clone().run_until_cancelled_owned(warming_up));
         let tokens = JwtTokens::new(jwt, provider, Arc::clone(authenticator.tenants()))?;
@@ -42,10 +42,10 @@ pub(super) fn authenticator(
     Ok(authenticator)
 }
 
-/// The OpenID provider of the config.
-fn provider(jwt: &JwtConfig) -> Result<Arc<Provider>, AppError> {
-    let provider = Provider::new(&jwt.issuer, jwt.jwks_url.clone(), jwt.secret.clone())?;
-    Ok(Arc::new(provider))
+/// The OpenID provider of the config, of which there is one for all who ask it.
+pub(super) fn provider(config: &Config) -> Result<Option<Arc<Provider>>, AppError> {
+    let made = |jwt: &JwtConfig| Provider::new(&jwt.issuer, jwt.jwks_url.clone(), jwt.secret.clone());
+    Ok(config.auth.jwt.as_ref().map(made).transpose()?.map(Arc::new))
 }
 
 /// Fetches the keys before the first caller needs them. What is wrong is in the log then, and tried again later.

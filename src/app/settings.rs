@@ -218,9 +218,18 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         serve_metrics: http.metrics_listen.is_none(),
         trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
         challenges: Challenges {
-            authorization_servers: config.auth.jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
+            authorization_servers: authorization_servers(config),
             public_url: http.public_url.clone(),
             scheme: http.scheme(),
         },
+    }
+}
+
+/// Who issues the tokens that are accepted here: the gateway itself where people log in with a browser.
+fn authorization_servers(config: &Config) -> Vec<String> {
+    let own = config.http.public_url.as_ref().filter(|_| config.auth.oauth.enabled);
+    match own {
+        Some(url) => vec![url.as_str().trim_end_matches('/').to_owned()],
+        None => config.auth.jwt.iter().map(|jwt| jwt.issuer.clone()).collect(),
     }
 }

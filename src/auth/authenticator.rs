@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     ApprovalError, HubTokens, JupyterTokens, JwtTokens, Principal, Tenants,
     method::{AuthError, Credentials, Method, Outcome, TokenDigest, first_decision},
+    oauth::OAuthTokens,
     tenants::tenants,
     tokens::OwnTokens,
     verified::Verified,
@@ -20,6 +21,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The methods there are, in the order in which they are asked.
 pub enum AnyMethod {
     OwnTokens(OwnTokens),
+    OAuth(Verified<OAuthTokens>),
     JupyterHub(HubTokens),
     Jwt(Verified<JwtTokens>),
     Jupyter(Verified<JupyterTokens>),
@@ -29,6 +31,7 @@ impl AnyMethod {
     fn rank(&self) -> u8 {
         match self {
             Self::OwnTokens(_) => 0,
+            Self::OAuth(_) => 1,
             Self::JupyterHub(_) => 3,
             Self::Jwt(_) => 2,
             Self::Jupyter(_) => 4,
@@ -40,6 +43,7 @@ impl Method for AnyMethod {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Outcome {
         match self {
             Self::OwnTokens(tokens) => tokens.authenticate(credentials).await,
+            Self::OAuth(tokens) => tokens.authenticate(credentials).await,
             Self::JupyterHub(tokens) => tokens.authenticate(credentials).await,
             Self::Jwt(tokens) => tokens.authenticate(credentials).await,
             Self::Jupyter(tokens) => tokens.authenticate(credentials).await,
@@ -49,6 +53,7 @@ impl Method for AnyMethod {
     fn on_tenants_replaced(&self) {
         match self {
             Self::OwnTokens(tokens) => tokens.on_tenants_replaced(),
+            Self::OAuth(tokens) => tokens.on_tenants_replaced(),
             Self::JupyterHub(tokens) => tokens.on_tenants_replaced(),
             Self::Jwt(tokens) => tokens.on_tenants_replaced(),
             Self::Jupyter(tokens) => tokens.on_tenants_replaced(),
@@ -58,6 +63,7 @@ impl Method for AnyMethod {
     fn sweep(&self) -> bool {
         match self {
             Self::OwnTokens(tokens) => tokens.sweep(),
+            Self::OAuth(tokens) => tokens.sweep(),
             Self::JupyterHub(tokens) => tokens.sweep(),
             Self::Jwt(tokens) => tokens.sweep(),
             Self::Jupyter(tokens) => tokens.sweep(),

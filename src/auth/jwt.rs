@@ -81,11 +81,7 @@ impl JwtTokens {
     /// The first tenant that the claim names: it may be a list, of groups for instance.
     fn tenant(&self, claims: &Claims) -> Result<Arc<super::Tenant>, Rejection> {
         let claim = &self.config.tenant_claim;
-        let named = match claims.text(claim) {
-            // A name may have spaces in it.
-            Some(name) => vec![name],
-            None => claims.words(claim),
-        };
+        let named = claims.names(claim);
         let known = named.iter().find_map(|name| self.tenants.get(name));
         known.ok_or_else(|| {
             Rejection::Forbidden(match named.is_empty() {

@@ -96,6 +96,7 @@ pub struct AuthConfig {
     pub tokens: Vec<TokenConfig>,
     pub jwt: Option<JwtConfig>,
     pub jupyterhub: Option<JupyterHubConfig>,
+    pub oauth: OAuthConfig,
     pub jupyter: JupyterAuthConfig,
 }
 
@@ -113,6 +114,7 @@ impl Section for AuthConfig {
             tokens: reader.sections("tokens"),
             jwt: reader.optional_section("jwt"),
             jupyterhub: reader.optional_section("jupyterhub"),
+            oauth: reader.section("oauth"),
             jupyter: reader.section("jupyter"),
         }
     }
@@ -174,6 +176,24 @@ section! {
         cache_ttl: Duration = LONGEST_TTL, value(parse::duration);
         /// PEM file of the authorities that may have signed its certificate; `None` means those of the system.
         ca_file: Option<PathBuf> = None, optional(parse::path);
+    }
+}
+
+section! {
+    /// Login with a browser at the provider of `[auth.jwt]`.
+    OAuthConfig {
+        enabled: bool = false, value(parse::flag);
+        /// What the gateway is at the provider.
+        client_id: String = String::new(), value(parse::string);
+        /// `None` for a public client.
+        client_secret_env: Option<String> = None, optional(parse::variable);
+        /// Scopes that the provider is asked for.
+        scopes: Vec<String> = vec!["openid".to_owned(), "profile".to_owned()], list(parse::non_empty);
+        access_ttl: Duration = Duration::from_secs(60 * 60), value(parse::duration);
+        refresh_ttl: Duration = Duration::from_secs(30 * 24 * 60 * 60), value(parse::duration);
+        /// `None` derives the key from the client's secret.
+        encryption_key_env: Option<String> = None, optional(parse::variable);
+        allow_private_client_metadata: bool = false, value(parse::flag);
     }
 }
 

@@ -12,6 +12,7 @@ use super::env::{Origins, not_text, overlay};
 use super::error::{ConfigError, Problem, Why};
 use super::model::Config;
 use super::node::{Node, table};
+use super::oauth;
 use super::parse;
 use super::reader::read;
 use super::validate::{validate, validate_exposure};
@@ -169,7 +170,7 @@ fn unresolved(config: &Config, env: &Env) -> Vec<Problem> {
         Some(Problem::new("auth.jupyterhub.ca_file", why))
     });
     let servers = config.servers.iter().enumerate().flat_map(problems);
-    servers.chain(hub).collect()
+    servers.chain(hub).chain(oauth::unresolved(config, env)).collect()
 }
 
 fn locate(problems: Vec<Problem>, origins: &Origins) -> Vec<Problem> {

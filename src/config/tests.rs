@@ -3,6 +3,7 @@
 mod default_file;
 mod environment;
 mod messages;
+mod oauth;
 mod robustness;
 mod secrets;
 mod values;

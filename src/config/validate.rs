@@ -9,6 +9,7 @@ use url::{Host, Url};
 use super::access::{AuthConfig, JupyterHubConfig, LONGEST_TTL, ServerConfig, TokenConfig};
 use super::error::{Problem, Why};
 use super::model::Config;
+use super::oauth;
 
 /// Refuses an address that other machines can reach while nobody has to log in.
 pub fn validate_exposure(config: &Config) -> Result<(), Problem> {
@@ -46,11 +47,14 @@ pub fn warnings(config: &Config) -> Vec<String> {
              (with ca_file for a certificate of your own)"
         ))
     });
+    let forgetful = config.auth.oauth.enabled && config.store.url.expose() == "sqlite::memory:";
+    let forgetful =
+        forgetful.then(|| "store.url: browser logins end when the gateway does; use a file or PostgreSQL".to_owned());
     let servers = config.servers.iter().enumerate().filter_map(unprotected);
-    servers.chain(secret).chain(hub).collect()
+    servers.chain(secret).chain(hub).chain(forgetful).collect()
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
@@ -73,6 +77,7 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
     problems.extend(same_tokens(&config.auth.tokens));
     problems.extend(half_tls(config));
     problems.extend(config.auth.jupyterhub.as_ref().and_then(long_memory));
+    problems.extend(oauth::validate(config));
     problems
 }
 

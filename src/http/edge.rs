@@ -6,7 +6,13 @@ use jupyter_client::Servers;
 use store::Store;
 
 use super::{Challenges, OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
-use crate::{audit::AuditSink, auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
+use crate::{
+    audit::AuditSink,
+    auth::{Authenticator, oauth::OAuth},
+    limits::Limits,
+    mcp::Endpoint,
+    telemetry::Metrics,
+};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -24,6 +30,8 @@ pub struct Access {
     pub authenticator: Arc<Authenticator>,
     pub limits: Arc<Limits>,
     pub audit: Arc<dyn AuditSink>,
+    /// Browser logins, if there are any.
+    pub oauth: Option<Arc<OAuth>>,
 }
 
 pub struct Edge<H> {

@@ -17,7 +17,7 @@ use super::{
     Edge, OriginPolicy,
     challenge::{self, nothing_to_log_in_to},
     guard::{Guard, check_origin},
-    health, mcp_route,
+    health, mcp_route, oauth,
     problem::Problem,
 };
 use crate::telemetry::Metrics;
@@ -30,8 +30,12 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
         .route(challenge::METADATA, any(challenge::metadata::<H>))
         .route(&format!("{}/mcp", challenge::METADATA), any(challenge::metadata::<H>))
         .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz::<H>))
-        .fallback(not_found);
+        .route("/readyz", get(health::readyz::<H>));
+    if let Some(oauth) = &edge.access.oauth {
+        routes = routes.merge(oauth::routes(oauth, &edge));
+    }
+    let has_logins = edge.access.oauth.is_some();
+    routes = routes.fallback(move |uri: Uri| not_found(uri, has_logins));
     if edge.config.serve_metrics {
         let metrics = edge.metrics.clone();
         routes = routes.route("/metrics", get(render_metrics).with_state(metrics));
@@ -62,7 +66,7 @@ pub fn metrics_router(metrics: Metrics, origins: OriginPolicy) -> Router {
     };
     Router::new()
         .route("/metrics", get(render_metrics))
-        .fallback(not_found)
+        .fallback(|uri: Uri| not_found(uri, false))
         .layer(from_fn(check))
         .with_state(metrics)
 }
@@ -95,7 +99,12 @@ fn is_oauth(path: &str) -> bool {
     OAUTH_ENDPOINTS.contains(&path) || OAUTH_DOCUMENTS.iter().any(is_below)
 }
 
-async fn not_found(uri: Uri) -> Problem {
+async fn not_found(uri: Uri, has_logins: bool) -> Problem {
+    if is_oauth(uri.path()) && has_logins {
+        return Problem::oauth(
+            "nothing here; where and how to log in is told at /.well-known/oauth-authorization-server",
+        );
+    }
     if is_oauth(uri.path()) {
         return nothing_to_log_in_to();
     }

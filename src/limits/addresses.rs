@@ -1,4 +1,5 @@
-//! Failed logins by client address. Bounded, however many addresses there are.
+//! What counts by client address, because nobody is known yet: failed logins, and the steps of a browser login. Bounded,
+//! however many addresses there are.
 
 use std::{
     collections::HashMap,
@@ -11,15 +12,51 @@ use parking_lot::Mutex;
 use super::Refusal;
 use crate::types::ClientAddress;
 
-/// Failed logins of one address within the window. Counted and not averaged, since nobody needs to fail again and again.
-const MAX_FAILURES: u32 = 100;
+/// Counted in windows and not averaged, since nobody needs to fail again and again.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are told apart; all others count as one.
 const MAX_ADDRESSES: usize = 65_536;
 /// A flood from many addresses must not have all of them looked through for each.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) struct FailedLogins {
+/// What an address may do only so often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressLimit {
+    FailedLogins,
+    /// Browser logins that are begun.
+    Logins,
+    /// Clients that register themselves.
+    Registrations,
+    /// Requests for tokens; many clients may be behind one address.
+    Tokens,
+}
+
+impl AddressLimit {
+    pub(super) const ALL: [Self; 4] = [Self::FailedLogins, Self::Logins, Self::Registrations, Self::Tokens];
+
+    /// As metrics and programs know it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::FailedLogins => "failed_logins",
+            Self::Logins => "browser_logins",
+            Self::Registrations => "client_registrations",
+            Self::Tokens => "token_requests",
+        }
+    }
+
+    /// How often within the window.
+    fn max(self) -> u32 {
+        match self {
+            Self::FailedLogins | Self::Logins => 100,
+            Self::Registrations => 20,
+            Self::Tokens => 600,
+        }
+    }
+}
+
+/// Counts one thing by address.
+pub(super) struct AddressCounts {
+    limit: AddressLimit,
     max_addresses: usize,
     counted: Mutex<Counted>,
 }
@@ -29,21 +66,20 @@ struct Counted {
     swept: Instant,
 }
 
-/// The failures of an address since the first of them.
+/// How often an address did it since the first time.
 struct Window {
     since: Instant,
-    failures: u32,
+    times: u32,
 }
 
-impl Default for FailedLogins {
-    fn default() -> Self {
-        Self::new(MAX_ADDRESSES)
+impl AddressCounts {
+    pub(super) fn new(limit: AddressLimit) -> Self {
+        Self::of_addresses(limit, MAX_ADDRESSES)
     }
-}
 
-impl FailedLogins {
-    fn new(max_addresses: usize) -> Self {
+    fn of_addresses(limit: AddressLimit, max_addresses: usize) -> Self {
         Self {
+            limit,
             max_addresses,
             counted: Mutex::new(Counted {
                 by_address: HashMap::new(),
@@ -55,22 +91,17 @@ impl FailedLogins {
     pub(super) fn count(&self, address: IpAddr, now: Instant) -> Result<(), Refusal> {
         let mut counted = self.counted.lock();
         let key = counted.place_for(address, self.max_addresses, now);
-        let window = counted.by_address.entry(key).or_insert(Window {
-            since: now,
-            failures: 0,
-        });
+        let window = counted.by_address.entry(key).or_insert(Window { since: now, times: 0 });
         let passed = now.saturating_duration_since(window.since);
         if passed >= WINDOW {
-            *window = Window {
-                since: now,
-                failures: 0,
-            };
+            *window = Window { since: now, times: 0 };
         }
-        if window.failures < MAX_FAILURES {
-            window.failures += 1;
+        if window.times < self.limit.max() {
+            window.times += 1;
             return Ok(());
         }
-        Err(Refusal::FailedLogins {
+        Err(Refusal::Address {
+            limit: self.limit,
             retry_after: WINDOW.saturating_sub(passed),
         })
     }
@@ -108,8 +139,8 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_failed_logins_in_a_minute_and_no_more() {
-        let (logins, start) = (FailedLogins::default(), Instant::now());
-        for attempt in 0..MAX_FAILURES {
+        let (logins, start) = (AddressCounts::new(AddressLimit::FailedLogins), Instant::now());
+        for attempt in 0..AddressLimit::FailedLogins.max() {
             let now = start + Duration::from_millis(500) * attempt;
             assert!(logins.count(address(1), now).is_ok(), "{attempt}");
         }
@@ -125,7 +156,10 @@ mod tests {
 
     #[test]
     fn however_many_addresses_there_are_few_are_kept() {
-        let (logins, now) = (FailedLogins::new(10), Instant::now());
+        let (logins, now) = (
+            AddressCounts::of_addresses(AddressLimit::FailedLogins, 10),
+            Instant::now(),
+        );
         for last in 0..200 {
             let _ = logins.count(address(last), now);
         }

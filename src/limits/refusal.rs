@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::RETRY_AFTER};
 
-use super::{Rate, Resource};
+use super::{AddressLimit, Rate, Resource};
 
 /// Names and values by draft-ietf-httpapi-ratelimit-headers-11.
 pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -35,11 +35,8 @@ pub enum Refusal {
         retry_after: Duration,
         policy: HeaderValue,
     },
-    #[error(
-        "too many failed logins from your address; check the token of the client and wait {} s before you try again",
-        seconds(*.retry_after)
-    )]
-    FailedLogins { retry_after: Duration },
+    #[error("{} and wait {} s before you try again", too_often(*.limit), seconds(*.retry_after))]
+    Address { limit: AddressLimit, retry_after: Duration },
     #[error("{} ({})", .resource.advice(*.max), .resource.key())]
     Held { resource: Resource, max: usize },
 }
@@ -50,7 +47,7 @@ impl Refusal {
         match self {
             Self::Principal { .. } => PRINCIPAL,
             Self::Tenant { .. } => TENANT,
-            Self::FailedLogins { .. } => "failed_logins",
+            Self::Address { limit, .. } => limit.key(),
             Self::Held { resource, .. } => resource.key(),
         }
     }
@@ -59,7 +56,7 @@ impl Refusal {
         match self {
             Self::Principal { retry_after, .. }
             | Self::Tenant { retry_after, .. }
-            | Self::FailedLogins { retry_after } => *retry_after,
+            | Self::Address { retry_after, .. } => *retry_after,
             Self::Held { .. } => RETRY_HELD,
         }
     }
@@ -74,6 +71,18 @@ impl Refusal {
                 headers.insert(STATE, state);
             }
         }
+    }
+}
+
+/// What an address does too often, and what to do.
+fn too_often(limit: AddressLimit) -> &'static str {
+    match limit {
+        AddressLimit::FailedLogins => "too many failed logins from your address; check the token of the client",
+        AddressLimit::Logins => "too many logins begun from your address; finish one of them",
+        AddressLimit::Registrations => {
+            "too many clients registered from your address; use the registration that you have"
+        }
+        AddressLimit::Tokens => "too many requests for tokens from your address; use those that you have",
     }
 }
 

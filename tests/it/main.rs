@@ -72,6 +72,7 @@ mod merging;
 mod merging_faces;
 mod moving;
 mod notebook_stat;
+mod oauth;
 mod openid;
 mod openid_tokens;
 mod prompts;

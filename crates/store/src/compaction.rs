@@ -48,6 +48,8 @@ pub struct Compacted {
     pub executions: u64,
     pub activities: u64,
     pub audits: u64,
+    /// Expired clients, logins, grants and tokens of browser logins.
+    pub logins: u64,
     pub versions: u64,
     /// Whose whole history was removed.
     pub documents: u64,
@@ -101,6 +103,7 @@ impl Store {
         if self.compaction.has_to_see_to_executions() {
             removed.executions = self.prune_executions(self.limits.keep).await?;
         }
+        removed.logins = self.remove_expired_logins().await?;
         self.compact_documents(&mut removed).await?;
         removed.blobs = self.remove_unused_blobs().await?;
         if removed != Compacted::default() {

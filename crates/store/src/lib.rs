@@ -9,6 +9,7 @@
 //! | `documents`, `versions` | which document a file is; its versions, snapshots and blobs |
 //! | `forks` | copies of documents in which changes are proposed |
 //! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
+//! | `oauth` | browser logins: clients, logins under way, grants and their tokens |
 //! | `revocations` | tokens that were revoked while gateways run |
 //! | `console` | the database for an operator's command, which is no gateway |
 //! | `compaction`, `size` | the limits, and keeping within them |
@@ -33,6 +34,7 @@ mod location;
 mod notebook_runs;
 mod notes;
 mod observer;
+mod oauth;
 mod process;
 mod record;
 mod revocations;
@@ -63,6 +65,7 @@ pub use lease::OtherGateway;
 pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
 pub use observer::{Backlog, StoreObserver, StoreOperation};
+pub use oauth::{AccessToken, Grant, NewGrant, NewTokens, Redeemed, RegisteredClient};
 pub use record::{AbandonedExecution, CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion, Terms};
 pub use revocations::RevokedToken;
 pub use schema::Migrated;

@@ -37,9 +37,10 @@ const SQLITE: &[Step] = embed![
     "0008_files",
     "0009_history",
     "0010_approvals",
+    "0011_oauth",
 ];
 
-const POSTGRES: &[Step] = embed!["postgres": "0001_executions", "0002_history", "0003_approvals"];
+const POSTGRES: &[Step] = embed!["postgres": "0001_executions", "0002_history", "0003_approvals", "0004_oauth"];
 
 /// Only one gateway at a time looks for what is missing. Waiting for another one is bounded, its work is not.
 const POSTGRES_LOCK: [&str; 3] = [

@@ -57,6 +57,14 @@ impl Claims {
         }
     }
 
+    /// The names of a claim: of a text, which is one name however many spaces are in it, or of a list.
+    pub fn names(&self, name: &str) -> Vec<&str> {
+        match self.text(name) {
+            Some(text) => vec![text],
+            None => self.words(name),
+        }
+    }
+
     pub fn subject(&self) -> Option<&str> {
         self.text("sub")
     }

@@ -108,6 +108,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         auth.tokens = [{ zz = 0 }]
         auth.jwt.zz = 0
         auth.jupyterhub.zz = 0
+        auth.oauth.zz = 0
         auth.jupyter.zz = 0
         sessions.zz = 0
         execution.zz = 0

@@ -17,7 +17,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{TIMEOUT, lab, within};
+use super::{TIMEOUT, jupyter::install_tls, lab, within};
 
 /// The token that every gateway of these tests accepts unless its config says otherwise.
 pub const TOKEN: &str = "test-token-of-ana";
@@ -67,6 +67,19 @@ impl Gateway {
         let app = within(TIMEOUT, "a gateway", App::bind(&config, &env, metrics())).await;
         let app = app.expect("a gateway");
         Self::run(app)
+    }
+
+    /// With exactly this config and environment, at a port that its public URL names.
+    pub async fn on_port(port: u16, toml: &str, env: &[(&str, &str)]) -> Self {
+        install_tls();
+        let env: Env = env
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        let mut config = Config::from_toml(toml, "test.toml", &env).expect("a valid config");
+        config.http.listen = SocketAddr::from(([127, 0, 0, 1], port));
+        let app = within(TIMEOUT, "a gateway", App::bind(&config, &env, metrics())).await;
+        Self::run(app.expect("a gateway"))
     }
 
     /// In front of the shared JupyterLab, with other times for clients.

@@ -1,0 +1,270 @@
+//! The token endpoint and revocation. A refresh token is good for once: it names its grant, so that one that is not the
+//! grant's current one was used before, by its client or by a thief, and ends the grant.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use store::{Grant, NewTokens, Redeemed};
+
+use super::{
+    ErrorCode, OAuth, OAuthError,
+    decision::Terms,
+    parameters::Parameters,
+    pkce, scopes,
+    secrets::{digest, is_same, new_secret},
+    upstream::{Identity, UpstreamError, UpstreamTokens},
+};
+use crate::types::PermissionSet;
+
+/// What tokens of this gateway begin with; the own tokens of the config begin otherwise.
+pub(super) const ACCESS_PREFIX: &str = "jmga_";
+const REFRESH_PREFIX: &str = "jmgr_";
+
+/// Tokens as a client gets them.
+#[derive(Serialize)]
+pub struct IssuedTokens {
+    access_token: String,
+    token_type: &'static str,
+    expires_in: u64,
+    refresh_token: String,
+    scope: String,
+    /// Who has just logged in; none for a refresh.
+    #[serde(skip)]
+    login: Option<NewLogin>,
+}
+
+/// A person for whom a client gets its first tokens.
+pub struct NewLogin {
+    /// Id of the principal.
+    pub principal: String,
+    pub tenant: String,
+}
+
+impl IssuedTokens {
+    pub fn login(&self) -> Option<&NewLogin> {
+        self.login.as_ref()
+    }
+}
+
+/// A refresh token as it was sent.
+struct RefreshToken<'a> {
+    grant_id: &'a str,
+    whole: &'a str,
+}
+
+impl<'a> RefreshToken<'a> {
+    fn parse(whole: &'a str) -> Option<Self> {
+        let (grant_id, _) = whole.strip_prefix(REFRESH_PREFIX)?.split_once('.')?;
+        Some(Self { grant_id, whole })
+    }
+}
+
+impl OAuth {
+    /// Gives a client tokens for a code, or for a refresh token.
+    pub async fn token(&self, form: &str) -> Result<IssuedTokens, OAuthError> {
+        let parameters = Parameters::parse(form)?;
+        if !self.settings.is_resource(parameters.get("resource")) {
+            let description = format!("`resource` must be {}", self.settings.resource());
+            return Err(OAuthError::new(ErrorCode::InvalidTarget, description));
+        }
+        match parameters.require("grant_type")? {
+            "authorization_code" => self.redeem(&parameters).await,
+            "refresh_token" => self.refresh(&parameters).await,
+            _ => {
+                let description = "`grant_type` must be authorization_code or refresh_token";
+                Err(OAuthError::new(ErrorCode::UnsupportedGrantType, description))
+            }
+        }
+    }
+
+    async fn redeem(&self, parameters: &Parameters) -> Result<IssuedTokens, OAuthError> {
+        let client_id = parameters.require("client_id")?;
+        let verifier = parameters.require("code_verifier")?;
+        let redirect_uri = parameters.require("redirect_uri")?;
+        let code = digest(parameters.require("code")?);
+        let grant = match self.store.redeem_oauth_code(&code).await? {
+            Redeemed::Granted(grant) => grant,
+            Redeemed::Unknown => {
+                return Err(OAuthError::grant("the code is unknown or has expired; log in again"));
+            }
+            Redeemed::Reused => {
+                tracing::warn!(client_id, "a code was used twice; what it granted is revoked");
+                return Err(OAuthError::grant("the code was used before; log in again"));
+            }
+        };
+        let terms = terms(&grant)?;
+        let is_its_own = is_same(&grant.client_id, client_id)
+            && is_same(&terms.redirect_uri, redirect_uri)
+            && pkce::is_verified(verifier, &terms.challenge);
+        if !is_its_own {
+            // Whoever has the code is not the client that asked for it.
+            self.store.revoke_oauth_grant(&grant.grant_id).await?;
+            let description = "the code was not issued to this client, redirect URI and `code_verifier`; log in again";
+            return Err(OAuthError::grant(description));
+        }
+        let issued = self.issue(&grant, terms.scope, None).await?;
+        let identity: Identity = serde_json::from_str(&grant.identity).map_err(|_| OAuthError::internal())?;
+        let tenant = identity.tenant(&self.tenants);
+        let login = tenant.map(|tenant| NewLogin {
+            principal: identity.principal_id(),
+            tenant: tenant.name.clone(),
+        });
+        Ok(IssuedTokens { login, ..issued })
+    }
+
+    async fn refresh(&self, parameters: &Parameters) -> Result<IssuedTokens, OAuthError> {
+        let client_id = parameters.require("client_id")?;
+        let ended = || OAuthError::grant("the refresh token has expired or was revoked; log in again");
+        let sent = RefreshToken::parse(parameters.require("refresh_token")?).ok_or_else(ended)?;
+        let grant = self.store.oauth_grant(sent.grant_id).await?.ok_or_else(ended)?;
+        if !is_same(&grant.client_id, client_id) {
+            return Err(OAuthError::grant("the refresh token was issued to another client"));
+        }
+        let scope = narrowed(&terms(&grant)?.scope, parameters.get("scope"))?;
+        let current = digest(sent.whole);
+        if !grant
+            .refresh
+            .as_deref()
+            .is_some_and(|refresh| is_same(refresh, &current))
+        {
+            return Err(self.end_reused(&grant).await?);
+        }
+        let tokens = self.renew_upstream(&grant).await?;
+        self.issue(&grant, scope, Some((&current, tokens))).await
+    }
+
+    /// Ends a grant of which a refresh token was used twice.
+    async fn end_reused(&self, grant: &Grant) -> Result<OAuthError, OAuthError> {
+        self.store.revoke_oauth_grant(&grant.grant_id).await?;
+        tracing::warn!(
+            subject = grant.subject,
+            client_id = grant.client_id,
+            "a refresh token was used twice; its grant is revoked"
+        );
+        Ok(OAuthError::grant("the refresh token was used before; log in again"))
+    }
+
+    /// Asks the provider whether the person is still one of its own. Who is not loses the grant.
+    async fn renew_upstream(&self, grant: &Grant) -> Result<UpstreamTokens, OAuthError> {
+        let sealed = grant.upstream.as_deref();
+        // Under another key they cannot be opened, and the provider cannot be asked.
+        let kept = sealed.and_then(|sealed| self.sealer.open::<UpstreamTokens>(&grant.grant_id, sealed));
+        match self.upstream.renew(&kept.unwrap_or_default()).await {
+            Ok(tokens) => Ok(tokens),
+            Err(UpstreamError::Denied(_)) => {
+                self.store.revoke_oauth_grant(&grant.grant_id).await?;
+                let description = "the login provider does not know this login any more; log in again";
+                Err(OAuthError::grant(description))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Issues the next tokens of a grant: the first ones, or those after a refresh token.
+    async fn issue(
+        &self,
+        grant: &Grant,
+        scope: String,
+        renewed: Option<(&str, UpstreamTokens)>,
+    ) -> Result<IssuedTokens, OAuthError> {
+        let (access_ttl, refresh_ttl) = (self.settings.access_ttl, self.settings.refresh_ttl);
+        let access_token = format!("{ACCESS_PREFIX}{}", new_secret());
+        let refresh_token = format!("{REFRESH_PREFIX}{}.{}", grant.grant_id, new_secret());
+        let now = SystemTime::now();
+        let before = renewed.as_ref().map(|(before, _)| *before);
+        let tokens = NewTokens {
+            access: digest(&access_token),
+            scope: scope.clone(),
+            access_expires: now + access_ttl,
+            refresh: digest(&refresh_token),
+            // An access token ends with its grant.
+            refresh_expires: now + refresh_ttl.max(access_ttl),
+            upstream: renewed.as_ref().map(|(_, tokens)| {
+                let sealed = self.seal_tokens(&grant.grant_id, tokens);
+                (sealed, grant.identity.clone())
+            }),
+        };
+        if !self.store.rotate_oauth_tokens(&grant.grant_id, before, &tokens).await? {
+            // Somebody was faster with the same token.
+            return Err(self.end_reused(grant).await?);
+        }
+        let keep = now + refresh_ttl + Duration::from_secs(24 * 60 * 60);
+        self.store.keep_oauth_client(&grant.client_id, keep).await?;
+        Ok(IssuedTokens {
+            access_token,
+            token_type: "Bearer",
+            expires_in: access_ttl.as_secs(),
+            refresh_token,
+            scope,
+            login: None,
+        })
+    }
+
+    /// Revokes what a token was issued for (RFC 7009). A token that is not known is none that holds.
+    pub async fn revoke(&self, form: &str) -> Result<(), OAuthError> {
+        let parameters = Parameters::parse(form)?;
+        let token = parameters.require("token")?;
+        let grant = match RefreshToken::parse(token) {
+            Some(refresh) => {
+                let grant = self.store.oauth_grant(refresh.grant_id).await?;
+                let sent = digest(token);
+                grant.filter(|grant| grant.refresh.as_deref().is_some_and(|refresh| is_same(refresh, &sent)))
+            }
+            None => {
+                let found = self.store.oauth_access_token(&digest(token)).await?;
+                found.map(|found| found.grant)
+            }
+        };
+        let Some(grant) = grant else { return Ok(()) };
+        let client_id = parameters.get("client_id");
+        if client_id.is_some_and(|client_id| !is_same(&grant.client_id, client_id)) {
+            let description = "the token was issued to another client";
+            return Err(OAuthError::new(ErrorCode::InvalidClient, description));
+        }
+        self.store.revoke_oauth_grant(&grant.grant_id).await?;
+        Ok(())
+    }
+}
+
+fn terms(grant: &Grant) -> Result<Terms, OAuthError> {
+    serde_json::from_str(&grant.terms).map_err(|_| OAuthError::internal())
+}
+
+/// The scope that a client asks for when it refreshes, within the one it was granted.
+fn narrowed(granted: &str, asked: Option<&str>) -> Result<String, OAuthError> {
+    let Some(asked) = asked else {
+        return Ok(granted.to_owned());
+    };
+    let asked = scopes::permissions(asked);
+    let both = asked.intersection(scopes::permissions(granted));
+    match both == asked && both != PermissionSet::default() {
+        true => Ok(scopes::scopes(both)),
+        false => {
+            let description = format!("only {granted} was granted");
+            Err(OAuthError::new(ErrorCode::InvalidScope, description))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_narrowed_and_never_widened() {
+        let granted = "jupyter:read jupyter:write";
+        assert_eq!(narrowed(granted, None).as_deref(), Ok(granted));
+        assert_eq!(narrowed(granted, Some("jupyter:read")).as_deref(), Ok("jupyter:read"));
+        assert!(narrowed(granted, Some("jupyter:read jupyter:execute")).is_err());
+        assert!(narrowed(granted, Some("openid")).is_err());
+    }
+
+    #[test]
+    fn a_refresh_token_names_its_grant() {
+        let token = RefreshToken::parse("jmgr_grant.secret").expect("a token");
+        assert_eq!(token.grant_id, "grant");
+        for other in ["", "jmga_grant.secret", "jmgr_grant", "grant.secret"] {
+            assert!(RefreshToken::parse(other).is_none(), "{other}");
+        }
+    }
+}

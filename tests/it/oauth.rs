@@ -1,0 +1,15 @@
+//! Browser logins, end to end: a real OpenID provider, a browser that is driven by plain HTTP, and clients of several
+//! makes, which get tokens of the gateway and lose them again.
+
+mod browser;
+mod clients;
+mod codes;
+mod documents;
+mod logins;
+mod stage;
+mod tokens;
+
+use self::{
+    browser::{Browser, Page},
+    stage::{CALLBACK, Client, Stage},
+};
