@@ -48,8 +48,9 @@ fn since(text: &str) -> Result<SystemTime, String> {
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let file = arguments.config.as_deref();
-    let config = load_config(file, &environment()?)?;
-    require_supported(&config, file)?;
+    let env = environment()?;
+    let config = load_config(file, &env)?;
+    require_supported(&config, &env, file)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

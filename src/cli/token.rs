@@ -145,8 +145,9 @@ fn revoke(arguments: &RevokeArguments) -> Result<(), CommandError> {
 
 fn load(file: Option<&PathBuf>) -> Result<Config, CommandError> {
     let file = file.map(PathBuf::as_path);
-    let config = load_config(file, &environment()?)?;
-    require_supported(&config, file)?;
+    let env = environment()?;
+    let config = load_config(file, &env)?;
+    require_supported(&config, &env, file)?;
     Ok(config)
 }
 

@@ -28,7 +28,7 @@ pub use self::{
     user::{HubServer, HubServerState, HubUser},
 };
 use crate::{
-    Authorities, MAX_NESTING, RequestObserver, Secret,
+    Authorities, MAX_NESTING, RequestObserver, RequestOutcome, Secret,
     client::{is_loopback, message_in, root_cause},
     is_shallow_json,
 };
@@ -119,20 +119,11 @@ impl Hub {
     }
 
     /// Sends a request and makes every answer but success an error.
-    async fn send(&self, mut request: RequestBuilder) -> Result<Response, HubError> {
-        if let Some(traceparent) = self.observer.traceparent() {
-            request = request.header("traceparent", traceparent);
-        }
+    async fn send(&self, request: RequestBuilder) -> Result<Response, HubError> {
         let started = Instant::now();
-        let answer = request.send().await;
-        let outcome = match &answer {
-            Ok(response) if response.status().is_server_error() => "server_error",
-            Ok(response) if response.status().is_success() => "success",
-            Ok(_) => "refused",
-            Err(error) if error.is_timeout() => "timeout",
-            Err(_) => "unreachable",
-        };
-        self.observer.on_request(LABEL, outcome, started.elapsed());
+        let answer = request.headers(self.observer.trace_headers()).send().await;
+        self.observer
+            .on_request(LABEL, RequestOutcome::of(&answer), started.elapsed());
         let response = answer.map_err(|error| unreachable(&error))?;
         match response.status() {
             status if status.is_success() => Ok(response),
