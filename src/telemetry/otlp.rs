@@ -76,7 +76,7 @@ impl Otlp {
             return Ok(Self::default());
         }
         if let Some(sampler) = env.get("OTEL_TRACES_SAMPLER") {
-            env.one_of("OTEL_TRACES_SAMPLER", sampler, &SAMPLERS)?;
+            one_of("OTEL_TRACES_SAMPLER", sampler, &SAMPLERS)?;
         }
         let target = |signal| target(config, &env, signal);
         let console = |signal| Ok::<_, OtlpError>(env.wants(signal, "console")? == Some(true));
@@ -220,7 +220,7 @@ impl Variables<'_> {
             Signal::Logs => &["otlp", "none"],
         };
         let mut named = value.split(',').map(str::trim);
-        named.clone().try_for_each(|name| self.one_of(&variable, name, known))?;
+        named.clone().try_for_each(|name| one_of(&variable, name, known))?;
         Ok(Some(named.any(|name| name == exporter)))
     }
 
@@ -231,22 +231,22 @@ impl Variables<'_> {
         let own = signal.variable("OTEL_EXPORTER_OTLP_", "_PROTOCOL");
         for variable in [own.as_str(), "OTEL_EXPORTER_OTLP_PROTOCOL"] {
             if let Some(value) = self.get(variable) {
-                self.one_of(variable, value, &OtlpProtocol::NAMES)?;
+                one_of(variable, value, &OtlpProtocol::NAMES)?;
                 return Ok(OtlpProtocol::parse(value));
             }
         }
         Ok(None)
     }
+}
 
-    fn one_of(&self, variable: &str, value: &str, known: &[&str]) -> Result<(), OtlpError> {
-        match known.contains(&value) {
-            true => Ok(()),
-            false => Err(OtlpError::Variable {
-                variable: variable.to_owned(),
-                value: value.to_owned(),
-                expected: known.join(", "),
-            }),
-        }
+fn one_of(variable: &str, value: &str, known: &[&str]) -> Result<(), OtlpError> {
+    match known.contains(&value) {
+        true => Ok(()),
+        false => Err(OtlpError::Variable {
+            variable: variable.to_owned(),
+            value: value.to_owned(),
+            expected: known.join(", "),
+        }),
     }
 }
 

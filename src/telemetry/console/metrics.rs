@@ -6,7 +6,7 @@ use opentelemetry_sdk::{
     error::OTelSdkResult,
     metrics::{
         Temporality,
-        data::{AggregatedMetrics, Histogram, MetricData, ResourceMetrics},
+        data::{AggregatedMetrics, Histogram, MetricData, ResourceMetrics, ScopeMetrics},
         exporter::PushMetricExporter,
     },
 };
@@ -26,7 +26,7 @@ impl PushMetricExporter for ConsoleMetrics {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let mut text = String::new();
         let mut before = self.shown.lock();
-        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
+        for metric in metrics.scope_metrics().flat_map(ScopeMetrics::metrics) {
             if UNSHOWN.iter().any(|unshown| metric.name().starts_with(unshown)) {
                 continue;
             }

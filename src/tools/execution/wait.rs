@@ -56,7 +56,7 @@ pub(in crate::tools) async fn wait(
     disconnect: Disconnect,
 ) {
     // The call may be another one than that which asked for the execution.
-    Span::current().follows_from(&execution.span());
+    Span::current().follows_from(execution.span());
     let deadline = Instant::now() + max_wait;
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     sync::{Arc, Mutex},
 };
 
@@ -188,7 +189,7 @@ impl Received {
     fn keep(&mut self, path: &str, message: Bytes) {
         if path.contains("race") {
             let request = ExportTraceServiceRequest::decode(message).expect("traces");
-            self.text += &format!("{request:?}");
+            let _ = write!(self.text, "{request:?}");
             for group in request.resource_spans {
                 self.resources.extend(group.resource);
                 self.spans
@@ -196,14 +197,14 @@ impl Received {
             }
         } else if path.contains("etrics") {
             let request = ExportMetricsServiceRequest::decode(message).expect("metrics");
-            self.text += &format!("{request:?}");
+            let _ = write!(self.text, "{request:?}");
             for group in request.resource_metrics {
                 let metrics = group.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
                 self.metrics.extend(metrics.map(|metric| metric.name));
             }
         } else {
             let request = ExportLogsServiceRequest::decode(message).expect("logs");
-            self.text += &format!("{request:?}");
+            let _ = write!(self.text, "{request:?}");
             for record in request.resource_logs.into_iter().flat_map(|group| group.scope_logs) {
                 self.logs.extend(record.log_records.into_iter().map(|record| LogLine {
                     body: format!("{:?}", record.body),
