@@ -13,7 +13,7 @@
 //!
 //! | row | modules | what they own |
 //! | --- | --- | --- |
-//! | 1 | [`cli`], then [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter` |
+//! | 1 | [`cli`], then [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter`; then `fuzzing`, in builds for tests and fuzzers |
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; knows axum (with `app`) and hyper |
 //! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |

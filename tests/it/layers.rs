@@ -11,6 +11,7 @@ const ROWS: &[&[&str]] = &[
     &["main"],
     &["cli"],
     &["app"],
+    &["fuzzing"],
     &["http"],
     &["mcp"],
     &["tools", "resources", "prompts"],

@@ -55,7 +55,7 @@ impl DocPath {
         if raw.contains('\\') {
             return Err(PathError::Backslash(shown()));
         }
-        if raw.starts_with("//") || has_drive_letter(raw) || has_scheme(raw) {
+        if raw.starts_with("//") || has_scheme(raw) {
             return Err(PathError::Absolute(shown()));
         }
         if raw.split('/').any(|segment| segment == "..") {
@@ -68,7 +68,12 @@ impl DocPath {
             .split('/')
             .filter(|segment| !segment.is_empty() && *segment != ".")
             .collect();
-        Ok(Self(segments.join("/")))
+        let path = segments.join("/");
+        // Also behind a slash or a dot that is left out.
+        match has_drive_letter(&path) {
+            true => Err(PathError::Absolute(shown())),
+            false => Ok(Self(path)),
+        }
     }
 
     /// Parses the path of a file; the root directory is not one.
@@ -230,6 +235,8 @@ mod tests {
             ("a\nb", E::Control),
             ("//host/share", E::Absolute),
             ("C:/Windows", E::Absolute),
+            ("/C:/Windows", E::Absolute),
+            ("./C:/Windows", E::Absolute),
             ("file:///etc/passwd", E::Absolute),
         ];
         for (raw, kind) in cases {
