@@ -20,8 +20,8 @@ SOAK_SEED ?= 1
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Start the gateway with a JupyterLab of its own on ./notebooks
-	cargo run --profile quick --no-default-features --locked -- serve --with-jupyter $(NOTEBOOKS)
+run: ## Start the gateway with a JupyterLab of its own on ./notebooks (TELEMETRY=console shows traces)
+	cargo run --profile quick --no-default-features --locked -- serve --with-jupyter $(NOTEBOOKS) $(if $(TELEMETRY),--telemetry $(TELEMETRY))
 
 test: lint ## Run every check that CI runs, set-up included (TEST_THREADS at a time)
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --locked

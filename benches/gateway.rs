@@ -27,7 +27,7 @@ pub(crate) fn telemetry() -> Metrics {
             log_format: LogFormat::Json,
             ..TelemetryConfig::default()
         };
-        let (metrics, guard) = telemetry::init(&config).expect("telemetry");
+        let (metrics, guard) = telemetry::init(&config, &Env::new(), false).expect("telemetry");
         std::mem::forget(guard);
         metrics
     });

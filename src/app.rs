@@ -13,7 +13,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::Router;
 use executor::Engine;
 use jupyter_client::{RequestObserver, ServerOptions, Servers};
-use live_document::pool::PoolEvent;
+use live_document::pool::{Pool, PoolEvent};
 use rmcp::ServerHandler;
 use store::{Store, StoreError};
 use tokio::{
@@ -36,7 +36,7 @@ use crate::{
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
     limits::{Counts, Limits},
     mcp::{Answerer, Catalogue, Endpoint, GatewayHandler},
-    telemetry::Metrics,
+    telemetry::{Metrics, StoreState},
     tools::{Scaling, Services},
 };
 
@@ -113,7 +113,10 @@ impl App {
         let store = open_store(config).await?;
         let history = settings::history(config, &store, &metrics);
         let pool = Arc::new(settings::pool(config, history.as_ref()));
-        let engine = Arc::new(Engine::new(settings::engine(config), Arc::clone(&pool), store.clone()));
+        let measured = Arc::new(metrics.clone());
+        let engine = Engine::observed(settings::engine(config), Arc::clone(&pool), store.clone(), measured);
+        let engine = Arc::new(engine);
+        watch_work(&metrics, &pool, &engine);
         let drain = Drain::new(config.http.drain_timeout);
         let servers = Arc::new(Servers::new(&server_options(config, env)?, &observer(&metrics))?);
         let background = TaskTracker::new();
@@ -249,7 +252,8 @@ impl App {
         );
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
-        watch_lost_records(&metrics, &store);
+        metrics.know_servers(config.servers.iter().map(|server| server.name.as_str()));
+        watch_store(&metrics, &store, &drain);
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
         let edge = Edge::new(
@@ -395,16 +399,23 @@ async fn compact(store: Store, stop: CancellationToken) {
     store.compact_regularly(stop).await;
 }
 
-fn watch_lost_records(metrics: &Metrics, store: &Store) {
-    let lost_records = store.lost_records();
-    metrics.watch_lost_records(move || {
-        let lost = lost_records();
-        [
-            ("executions", lost.executions),
-            ("activity", lost.activities),
-            ("audit", lost.audits),
-        ]
+/// Measures what is open and what runs, for as long as it is there.
+fn watch_work(metrics: &Metrics, pool: &Arc<Pool>, engine: &Arc<Engine>) {
+    let (rooms, executions) = (Arc::downgrade(pool), Arc::downgrade(engine));
+    metrics.watch_rooms(pool.max_open_rooms(), move || Some(rooms.upgrade()?.counts()));
+    metrics.watch_executions(move || Some(executions.upgrade()?.counts()));
+}
+
+fn watch_store(metrics: &Metrics, store: &Store, drain: &Drain) {
+    store.observe(Arc::new(metrics.clone()));
+    let (lost, backlog, is_up) = (store.lost_records(), store.backlog(), store.is_writing());
+    let read = Arc::new(move || StoreState {
+        is_up: is_up(),
+        backlog: backlog(),
+        lost: lost(),
     });
+    let drain = drain.clone();
+    metrics.watch_store(move || read(), move || drain.is_draining());
 }
 
 fn server_options(config: &Config, env: &Env) -> Result<Vec<ServerOptions>, ConfigError> {

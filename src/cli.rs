@@ -18,6 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     app::{AppError, place_store, unsupported},
     config::{Config, ConfigError, Env},
+    telemetry,
 };
 
 /// Exit codes beyond 0 and clap's 2 for wrong usage, after BSD's sysexits.
@@ -142,9 +143,11 @@ fn load_config(file: Option<&Path>, env: &Env) -> Result<Config, CommandError> {
 }
 
 /// Refuses what this version cannot honour, in the form in which all that is wrong with a config is told.
-fn require_supported(config: &Config, file: Option<&Path>) -> Result<(), CommandError> {
+fn require_supported(config: &Config, env: &Env, file: Option<&Path>) -> Result<(), CommandError> {
     let origin = file.map_or("environment".into(), Path::to_string_lossy);
-    unsupported(config).map_err(|error| CommandError::BadConfig(format!("{origin}: {error}")))
+    let bad = |error: &dyn std::error::Error| CommandError::BadConfig(format!("{origin}: {error}"));
+    unsupported(config).map_err(|error| bad(&error))?;
+    telemetry::check(&config.telemetry, env).map_err(|error| bad(&error))
 }
 
 fn failed(error: &dyn std::error::Error) -> CommandError {

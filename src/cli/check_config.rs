@@ -6,8 +6,9 @@ use super::{CommandError, require_supported};
 use crate::config::{Config, environment, warnings};
 
 pub(super) fn run(file: &Path) -> Result<(), CommandError> {
-    let config = Config::load(Some(file), &environment()?)?;
-    require_supported(&config, Some(file))?;
+    let env = environment()?;
+    let config = Config::load(Some(file), &env)?;
+    require_supported(&config, &env, Some(file))?;
     for warning in warnings(&config) {
         eprintln!("{}: warning: {warning}", file.display());
     }

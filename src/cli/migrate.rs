@@ -8,8 +8,9 @@ use super::{CommandError, failed, load_config, require_supported};
 use crate::config::environment;
 
 pub(super) fn run(file: Option<&Path>) -> Result<(), CommandError> {
-    let config = load_config(file, &environment()?)?;
-    require_supported(&config, file)?;
+    let env = environment()?;
+    let config = load_config(file, &env)?;
+    require_supported(&config, &env, file)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

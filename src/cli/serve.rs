@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jupyter_client::Secret;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -55,6 +55,15 @@ pub(super) struct Arguments {
     /// Make another token than that of earlier starts, where the config has none
     #[arg(long)]
     new_token: bool,
+    /// Show what is traced and measured, readably, on stderr
+    #[arg(long, value_name = "WHERE")]
+    telemetry: Option<TelemetryOutput>,
+}
+
+/// Where telemetry is shown.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TelemetryOutput {
+    Console,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
@@ -65,7 +74,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         .build()
         .map_err(|error| failed(&error))?;
     let _entered = runtime.enter();
-    let (metrics, _flush) = telemetry::init(&config.telemetry).map_err(|error| failed(&error))?;
+    let console = arguments.telemetry == Some(TelemetryOutput::Console);
+    let (metrics, _flush) = telemetry::init(&config.telemetry, &env, console).map_err(|error| failed(&error))?;
     // From now on, since making an environment for JupyterLab can take minutes.
     let hangup = signal(SignalKind::hangup()).map_err(|error| failed(&error))?;
     // Before anything is started that would have to be stopped again.
@@ -110,7 +120,7 @@ fn load(arguments: &Arguments, env: &Env) -> Result<(Config, Config), CommandErr
         config.sessions.idle_timeout = Duration::from_secs(minutes * 60);
     }
     // Said first of all: a JupyterLab that was started for nothing would be a surprise.
-    require_supported(&config, arguments.config.as_deref())?;
+    require_supported(&config, env, arguments.config.as_deref())?;
     Ok((loaded, config))
 }
 

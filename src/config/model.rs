@@ -195,8 +195,13 @@ section! {
         log_format: LogFormat = LogFormat::Auto, value(parse::log_format);
         /// Directives of tracing's `EnvFilter`.
         log_level: String = "info".to_owned(), value(parse::log_level);
-        service_name: String = "jupyter-mcp-gateway".to_owned(), value(parse::non_empty);
+        /// `None` means that of the environment, or the name of the program.
+        service_name: Option<String> = None, optional(parse::non_empty);
         otlp_endpoint: Option<Url> = None, optional(net::http_url);
+        /// `None` means that of the environment, or the one that the port stands for.
+        otlp_protocol: Option<OtlpProtocol> = None, optional(parse::otlp_protocol);
+        /// Whether logs are sent too.
+        otlp_logs: bool = false, value(parse::flag);
     }
 }
 
@@ -211,6 +216,26 @@ fn content_only_clients() -> Vec<String> {
         "Visual Studio Code",
     ];
     names.map(str::to_owned).into()
+}
+
+/// How telemetry is sent to a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    Grpc,
+    HttpProtobuf,
+}
+
+impl OtlpProtocol {
+    /// The names that OpenTelemetry gives them.
+    pub const NAMES: [&str; 2] = ["grpc", "http/protobuf"];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "grpc" => Some(Self::Grpc),
+            "http/protobuf" => Some(Self::HttpProtobuf),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use toml::Value;
 
 use super::access::Review;
 use super::error::Why;
-use super::model::LogFormat;
+use super::model::{LogFormat, OtlpProtocol};
 use super::node::Node;
 use crate::types::{Permission, Toolset};
 
@@ -110,6 +110,11 @@ pub(super) fn log_format(node: &Node) -> Parsed<LogFormat> {
         "json" => Ok(LogFormat::Json),
         other => Err(not_one_of(other, "a log format", ["auto", "pretty", "json"])),
     }
+}
+
+pub(super) fn otlp_protocol(node: &Node) -> Parsed<OtlpProtocol> {
+    let value = text(node, "a string")?;
+    OtlpProtocol::parse(value).ok_or_else(|| not_one_of(value, "a protocol of OpenTelemetry", OtlpProtocol::NAMES))
 }
 
 pub(super) fn review(node: &Node) -> Parsed<Review> {

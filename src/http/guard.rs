@@ -22,11 +22,17 @@ use http::{
 };
 use tower::{Layer, Service};
 use tower_http::cors::CorsLayer;
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 
 use super::{Edge, OriginPolicy, connections::ClientConnection, cors, mcp_route::client_address, problem::Problem};
+use crate::telemetry::{HttpTrace, UNTRACED};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where MCP is served.
+const MCP_ROUTE: &str = "/mcp";
+/// The paths that all gateways have; all others but that of MCP are asked by machines that look on.
+const ROUTES: [&str; 4] = [MCP_ROUTE, "/healthz", "/readyz", "/metrics"];
 
 type Refusal = (&'static str, Problem);
 
@@ -88,25 +94,27 @@ where
     async fn answer(self, mut request: Request) -> Response {
         let id = request_id(request.headers());
         request.headers_mut().insert(REQUEST_ID, id.clone());
-        let span = tracing::debug_span!(
-            "http",
-            otel.kind = "internal",
-            http.request.method = %request.method(),
-            url.path = request.uri().path(),
-            request_id = id.to_str().unwrap_or_default(),
-            client.address = tracing::field::Empty,
-        );
+        let span = span(&request, &id);
+        if let Some(trace) = HttpTrace::join(&span, request.headers()) {
+            request.extensions_mut().insert(trace);
+        }
         if let Some(connection) = request
             .extensions()
             .get::<Arc<ClientConnection>>()
             .filter(|_| !span.is_disabled())
         {
             let address = client_address(&self.edge, connection, request.headers());
-            span.record("client.address", tracing::field::display(address));
+            span.record("client.address", field::display(address));
         }
         // The span is around whatever may refuse a request, so that refusals carry its id too.
         let mut response = self.admit(request).instrument(span.clone()).await;
-        tracing::debug!(parent: &span, status = response.status().as_u16(), "answered");
+        let status = response.status();
+        span.record("http.response.status_code", status.as_u16());
+        if status.is_server_error() {
+            span.record("error.type", status.as_u16());
+            span.record("otel.status_code", "error");
+        }
+        tracing::debug!(parent: &span, status = status.as_u16(), "answered");
         response.headers_mut().insert(REQUEST_ID, id);
         response
     }
@@ -134,6 +142,33 @@ where
             self.inner.call(request).await
         };
         response
+    }
+}
+
+/// The span of a request. Probes and scrapes come every few seconds for ever, and are traced by nobody.
+fn span(request: &Request, id: &HeaderValue) -> Span {
+    let (method, path) = (request.method(), request.uri().path());
+    let id = id.to_str().unwrap_or_default();
+    let route = ROUTES.iter().find(|route| **route == path);
+    match route {
+        Some(_) if path != MCP_ROUTE => {
+            tracing::debug_span!(target: UNTRACED, "http", %method, path, request_id = id, client.address = field::Empty)
+        }
+        _ => tracing::debug_span!(
+            "http",
+            // Whoever asks for other paths makes them up.
+            otel.name = route.map_or_else(|| method.to_string(), |route| format!("{method} {route}")),
+            otel.kind = "server",
+            otel.status_code = field::Empty,
+            http.request.method = %method,
+            http.route = route,
+            http.response.status_code = field::Empty,
+            url.path = path,
+            url.scheme = request.uri().scheme_str(),
+            request_id = id,
+            client.address = field::Empty,
+            error.type = field::Empty,
+        ),
     }
 }
 

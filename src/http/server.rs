@@ -100,7 +100,7 @@ impl Drain {
         sleep_until(until.max(Instant::now() + SAVE_TIME.min(self.deadline))).await;
     }
 
-    pub(super) fn is_draining(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.leaving.is_cancelled()
     }
 

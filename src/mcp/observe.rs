@@ -11,7 +11,7 @@ use rmcp::{
 use tracing::{Instrument, Span, field};
 
 use super::Answer;
-use crate::telemetry::{Metrics, Operation, set_remote_parent};
+use crate::telemetry::{HttpTrace, Metrics, Operation, join_trace};
 
 /// Longer names than this are nobody's.
 const MAX_NAME_CHARS: usize = 256;
@@ -171,6 +171,7 @@ pub(super) fn observe<'a, T: Observed + 'a>(
         };
         if let Err(error_type) = outcome {
             span.record("error.type", error_type);
+            span.record("otel.status_code", "error");
         }
         metrics.operation(
             Operation {
@@ -192,6 +193,7 @@ fn span(method: &'static str, target: Target<'_>, request: &dyn RequestInfo) -> 
         "mcp",
         otel.name = &*span_name(method, tool.or(target.prompt())),
         otel.kind = "server",
+        otel.status_code = field::Empty,
         mcp.method.name = method,
         mcp.protocol.version = field::Empty,
         jsonrpc.request.id = %request.id(),
@@ -208,9 +210,15 @@ fn span(method: &'static str, target: Target<'_>, request: &dyn RequestInfo) -> 
     if span.is_disabled() {
         return span;
     }
-    if let Some((meta, traceparent)) = request.meta().and_then(|meta| Some((meta, meta.get_traceparent()?))) {
-        set_remote_parent(&span, traceparent, meta.get_tracestate());
-    }
+    let meta = request.meta();
+    let of_message = [
+        ("traceparent", meta.and_then(|meta| meta.get_traceparent())),
+        ("tracestate", meta.and_then(|meta| meta.get_tracestate())),
+        ("baggage", meta.and_then(|meta| meta.get_baggage())),
+    ];
+    // In a session the message is answered by a task of the session's, which knows nothing of the request.
+    let http = request.parts().and_then(|parts| parts.extensions.get::<HttpTrace>());
+    join_trace(&span, of_message, http);
     span
 }
 

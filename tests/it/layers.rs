@@ -29,7 +29,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("axum", &["http", "app"]),
     ("hyper", &["http"]),
     ("rmcp", &["mcp", "events", "http", "app"]),
-    ("reqwest", &["jupyter-client", "app"]),
+    ("reqwest", &["jupyter-client", "app", "telemetry"]),
     ("tokio_tungstenite", &["jupyter-client", "live-document"]),
     ("yrs", &["live-document"]),
     ("sqlx", &["store"]),

@@ -102,6 +102,8 @@ mod sessions;
 mod skills;
 mod soak;
 mod store_engines;
+mod telemetry;
+mod telemetry_metrics;
 mod tls;
 mod tokens;
 mod undo;

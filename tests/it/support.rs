@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod beside;
+pub mod collector;
 pub mod command;
 pub mod deadline;
 pub mod engines;
@@ -21,6 +22,7 @@ pub mod scene;
 pub mod schema;
 pub mod soak;
 pub mod tab;
+pub mod tap;
 pub mod watcher;
 pub mod wire;
 

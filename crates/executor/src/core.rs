@@ -41,6 +41,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use jupyter_client::Starter;
 use store::ExecutionStatus;
 use tokio::time::Instant;
+use tracing::Span;
 
 use self::{
     active_run::{ActiveRun, EndedRun},
@@ -195,6 +196,11 @@ impl Core {
             id: owner.map(|owner| Arc::clone(&owner.principal)).unwrap_or_default(),
             name: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
         }
+    }
+
+    /// The span of what is next in the queue.
+    pub(crate) fn next_span(&self) -> Span {
+        self.queue.front().map_or_else(Span::none, |execution| execution.span())
     }
 
     fn on_tick(&mut self) {

@@ -19,6 +19,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Span;
 
 use self::{
     kernel_history::{KernelHistory, ProcessEnds},
@@ -26,7 +27,7 @@ use self::{
     run_log::RunLog,
 };
 use crate::{
-    Actor, Execution, ExecutionError, Owner, RunsByNotebook, Snapshot,
+    Actor, Execution, ExecutionError, ExecutionObserver, Owner, RunsByNotebook, Snapshot,
     core::{
         actor::Reason,
         execution::CellRun,
@@ -35,6 +36,7 @@ use crate::{
         retained::RetainedBytes,
     },
     driver::{Command, Driver},
+    observer::AdmittedExecution,
     policy::{MAX_COMMANDS, RECOVERY_TIMEOUT},
 };
 use jupyter_client::{DocPath, JupyterServer, kernel::KernelLink};
@@ -79,6 +81,7 @@ pub(crate) struct Shared {
     /// Executions that have not ended.
     live: DashMap<String, Live>,
     runs: RunLog,
+    observer: Arc<dyn ExecutionObserver>,
     pub(crate) retained: RetainedBytes,
     pub(crate) tasks: TaskTracker,
     /// The gateway leaves; what runs is left to the next process.
@@ -122,8 +125,22 @@ impl Shared {
             self.note_run(execution);
         }
         self.note(execution);
-        self.live.remove(&execution.id);
+        if self.live.remove(&execution.id).is_some() {
+            let status = execution.status();
+            self.observer
+                .on_ended(measured_name(&execution.server), status, execution.age());
+            execution.trace.end(status);
+        }
         execution.changed();
+    }
+
+    /// Notes that a cell of an execution is sent. Returns the span of its run.
+    pub(crate) fn on_sending(&self, execution: &Execution, kernel_id: &str) -> Span {
+        if execution.trace.is_first_run() && !execution.is_resumed {
+            self.observer
+                .on_first_sent(measured_name(&execution.server), execution.age());
+        }
+        execution.trace.run(kernel_id)
     }
 
     /// Sets where the driver of an execution is told of it.
@@ -134,6 +151,14 @@ impl Shared {
     }
 
     fn add(&self, execution: &Arc<Execution>) {
+        let span = self.observer.on_admitted(&AdmittedExecution {
+            id: &execution.id,
+            server: measured_name(&execution.server),
+            kind: execution.kind,
+            cells: execution.progress().1,
+            is_resumed: execution.is_resumed,
+        });
+        execution.trace.begin(span);
         let live = Live {
             execution: Arc::clone(execution),
             inbox: None,
@@ -144,6 +169,16 @@ impl Shared {
 
 impl Engine {
     pub fn new(settings: EngineSettings, pool: Arc<Pool>, store: Store) -> Self {
+        Self::observed(settings, pool, store, Arc::new(()))
+    }
+
+    /// The same, with somebody who measures what is run.
+    pub fn observed(
+        settings: EngineSettings,
+        pool: Arc<Pool>,
+        store: Store,
+        observer: Arc<dyn ExecutionObserver>,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 settings,
@@ -154,6 +189,7 @@ impl Engine {
                 notebooks: Notebooks::default(),
                 live: DashMap::new(),
                 runs: RunLog::default(),
+                observer,
                 retained: RetainedBytes::default(),
                 tasks: TaskTracker::new(),
                 stopping: CancellationToken::new(),
@@ -463,6 +499,11 @@ impl Engine {
             })
             .clone()
     }
+}
+
+/// The name by which a server is measured. That of one that an agent gave the URL of begins with the URL.
+fn measured_name(server: &str) -> &str {
+    if server.contains("://") { "(by url)" } else { server }
 }
 
 /// An id as it was given, at a length that can be shown.

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `engine` | the public face: what is admitted, found, moved and recovered; one driver per queue |
 //! | `driver` | one task per queue: the connection to its kernel, the lease of its room, its timers |
+//! | `observer` | what those are told who measure executions |
 //! | `core` | the state machine of a queue, its kernel, its runs and their outputs; no I/O, no clock |
 //! | `policy` | all waiting times and limits, with their reasons |
 
@@ -12,6 +13,7 @@ mod core;
 mod driver;
 mod engine;
 mod error;
+mod observer;
 mod policy;
 
 pub use core::{
@@ -20,4 +22,5 @@ pub use core::{
 };
 pub use engine::{Claim, Engine, EngineSettings};
 pub use error::ExecutionError;
+pub use observer::{AdmittedExecution, ExecutionCounts, ExecutionObserver};
 pub use store::{NotebookRuns, RunsByNotebook};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use reqwest::{
-    Method, RequestBuilder, Response, StatusCode,
+    Method, Request, RequestBuilder, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use rustls::ClientConfig;
@@ -15,11 +15,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument, Span, field};
 use url::{Host, Url};
 
 use crate::{
-    Authorities, JupyterError, NotebookSession, RequestObserver, Secret, ServerOptions, contents::Creations,
-    is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+    Authorities, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret, ServerOptions,
+    contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.
@@ -267,23 +268,58 @@ impl JupyterServer {
     }
 
     /// Sends a request and returns whatever status comes back.
-    pub(super) async fn answer(&self, mut request: RequestBuilder) -> Result<Response, JupyterError> {
-        if let Some(traceparent) = self.observer.traceparent() {
-            request = request.header("traceparent", traceparent);
-        }
+    pub(super) async fn answer(&self, request: RequestBuilder) -> Result<Response, JupyterError> {
+        let (client, request) = request.build_split();
         let started = Instant::now();
-        let answer = request.send().await;
-        let outcome = match &answer {
-            Ok(response) if response.status().is_server_error() => "server_error",
-            Ok(response) if response.status().is_success() => "success",
-            Ok(_) => "refused",
-            Err(error) if error.is_timeout() => "timeout",
-            Err(_) => "unreachable",
-        };
-        // As many names as agents give would be as many series.
-        let label = if self.is_by_url { "(by url)" } else { &self.name };
-        self.observer.on_request(label, outcome, started.elapsed());
+        let mut request = request.map_err(|error| self.transport_error(&error, started))?;
+        let span = self.request_span(&request);
+        // Within its span, so that what the server does belongs to this request.
+        request
+            .headers_mut()
+            .extend(span.in_scope(|| self.observer.trace_headers()));
+        let answer = client.execute(request).instrument(span.clone()).await;
+        let outcome = RequestOutcome::of(&answer);
+        if let Ok(response) = &answer {
+            span.record("http.response.status_code", response.status().as_u16());
+        }
+        if outcome != RequestOutcome::Success {
+            span.record("error.type", outcome.as_str());
+            span.record("otel.status_code", "error");
+        }
+        self.observer.on_request(self.label(), outcome, started.elapsed());
         answer.map_err(|error| self.transport_error(&error, started))
+    }
+
+    /// The span of a request that is made for somebody. What the gateway asks on its own account is no part of a trace.
+    fn request_span(&self, request: &Request) -> Span {
+        if Span::current().is_none() {
+            return Span::none();
+        }
+        let (method, (address, port)) = (request.method().as_str(), self.authority());
+        tracing::debug_span!(
+            "jupyter",
+            otel.name = method,
+            otel.kind = "client",
+            http.request.method = method,
+            // Neither the query nor the user of a URL, which may be secret.
+            url.path = request.url().path(),
+            server.address = address,
+            server.port = port,
+            jmg.jupyter.server = self.label(),
+            http.response.status_code = field::Empty,
+            error.type = field::Empty,
+            otel.status_code = field::Empty,
+        )
+    }
+
+    /// The name by which it is measured: as many names as agents give would be as many series.
+    pub(super) fn label(&self) -> &str {
+        if self.is_by_url { "(by url)" } else { &self.name }
+    }
+
+    /// Headers by which it can join the trace of the current work.
+    pub(super) fn trace_headers(&self) -> HeaderMap {
+        self.observer.trace_headers()
     }
 
     async fn refusal(&self, response: Response, subject: &str) -> JupyterError {

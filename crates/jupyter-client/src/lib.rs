@@ -51,7 +51,7 @@ pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;
 pub use links::Links;
 pub use nesting::{MAX_NESTING, is_shallow_json};
-pub use options::{RequestObserver, ServerOptions};
+pub use options::{RequestObserver, RequestOutcome, ServerOptions};
 pub use room_kind::RoomKind;
 pub use secret::Secret;
 pub use servers::{Servers, UnknownServer};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use http::HeaderMap;
+use reqwest::Response;
 use url::Url;
 
 use crate::{Authorities, Secret};
@@ -40,14 +42,55 @@ impl ServerOptions {
 
 /// Measures requests, and names the trace they belong to.
 pub trait RequestObserver: Send + Sync {
-    /// The W3C `traceparent` of the work that the current request is made for.
-    fn traceparent(&self) -> Option<String> {
-        None
+    /// Headers by which a server can join the trace of the current work: `traceparent`, `tracestate` and `baggage` of W3C.
+    fn trace_headers(&self) -> HeaderMap {
+        HeaderMap::new()
     }
 
     /// A server answered a request, or did not.
-    fn on_request(&self, server: &str, outcome: &'static str, took: Duration) {
+    fn on_request(&self, server: &str, outcome: RequestOutcome, took: Duration) {
         let _ = (server, outcome, took);
+    }
+}
+
+/// Outcome of a request to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestOutcome {
+    Success,
+    /// Answered with a status that says no, or with a redirect.
+    Refused,
+    ServerError,
+    Timeout,
+    Unreachable,
+}
+
+impl RequestOutcome {
+    pub(super) fn of(answer: &Result<Response, reqwest::Error>) -> Self {
+        match answer {
+            Ok(response) if response.status().is_server_error() => Self::ServerError,
+            Ok(response) if response.status().is_success() => Self::Success,
+            Ok(_) => Self::Refused,
+            Err(error) if error.is_timeout() => Self::Timeout,
+            Err(_) => Self::Unreachable,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Refused => "refused",
+            Self::ServerError => "server_error",
+            Self::Timeout => "timeout",
+            Self::Unreachable => "unreachable",
+        }
+    }
+
+    /// Returns whether the server answered at all.
+    pub fn is_answer(self) -> bool {
+        match self {
+            Self::Success | Self::Refused | Self::ServerError => true,
+            Self::Timeout | Self::Unreachable => false,
+        }
     }
 }
 

@@ -106,6 +106,11 @@ impl JupyterServer {
         if let Some(subprotocol) = subprotocol {
             request = request.with_sub_protocol(subprotocol);
         }
+        for (name, value) in &self.trace_headers() {
+            if let Ok(value) = value.to_str() {
+                request = request.with_header(name.as_str(), value);
+            }
+        }
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
             .max_message_size(Some(MAX_FRAME_BYTES))

@@ -4,6 +4,7 @@
 //! A document is known by its [`DocumentId`]; an index leads from its path there. However a rename is noticed, the
 //! index follows at once and there is one [`PoolEvent::Renamed`].
 
+mod counts;
 mod error;
 mod following;
 mod forks;
@@ -23,8 +24,10 @@ use jupyter_client::{DocPath, JupyterServer};
 use parking_lot::RwLock;
 use tokio::sync::broadcast;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument, Span};
 
 pub use self::{
+    counts::RoomCounts,
     error::PoolError,
     forks::{ForkKeeper, PreparedFork},
     slot::Lease,
@@ -126,6 +129,15 @@ pub struct OpenRoom {
     pub last_activity: SystemTime,
 }
 
+/// The span of somebody's getting a document, which may have to be opened.
+fn room_span(place: &Place) -> Span {
+    tracing::debug_span!(
+        "room",
+        otel.name = "open document",
+        jmg.document.path = place.path.as_str(),
+    )
+}
+
 /// Result of opening a document.
 enum Opened {
     Here(Lease),
@@ -172,11 +184,14 @@ impl Pool {
             lease.check_file().await;
             self.refresh(&place);
         }
-        let lease = loop {
-            if let Opened::Here(lease) = self.open(server, &place, account).await? {
-                break lease;
+        let opening = async {
+            loop {
+                if let Opened::Here(lease) = self.open(server, &place, account).await? {
+                    return Ok::<_, PoolError>(lease);
+                }
             }
         };
+        let lease = opening.instrument(room_span(&place)).await?;
         self.watch(server);
         if let Some(principal) = account.principal.as_ref().filter(|_| kind == RoomKind::Notebook)
             && self.recent.used(principal, lease.session_id())

@@ -14,6 +14,7 @@ use std::{
 use jupyter_client::{DocPath, JupyterServer, NewDocument};
 use serde_json::Value;
 use tokio::{sync::watch, time::timeout};
+use tracing::Instrument;
 
 pub use self::{
     cell_ids::{CellNameError, CellOrder, ShortIds},
@@ -359,7 +360,8 @@ impl Room {
 
     /// Waits until the server has an edit; whether it does.
     async fn wait_for(&self, ticket: Acknowledgement) -> Result<bool, RoomError> {
-        match timeout(ACKNOWLEDGE_TIMEOUT, ticket.0).await {
+        let span = tracing::debug_span!("acknowledgement", otel.name = "send edits");
+        match timeout(ACKNOWLEDGE_TIMEOUT, ticket.0).instrument(span).await {
             Ok(Ok(Ok(()))) => Ok(true),
             Ok(Ok(Err(Lost))) => Err(self.lost()),
             Ok(Err(_)) | Err(_) => Ok(false),

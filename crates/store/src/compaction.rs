@@ -138,7 +138,7 @@ impl std::fmt::Debug for Compaction {
 
 /// Gives room back to the disk, a little each time. PostgreSQL does so by itself.
 async fn vacuum(database: &Database) -> Result<(), StoreError> {
-    if let Database::Sqlite(_) = database {
+    if database.is_sqlite() {
         database.rows(Statement::new(VACUUM_PAGES)).await?;
     }
     Ok(())

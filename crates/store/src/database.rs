@@ -6,7 +6,11 @@ mod row;
 mod sqlite;
 mod statement;
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
 use tokio::time::timeout;
@@ -14,22 +18,35 @@ use tokio::time::timeout;
 pub(crate) use row::{Row, readable};
 pub(crate) use statement::Statement;
 
-use crate::{StoreError, location::Location};
+use crate::{StoreError, StoreObserver, StoreOperation, location::Location, observer::Observed};
 
 /// Longest time for a statement, the wait for a connection included. A database that cannot be reached must not
 /// hold callers for ever.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A pool of connections to one database.
+/// A pool of connections to one database, and who measures what it is asked.
 #[derive(Debug, Clone)]
-pub(crate) enum Database {
+pub(crate) struct Database {
+    pub(crate) connections: Connections,
+    observed: Observed,
+}
+
+/// A pool of connections.
+#[derive(Debug, Clone)]
+pub(crate) enum Connections {
     Sqlite(SqlitePool),
     Postgres(PgPool),
 }
 
 /// Changes that are made together or not at all. Dropping it takes them back.
 #[derive(Debug)]
-pub(crate) enum Transaction {
+pub(crate) struct Transaction {
+    pub(crate) changes: Changes,
+    observed: Observed,
+}
+
+#[derive(Debug)]
+pub(crate) enum Changes {
     Sqlite(sqlx::Transaction<'static, Sqlite>),
     Postgres(sqlx::Transaction<'static, Postgres>),
 }
@@ -37,94 +54,134 @@ pub(crate) enum Transaction {
 impl Database {
     /// Opens the database, making the file where there is none.
     pub(crate) async fn connect(location: &Location, connections: u32) -> Result<Self, StoreError> {
-        match location {
-            Location::Memory => Ok(Self::Sqlite(sqlite::connect_memory(location).await?)),
-            Location::File(file) => Ok(Self::Sqlite(sqlite::connect_file(location, file).await?)),
-            Location::Postgres(options) => Ok(Self::Postgres(postgres::connect(options, connections).await?)),
-        }
+        let connections = match location {
+            Location::Memory => Connections::Sqlite(sqlite::connect_memory(location).await?),
+            Location::File(file) => Connections::Sqlite(sqlite::connect_file(location, file).await?),
+            Location::Postgres(options) => Connections::Postgres(postgres::connect(options, connections).await?),
+        };
+        Ok(Self {
+            connections,
+            observed: Observed::default(),
+        })
+    }
+
+    /// Has somebody measure what it and its clones are asked from now on.
+    pub(crate) fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        self.observed.set(observer);
     }
 
     /// The clock of the database, in microseconds since 1970.
     pub(crate) fn now(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
-            Self::Postgres(_) => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+        match &self.connections {
+            Connections::Sqlite(_) => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            Connections::Postgres(_) => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
         }
     }
 
     /// Fails if it cannot be read, soon and with the reason.
     pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(_) => {
+        match &self.connections {
+            Connections::Sqlite(_) => {
                 let statement = Statement::new("SELECT execution_id FROM executions LIMIT 1");
                 self.row(statement).await.map(drop)
             }
-            Self::Postgres(pool) => postgres::ping(pool).await,
+            Connections::Postgres(pool) => {
+                let started = Instant::now();
+                let answered = postgres::ping(pool).await;
+                self.observed.tell(StoreOperation::Read, started, answered)
+            }
         }
     }
 
     /// Every row of the answer.
     pub(crate) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
-        match self {
-            Self::Sqlite(pool) => {
-                let rows = bounded(statement.sqlite().fetch_all(pool)).await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+        let started = Instant::now();
+        let rows = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let rows = bounded(statement.sqlite().fetch_all(pool)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
             }
-            Self::Postgres(pool) => {
-                let rows = bounded(statement.postgres().fetch_all(pool)).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
+            Connections::Postgres(pool) => {
+                let rows = bounded(statement.postgres().fetch_all(pool)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
-        }
+        };
+        self.observed.tell(StoreOperation::Read, started, rows)
     }
 
     /// The first row of the answer, if there is one.
     pub(crate) async fn row(&self, statement: Statement<'_>) -> Result<Option<Row>, StoreError> {
-        match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().fetch_optional(pool)).await?.map(Row::Sqlite)),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres().fetch_optional(pool))
-                .await?
-                .map(Row::Postgres)),
-        }
+        let started = Instant::now();
+        let row = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let row = bounded(statement.sqlite().fetch_optional(pool)).await;
+                row.map(|row| row.map(Row::Sqlite))
+            }
+            Connections::Postgres(pool) => {
+                let row = bounded(statement.postgres().fetch_optional(pool)).await;
+                row.map(|row| row.map(Row::Postgres))
+            }
+        };
+        self.observed.tell(StoreOperation::Read, started, row)
     }
 
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
-        match self {
-            Self::Sqlite(pool) => Ok(bounded(statement.sqlite().execute(pool)).await?.rows_affected()),
-            Self::Postgres(pool) => Ok(bounded(statement.postgres().execute(pool)).await?.rows_affected()),
-        }
+        let started = Instant::now();
+        let changed = match &self.connections {
+            Connections::Sqlite(pool) => {
+                let done = bounded(statement.sqlite().execute(pool)).await;
+                done.map(|done| done.rows_affected())
+            }
+            Connections::Postgres(pool) => {
+                let done = bounded(statement.postgres().execute(pool)).await;
+                done.map(|done| done.rows_affected())
+            }
+        };
+        self.observed.tell(StoreOperation::Write, started, changed)
     }
 
     /// Begins changes that belong together. SQLite takes its one lock for writing at once: taken later, it may be
     /// refused.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
-        match self {
-            Self::Sqlite(pool) => Ok(Transaction::Sqlite(bounded(pool.begin_with("BEGIN IMMEDIATE")).await?)),
-            Self::Postgres(pool) => Ok(Transaction::Postgres(bounded(pool.begin()).await?)),
-        }
+        let started = Instant::now();
+        let changes = match &self.connections {
+            Connections::Sqlite(pool) => bounded(pool.begin_with("BEGIN IMMEDIATE")).await.map(Changes::Sqlite),
+            Connections::Postgres(pool) => bounded(pool.begin()).await.map(Changes::Postgres),
+        };
+        Ok(Transaction {
+            changes: self.observed.tell(StoreOperation::Begin, started, changes)?,
+            observed: self.observed.clone(),
+        })
     }
 
     pub(crate) async fn close(&self) {
-        match self {
-            Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool) => pool.close().await,
+        match &self.connections {
+            Connections::Sqlite(pool) => pool.close().await,
+            Connections::Postgres(pool) => pool.close().await,
         }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.connections, Connections::Sqlite(_))
     }
 }
 
 impl Transaction {
     /// Every row of the answer.
     pub(crate) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<Row>, StoreError> {
-        match self {
-            Self::Sqlite(transaction) => {
-                let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+        let started = Instant::now();
+        let rows = match &mut self.changes {
+            Changes::Sqlite(transaction) => {
+                let rows = bounded(statement.sqlite().fetch_all(&mut **transaction)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
             }
-            Self::Postgres(transaction) => {
-                let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
+            Changes::Postgres(transaction) => {
+                let rows = bounded(statement.postgres().fetch_all(&mut **transaction)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
-        }
+        };
+        self.observed.tell(StoreOperation::Read, started, rows)
     }
 
     /// The first row of the answer, if there is one.
@@ -134,25 +191,31 @@ impl Transaction {
 
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement<'_>) -> Result<u64, StoreError> {
-        match self {
-            Self::Sqlite(transaction) => Ok(bounded(statement.sqlite().execute(&mut **transaction))
-                .await?
-                .rows_affected()),
-            Self::Postgres(transaction) => Ok(bounded(statement.postgres().execute(&mut **transaction))
-                .await?
-                .rows_affected()),
-        }
+        let started = Instant::now();
+        let changed = match &mut self.changes {
+            Changes::Sqlite(transaction) => {
+                let done = bounded(statement.sqlite().execute(&mut **transaction)).await;
+                done.map(|done| done.rows_affected())
+            }
+            Changes::Postgres(transaction) => {
+                let done = bounded(statement.postgres().execute(&mut **transaction)).await;
+                done.map(|done| done.rows_affected())
+            }
+        };
+        self.observed.tell(StoreOperation::Write, started, changed)
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
-        matches!(self, Self::Postgres(_))
+        matches!(self.changes, Changes::Postgres(_))
     }
 
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(transaction) => bounded(transaction.commit()).await,
-            Self::Postgres(transaction) => bounded(transaction.commit()).await,
-        }
+        let started = Instant::now();
+        let committed = match self.changes {
+            Changes::Sqlite(transaction) => bounded(transaction.commit()).await,
+            Changes::Postgres(transaction) => bounded(transaction.commit()).await,
+        };
+        self.observed.tell(StoreOperation::Commit, started, committed)
     }
 }
 

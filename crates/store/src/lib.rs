@@ -10,6 +10,7 @@
 //! | `forks` | copies of documents in which changes are proposed |
 //! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
 //! | `compaction`, `size` | the limits, and keeping within them |
+//! | `observer` | what those are told who measure the database |
 //! | `lease`, `process`, `health` | which gateways use the database, whether one is gone, whether it can be written to |
 //! | `database` | the two databases, and statements that both run; the seam for another one |
 //! | `location`, `schema`, `row` | where the database is, its migrations, columns to values and back |
@@ -28,6 +29,7 @@ mod lease;
 mod location;
 mod notebook_runs;
 mod notes;
+mod observer;
 mod process;
 mod record;
 mod row;
@@ -55,6 +57,7 @@ pub use forks::ForkRecord;
 pub use lease::OtherGateway;
 pub use location::file_url;
 pub use notebook_runs::{NotebookRuns, RunsByNotebook};
+pub use observer::{Backlog, StoreObserver, StoreOperation};
 pub use record::{AbandonedExecution, CellRecord, ExecutionFilter, ExecutionRecord, StoredQuestion, Terms};
 pub use schema::Migrated;
 pub use size::{HistoryLimits, LogLimits, StoreLimits};
@@ -163,6 +166,41 @@ impl Store {
             executions: journal.lost(),
             activities: activity.lost(),
             audits: audit.lost(),
+        }
+    }
+
+    /// Has somebody measure what the database is asked from now on.
+    pub fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        self.database.observe(observer);
+    }
+
+    /// Tells how many records wait to be written. It does not keep the store open.
+    pub fn backlog(&self) -> impl Fn() -> Backlog + Send + Sync + 'static {
+        let (journal, activity, audit) = (
+            Arc::clone(&self.journal),
+            Arc::clone(&self.activity),
+            Arc::clone(&self.audit),
+        );
+        move || Backlog {
+            executions: journal.len(),
+            activities: activity.len(),
+            audits: audit.len(),
+        }
+    }
+
+    /// Tells whether the last attempts to write succeeded. It does not keep the store open.
+    pub fn is_writing(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let (journal, activity, audit, health) = (
+            Arc::clone(&self.journal),
+            Arc::clone(&self.activity),
+            Arc::clone(&self.audit),
+            Arc::clone(&self.health),
+        );
+        move || {
+            journal.failure().is_none()
+                && activity.failure().is_none()
+                && audit.failure().is_none()
+                && health.failure().is_none()
         }
     }
 

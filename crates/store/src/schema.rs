@@ -9,7 +9,7 @@ use sqlx::{
 
 use crate::{
     StoreError,
-    database::{Database, Statement, Transaction},
+    database::{Changes, Database, Statement},
     location::Location,
 };
 
@@ -65,18 +65,18 @@ pub struct Migrated {
 /// moment waits, and then finds nothing left to do.
 pub(crate) async fn migrate(database: &Database, location: &Location) -> Result<Migrated, StoreError> {
     let mut transaction = database.begin().await?;
-    let migrator = match &transaction {
-        Transaction::Sqlite(_) => &*SQLITE_MIGRATOR,
-        Transaction::Postgres(_) => &*POSTGRES_MIGRATOR,
+    let migrator = match &transaction.changes {
+        Changes::Sqlite(_) => &*SQLITE_MIGRATOR,
+        Changes::Postgres(_) => &*POSTGRES_MIGRATOR,
     };
     if transaction.is_postgres() {
         for statement in POSTGRES_LOCK {
             transaction.execute(Statement::new(statement)).await?;
         }
     }
-    let applied = match &mut transaction {
-        Transaction::Sqlite(transaction) => apply(migrator, &mut **transaction).await,
-        Transaction::Postgres(transaction) => apply(migrator, &mut **transaction).await,
+    let applied = match &mut transaction.changes {
+        Changes::Sqlite(transaction) => apply(migrator, &mut **transaction).await,
+        Changes::Postgres(transaction) => apply(migrator, &mut **transaction).await,
     };
     let applied = applied.map_err(|why| refused(why, newest(migrator), location))?;
     transaction.commit().await?;

@@ -26,7 +26,12 @@ use test_postgres::TestDatabase;
 
 use crate::{
     Appended, CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LostRecords, Store,
-    StoreError, StoreLimits, Terms, database::Database, executions::Batch, file_url, lease::Lease, location::Location,
+    StoreError, StoreLimits, Terms,
+    database::{Connections, Database},
+    executions::Batch,
+    file_url,
+    lease::Lease,
+    location::Location,
     process::Process,
 };
 
@@ -84,7 +89,7 @@ impl Scene {
         match self {
             Self::Sqlite(_) => {
                 let location = Location::parse(&self.url()).unwrap();
-                let Ok(Database::Sqlite(pool)) = Database::connect(&location, 1).await else {
+                let Connections::Sqlite(pool) = Database::connect(&location, 1).await.unwrap().connections else {
                     panic!("no such database");
                 };
                 sqlx::raw_sql(AssertSqlSafe(sql)).execute(&pool).await.unwrap();

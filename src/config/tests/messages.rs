@@ -153,8 +153,8 @@ fn bad_values() {
              warn, info, debug, trace) or a list such as \"info,hyper=warn\"",
         ),
         (
-            "[telemetry]\nservice_name = ''",
-            "telemetry.service_name: must not be empty",
+            "[telemetry]\notlp_protocol = 'http/json'",
+            "telemetry.otlp_protocol: \"http/json\" is not a protocol of OpenTelemetry; expected one of grpc, http/protobuf",
         ),
     ] {
         says(text, &[expected]);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use store::ExecutionStatus;
 use tokio::time::{Instant, interval_at, sleep_until};
 use tokio_util::task::TaskTracker;
+use tracing::Span;
 
 use crate::tools::{Call, ToolError, client::ClientReply};
 
@@ -54,6 +55,8 @@ pub(in crate::tools) async fn wait(
     max_wait: Duration,
     disconnect: Disconnect,
 ) {
+    // The call may be another one than that which asked for the execution.
+    Span::current().follows_from(&execution.span());
     let deadline = Instant::now() + max_wait;
     let mut changes = execution.changes();
     let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);

@@ -9,7 +9,7 @@ pub fn gateway_command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jupyter-mcp-gateway"));
     // A developer's own variables must not leak into what is tested.
     for (name, _) in std::env::vars() {
-        if name.starts_with("JMG__") || name.starts_with("JUPYTER") {
+        if ["JMG__", "JUPYTER", "OTEL_"].iter().any(|own| name.starts_with(own)) {
             command.env_remove(name);
         }
     }

@@ -7,6 +7,7 @@ mod progress;
 mod record;
 mod recording;
 mod snapshot;
+mod trace;
 
 use std::{
     sync::Arc,
@@ -21,12 +22,14 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
+use tracing::Span;
 
 pub use self::copy::{CopiedCell, Keep, NotebookCopy};
 pub use self::snapshot::{CellSnapshot, Snapshot};
 pub(crate) use self::{
     cell_run::{CellRun, Outcome, RunEvent, RunState, pages},
     copy::PendingCopy,
+    trace::Trace,
 };
 use super::{actor::Actor, notebook::Notebook};
 
@@ -80,6 +83,8 @@ pub struct Execution {
     /// An earlier process of the gateway began it.
     pub(crate) is_resumed: bool,
     pub(crate) created_at: SystemTime,
+    /// Its place in the trace of the call that asked for it.
+    pub(crate) trace: Trace,
     state: Mutex<State>,
     /// Counts changes that somebody may wait for.
     changes: watch::Sender<u64>,
@@ -189,6 +194,7 @@ impl Execution {
             kernel_name: None,
             is_resumed: false,
             created_at: SystemTime::now(),
+            trace: Trace::default(),
             state: Mutex::new(State::new(cells)),
             changes: watch::Sender::new(0),
         }
@@ -208,6 +214,16 @@ impl Execution {
 
     pub fn status(&self) -> ExecutionStatus {
         self.lock().status
+    }
+
+    /// The span of what is done for it; none once it is over.
+    pub fn span(&self) -> Span {
+        self.trace.span()
+    }
+
+    /// Time since it was asked for.
+    pub(crate) fn age(&self) -> Duration {
+        self.created_at.elapsed().unwrap_or_default()
     }
 
     /// Whether its outputs go into a fork of the notebook.

@@ -9,6 +9,7 @@ use futures::{
 };
 use live_document::{Acknowledgement, Room, RoomKind};
 use tokio::time::{sleep, timeout};
+use tracing::Instrument;
 
 use super::{
     Driver,
@@ -88,10 +89,11 @@ impl Driver {
             });
             join_all(save).await.into_iter().flatten().collect()
         };
+        let span = execution.span();
         self.saving = Some(Saving {
             execution,
             position,
-            saved: saved.boxed(),
+            saved: saved.instrument(span).boxed(),
         });
         None
     }

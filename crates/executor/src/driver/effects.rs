@@ -10,6 +10,7 @@ use jupyter_client::{
 use live_document::Room;
 use store::ExecutionKind;
 use tokio::time::{Instant, timeout};
+use tracing::Instrument;
 
 use super::{
     Driver, Place,
@@ -123,7 +124,8 @@ impl Driver {
         let starter = self.core.next_owner();
         let connection = self.connection.as_ref();
         let connected = connection.map(|connection| connection.link.kernel_id().to_owned());
-        self.finding = Some(find(Arc::clone(&self.server), wanted, starter, connected).boxed());
+        let finding = find(Arc::clone(&self.server), wanted, starter, connected);
+        self.finding = Some(finding.instrument(self.core.next_span()).boxed());
     }
 
     fn return_to_kernel(&mut self, execution: &Arc<Execution>, kernel_id: String, session: String) {
@@ -131,7 +133,8 @@ impl Driver {
         let notebook = self.notebook().filter(|_| is_shown);
         let notebook = notebook.map(|notebook| (Arc::clone(notebook), execution.owner.account()));
         let (shared, server) = (Arc::clone(&self.shared), Arc::clone(&self.server));
-        self.finding = Some(return_to(shared, server, notebook, kernel_id, session).boxed());
+        let returning = return_to(shared, server, notebook, kernel_id, session);
+        self.finding = Some(returning.instrument(execution.span()).boxed());
     }
 
     async fn execute(
@@ -160,7 +163,9 @@ impl Driver {
             let recorded = self.shared.store.flush_if_possible();
             let _ = timeout(SENDING_RECORDED_WITHIN, recorded).await;
         }
-        match connection.link.execute(&msg_id, &request).await {
+        let span = self.shared.on_sending(execution, kernel_id);
+        execution.set_run_span(&msg_id, &span);
+        match connection.link.execute(&msg_id, &request).instrument(span).await {
             // One that was cut off may have arrived; what the kernel says after the reconnection tells.
             Ok(()) | Err(KernelError::Reconnecting { .. }) => None,
             Err(error) => Some(Input::NotSent {

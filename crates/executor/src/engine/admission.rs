@@ -11,7 +11,7 @@ use store::ExecutionStatus;
 
 use super::{Claim, Engine, QueueKey};
 use crate::{
-    Execution, ExecutionError, Owner, Snapshot,
+    Execution, ExecutionCounts, ExecutionError, Owner, Snapshot,
     policy::{MAX_WAITING, MAX_WAITING_BYTES},
 };
 
@@ -54,6 +54,22 @@ impl Engine {
             .iter()
             .filter(|execution| !is_waiting(execution, &heads))
             .count()
+    }
+
+    /// Number of executions of all tenants, as their limits count them.
+    pub fn counts(&self) -> ExecutionCounts {
+        let heads = self.heads();
+        let all = self.executions_where(|_| true);
+        let (waiting, running): (Vec<_>, Vec<_>) = all.into_iter().partition(|execution| is_waiting(execution, &heads));
+        ExecutionCounts {
+            running: running.len(),
+            waiting: waiting.len(),
+            oldest: running
+                .iter()
+                .map(|execution| execution.age())
+                .max()
+                .unwrap_or_default(),
+        }
     }
 
     /// An execution as it is now, and behind what it waits.

@@ -179,7 +179,7 @@ impl Database {
         statement.push(partition);
         statement.push(" ORDER BY COALESCE(ended_at, created_at) DESC, execution_id DESC) AS kept FROM executions");
         // Else it reads the outputs too.
-        if let Self::Sqlite(_) = self {
+        if self.is_sqlite() {
             statement.push(" INDEXED BY executions_by_size");
         }
         statement.push(" WHERE ");

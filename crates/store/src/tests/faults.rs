@@ -31,7 +31,7 @@ impl<'a> Failure<'a> {
         match scene {
             Scene::Sqlite(_) => {
                 let location = Location::parse(&scene.url()).unwrap();
-                let Ok(Database::Sqlite(pool)) = Database::connect(&location, 1).await else {
+                let Connections::Sqlite(pool) = Database::connect(&location, 1).await.unwrap().connections else {
                     panic!("no such database");
                 };
                 Self::Locked(pool.begin_with("BEGIN IMMEDIATE").await.unwrap())

@@ -5,8 +5,9 @@ use std::time::SystemTime;
 use jupyter_client::kernel::{Channel, Message};
 use serde_json::{Value, json};
 use store::{CellRecord, ExecutionStatus, StoredQuestion};
+use tracing::Span;
 
-use super::Question;
+use super::{Question, trace::record_status};
 use crate::core::outputs::Outputs;
 
 /// A cell and its run: the only representation of a run in this process.
@@ -35,6 +36,8 @@ pub(crate) struct CellRun {
     pub(crate) may_raise: bool,
     /// Difference between its outputs and those.
     pub(crate) differs: Option<String>,
+    /// Span of the kernel's work on it.
+    pub(crate) span: Span,
 }
 
 /// The states of a run. The kernel's reply and its being idle again can come in either order.
@@ -141,6 +144,7 @@ impl CellRun {
             expected: None,
             may_raise: false,
             differs: None,
+            span: Span::none(),
         }
     }
 
@@ -206,6 +210,7 @@ impl CellRun {
     /// Ends the run, unless it has ended. Its code is not needed any more, and may be large.
     pub(crate) fn end(&mut self, status: ExecutionStatus, skipped: bool) {
         self.code = None;
+        record_status(&std::mem::replace(&mut self.span, Span::none()), status);
         if !matches!(self.state, RunState::Ended { .. }) {
             self.state = RunState::Ended { status, skipped };
         }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, time::SystemTime};
 
 use live_document::QueuedCell;
 use store::ExecutionStatus;
+use tracing::Span;
 
 use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
@@ -102,6 +103,15 @@ impl Execution {
             cell.state = RunState::Sent;
             cell.msg_id = Some(msg_id.to_owned());
             cell.is_shown_queued = false;
+        }
+    }
+
+    /// Gives the run of a request its span.
+    pub(crate) fn set_run_span(&self, msg_id: &str, span: &Span) {
+        let mut state = self.lock();
+        let mut cells = state.cells.iter_mut();
+        if let Some(cell) = cells.find(|cell| cell.msg_id.as_deref() == Some(msg_id)) {
+            cell.span = span.clone();
         }
     }
 

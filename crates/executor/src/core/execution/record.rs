@@ -7,7 +7,7 @@ use serde_json::Value;
 use store::{AbandonedExecution, ExecutionKind, ExecutionRecord, ExecutionStatus, Terms};
 use tokio::sync::watch;
 
-use super::{CellRun, Execution, Owner, State};
+use super::{CellRun, Execution, Owner, State, trace::Trace};
 use crate::{core::notebook::Notebook, policy::MAX_STORED_OUTPUT_BYTES};
 
 impl Execution {
@@ -35,6 +35,7 @@ impl Execution {
             kernel_name: terms.kernel_name,
             is_resumed: true,
             created_at: record.created_at,
+            trace: Trace::default(),
             state: Mutex::new(State {
                 status: match record.status {
                     // It is asked again when the answer can be passed on.
