@@ -39,7 +39,7 @@ def all_dashboards() -> dict[str, dict]:
             "Jupyter MCP gateway",
             "How the gateway is: what it is asked, what fails, what is refused, and how Jupyter answers.",
             [job, instance],
-            [overview(), operations(), refusals(), limits(), jupyter(), kept()],
+            [overview(), operations(), executions(), refusals(), limits(), jupyter(), kept(), process()],
         ),
         "tools": dashboard(
             "jupyter-mcp-gateway-tools",
@@ -150,6 +150,49 @@ def operations() -> Row:
     )
 
 
+def executions() -> Row:
+    return Row(
+        "Executions and documents",
+        [
+            Panel(
+                "Executions",
+                "Those that run, and those that wait for their turn.",
+                [Query(f"sum by (state) (jmg_executions{{{ON}}})", "{{state}}")],
+            ),
+            Panel(
+                "Oldest execution",
+                "Age of the oldest execution that runs.",
+                [Query(f"max(jmg_executions_oldest_age_seconds{{{ON}}})", "oldest")],
+                "s",
+            ),
+            Panel(
+                "How executions end",
+                "Executions that ended, by status.",
+                [Query(f"sum by (status) ({rate('jmg_execution_duration_seconds_count', ON)})", "{{status}}")],
+                "reqps",
+            ),
+            Panel(
+                "Wait for kernels",
+                "From when code was asked to run until it was sent to its kernel, with the start of the kernel where that was needed.",
+                quantiles("jmg_kernel_queue_duration_seconds", ON),
+                "s",
+            ),
+            Panel(
+                "Open documents by state",
+                "In use, idle, or without a connection to Jupyter.",
+                [Query(f"sum by (state) (jmg_rooms{{{ON}}})", "{{state}}")],
+            ),
+            Panel(
+                "Share of all rooms",
+                "Open documents of `sessions.max_open_rooms`.",
+                [Query(f"sum by (instance) (jmg_rooms{{{ON}}}) / sum by (instance) (jmg_rooms_max{{{ON}}})", "{{instance}}")],
+                "percentunit",
+                thresholds=[(0.9, "red")],
+            ),
+        ],
+    )
+
+
 def refusals() -> Row:
     return Row(
         "Refused",
@@ -233,6 +276,25 @@ def kept() -> Row:
         "Store",
         [
             Panel(
+                "Ready",
+                "1 where `/readyz` says ready, and where the store could be written.",
+                [
+                    Query(f"min by (instance) (jmg_ready{{{ON}}})", "{{instance}} ready"),
+                    Query(f"min by (instance) (jmg_store_up{{{ON}}})", "{{instance}} store"),
+                ],
+            ),
+            Panel(
+                "Duration of statements",
+                "How long the database takes (95th percentile).",
+                quantiles("jmg_store_operation_duration_seconds", ON, "operation")[1:2],
+                "s",
+            ),
+            Panel(
+                "Backlog",
+                "Records that wait to be written, those of the audit among them.",
+                [Query(f"sum by (table) (jmg_store_backlog{{{ON}}})", "{{table}}")],
+            ),
+            Panel(
                 "Versions written",
                 "Versions of documents a second.",
                 [Query(f"sum({rate('jmg_history_versions_total', ON)})", "written")],
@@ -248,6 +310,42 @@ def kept() -> Row:
                 ],
                 width=12,
                 thresholds=[(1, "red")],
+            ),
+        ],
+    )
+
+
+def process() -> Row:
+    return Row(
+        "Process",
+        [
+            Panel("Memory", "Resident memory.", [Query(f"process_memory_usage_bytes{{{ON}}}", "{{instance}}")], "bytes"),
+            Panel(
+                "Processor",
+                "Cores in use.",
+                [Query(rate("process_cpu_time_seconds_total", ON), "{{instance}}")],
+            ),
+            Panel(
+                "Open files",
+                "Files and sockets, of those that the process may have.",
+                [Query(f"process_unix_file_descriptor_count{{{ON}}} / jmg_process_file_descriptor_max{{{ON}}}", "{{instance}}")],
+                "percentunit",
+                thresholds=[(0.9, "red")],
+            ),
+            Panel(
+                "Tasks",
+                "Tasks that live, and those that wait for a thread.",
+                [
+                    Query(f"jmg_tokio_tasks{{{ON}}}", "{{instance}} alive"),
+                    Query(f"jmg_tokio_queue{{{ON}}}", "{{instance}} waiting"),
+                ],
+            ),
+            Panel("Time since the start", "", [Query(f"process_uptime_seconds{{{ON}}}", "{{instance}}")], "s"),
+            Panel(
+                "Batches for the collector",
+                "Traces, metrics and logs that were sent, by outcome.",
+                [Query(f"sum by (signal, outcome) ({rate('jmg_telemetry_exports_total', ON)})", "{{signal}} {{outcome}}")],
+                "reqps",
             ),
         ],
     )

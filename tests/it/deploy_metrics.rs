@@ -27,7 +27,11 @@ const CHART: &str = "helm/jupyter-mcp-gateway";
 /// What Prometheus itself adds to every series.
 const OF_A_SCRAPE: [&str; 2] = ["job", "instance"];
 /// Panels that are empty as long as nothing goes wrong that a test cannot have go wrong at will.
-const EMPTY_WHEN_WELL: [&str; 1] = ["gateway.json: Connections closed by the gateway"];
+const EMPTY_WHEN_WELL: [&str; 2] = [
+    "gateway.json: Connections closed by the gateway",
+    // There is no collector.
+    "gateway.json: Batches for the collector",
+];
 /// The second query of a panel, likewise.
 const LOST_VERSIONS: &str = "jmg_history_lost_total";
 
@@ -60,6 +64,8 @@ async fn used_gateway() -> Gateway {
         .await
         .error();
 
+    let code = json!({ "path": path, "code": "1 + 1" });
+    agent.call("run_code", code).await.ok();
     let ready = reqwest::get(gateway.url("/readyz")).await.unwrap();
     assert_eq!(ready.status(), StatusCode::OK);
 
