@@ -95,7 +95,7 @@ pub(super) async fn insert_execute_code_cell(
         };
         run_cells(&call, &server, room, &wanted).await
     };
-    run(&call, "cell.insert_execute", wait, start).await
+    Box::pin(run(&call, "cell.insert_execute", wait, start)).await
 }
 
 #[derive(Deserialize, JsonSchema)]
