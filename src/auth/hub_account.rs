@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use jupyter_client::{
-    Hub, HubError, HubName, HubServer, HubServerState, HubUser, JupyterServer, Secret, Servers, SpawnProgress,
+    Hub, HubError, HubName, HubPlace, HubServer, HubServerState, HubUser, JupyterServer, Secret, Servers, SpawnProgress,
 };
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
@@ -115,7 +115,7 @@ impl HubAccount {
 }
 
 fn place(server: &JupyterServer) -> Option<&HubName> {
-    server.hub().map(|place| place.name())
+    server.hub().map(HubPlace::name)
 }
 
 impl fmt::Debug for HubAccount {

@@ -43,9 +43,15 @@ struct ListKey {
     may: [bool; Permission::ALL.len()],
     is_readonly: bool,
     has_schemas: bool,
-    /// Some tools are for users of a JupyterHub.
-    has_hub: bool,
+    user: User,
     is_modern: bool,
+}
+
+/// Some tools are for users of a JupyterHub alone.
+#[derive(PartialEq, Eq, Hash)]
+enum User {
+    OfHub,
+    Other,
 }
 
 struct Entry {
@@ -151,7 +157,10 @@ impl Catalogue {
             may: Permission::ALL.map(|permission| caller.may(permission)),
             is_readonly: caller.is_readonly(),
             has_schemas: caller.wants_structured(),
-            has_hub: caller.principal.hub().is_some(),
+            user: match caller.principal.hub() {
+                Some(_) => User::OfHub,
+                None => User::Other,
+            },
             is_modern,
         };
         if let Some(listed) = self.listed.get(&key) {

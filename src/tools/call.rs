@@ -446,7 +446,7 @@ impl Call {
         let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
         if server.hub().is_some() && !room.is_connected() {
             // Whether the connection comes back soon, or the server was stopped, the Hub knows.
-            server.status().await?;
+            Box::pin(server.status()).await?;
         }
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);

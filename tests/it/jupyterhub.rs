@@ -224,8 +224,8 @@ async fn works_in_what_is_shared(gateway: &Gateway, ana: &HubUser, bob: &HubUser
     .await;
     // Each has a room of its own, and what one ran is the other's to see only in the notebook.
     let mut rooms = Vec::new();
-    for agent in [&anas, &bobs] {
-        let open = agent.call("query_nb_sessions", json!({})).await.ok();
+    for (agent, server) in [(&anas, &ana.name), (&bobs, &shared)] {
+        let open = agent.call("query_nb_sessions", json!({ "server": server })).await.ok();
         assert_eq!(open["total_sessions"], 1, "{open}");
         rooms.push(open["sessions"][0]["session_id"].clone());
     }

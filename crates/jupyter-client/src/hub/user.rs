@@ -189,8 +189,13 @@ mod tests {
             ]
         );
         let states: Vec<_> = user.servers.iter().map(|server| server.state).collect();
-        use HubServerState::{Running, Starting, Stopped};
-        assert_eq!(states, [Some(Running), Some(Starting), Some(Stopped), None]);
+        let told = [
+            HubServerState::Running,
+            HubServerState::Starting,
+            HubServerState::Stopped,
+        ]
+        .map(Some);
+        assert_eq!(states, [&told[..], &[None]].concat());
     }
 
     #[test]
