@@ -33,11 +33,16 @@ pub fn warnings(config: &Config) -> Vec<String> {
             )
         })
     };
+    let secret = config.auth.jwt.as_ref().and_then(|jwt| jwt.secret.as_ref()).map(|_| {
+        "auth.jwt.secret: whoever knows it can sign a token for anybody; it is for development, a provider signs with keys \
+         of its own"
+            .to_owned()
+    });
     let forgetful = config.auth.oauth.enabled && config.store.url.expose() == "sqlite::memory:";
     let forgetful =
         forgetful.then(|| "store.url: browser logins end when the gateway does; use a file or PostgreSQL".to_owned());
-    let unprotected = config.servers.iter().enumerate().filter_map(unprotected);
-    unprotected.chain(forgetful).collect()
+    let servers = config.servers.iter().enumerate().filter_map(unprotected);
+    servers.chain(secret).chain(forgetful).collect()
 }
 
 pub(super) fn is_loopback(url: &Url) -> bool {

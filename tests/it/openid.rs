@@ -137,6 +137,16 @@ async fn clients_are_told_where_to_log_in() {
 }
 
 #[tokio::test]
+async fn a_new_key_is_known_at_once() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.knock(&stage.token("jupyter:read").await).await.status, 200);
+    stage.provider.rotate_key(true).await;
+    let new = stage.token("jupyter:read").await;
+    let answer = stage.knock(&new).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
+
+#[tokio::test]
 async fn keys_change_and_outlive_an_outage() {
     let mut stage = Stage::new().await;
     let (known, unseen) = (

@@ -22,10 +22,12 @@ pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library calls it so")]
 fn no_signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(new_error(ErrorKind::UnsupportedAlgorithm))
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library calls it so")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let check = Check::of(*algorithm)?;
     if key.family() != check.family() {

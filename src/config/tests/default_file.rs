@@ -115,6 +115,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         answers.zz = 0
         events.zz = 0
         store.zz = 0
+        audit.zz = 0
         telemetry.zz = 0
     ";
     let mut keys = BTreeSet::new();

@@ -112,7 +112,7 @@ fn messages_name_the_variable() {
             "JMG__STOER__URL",
             "x",
             "stoer: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
-             images, answers, events, store, telemetry; did you mean `store`?",
+             images, answers, events, store, audit, telemetry; did you mean `store`?",
         ),
         ("JMG__HTTP", "x", "http: expected a table, found text"),
         (
@@ -160,7 +160,7 @@ fn messages_name_the_variable() {
             "JMG__",
             "x",
             "\"\": unknown key; allowed: http, mcp, servers, tenants, auth, sessions, \
-          execution, images, answers, events, store, telemetry",
+          execution, images, answers, events, store, audit, telemetry",
         ),
     ] {
         let said = refusal(TWO, &[(name, value)]);

@@ -40,7 +40,7 @@ fn unknown_keys() {
     );
     says(
         "[auth.jupyter]\nenable = true",
-        &["auth.jupyter.enable: unknown key; allowed: enabled; did you mean `enabled`?"],
+        &["auth.jupyter.enable: unknown key; allowed: enabled, tenant; did you mean `enabled`?"],
     );
 }
 
@@ -300,7 +300,7 @@ fn everything_wrong_is_said_at_once() {
             "mcp.max_sessions: 0 is out of range; allowed: 1 to 1000000",
             "servers[0].url: not a URL; expected one such as \"https://host.example.org/path\"",
             "foo: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
-             images, answers, events, store, telemetry",
+             images, answers, events, store, audit, telemetry",
         ],
     );
 }

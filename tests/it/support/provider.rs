@@ -23,6 +23,10 @@ pub struct ProviderClient {
     pub secret: String,
 }
 
+#[allow(
+    dead_code,
+    reason = "accounts are for logins, not for tokens that clients get by themselves"
+)]
 impl Provider {
     pub async fn start() -> Self {
         Self::start_on(0).await
