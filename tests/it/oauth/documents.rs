@@ -62,9 +62,9 @@ fn answer(address: SocketAddr, path: &str) -> String {
     let id = format!("http://{address}/client.json");
     let document = |id: &str| json!({ "client_id": id, "client_name": "App", "redirect_uris": [CALLBACK] }).to_string();
     let (status, headers, body) = match path {
-        "/client.json" => ("200 OK", "Content-Type: application/json\r\n".to_owned(), document(&id)),
+        // The second says that it is the first.
+        "/client.json" | "/other.json" => ("200 OK", "Content-Type: application/json\r\n".to_owned(), document(&id)),
         "/moved.json" => ("302 Found", format!("Location: {id}\r\n"), String::new()),
-        "/other.json" => ("200 OK", "Content-Type: application/json\r\n".to_owned(), document(&id)),
         "/page" => ("200 OK", "Content-Type: text/html\r\n".to_owned(), document(&id)),
         "/huge.json" => {
             let name = "x".repeat(100_000);

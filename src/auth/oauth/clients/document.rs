@@ -208,17 +208,14 @@ fn client(id: &str, url: &Url, body: &[u8]) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
-
     use super::*;
 
-    fn refusal(id: &str) -> Option<DocumentError> {
-        let documents = Documents::new(false);
-        documents.client(id).now_or_never()?.err()
+    async fn refusal(id: &str) -> Option<DocumentError> {
+        Documents::new(false).client(id).await.err()
     }
 
-    #[test]
-    fn only_addresses_of_the_internet_are_asked() {
+    #[tokio::test]
+    async fn only_addresses_of_the_internet_are_asked() {
         for id in [
             "https://127.0.0.1/client.json",
             "https://[::1]/client.json",
@@ -228,12 +225,12 @@ mod tests {
             "https://100.64.1.1/client.json",
         ] {
             let id = Url::parse(id).expect("a URL");
-            assert_eq!(refusal(id.as_str()), Some(DocumentError::PrivateAddress), "{id}");
+            assert_eq!(refusal(id.as_str()).await, Some(DocumentError::PrivateAddress), "{id}");
         }
     }
 
-    #[test]
-    fn an_id_is_a_url_in_its_one_form() {
+    #[tokio::test]
+    async fn an_id_is_a_url_in_its_one_form() {
         for id in [
             "http://app.example.org/client.json",
             "https://app.example.org",
@@ -246,7 +243,7 @@ mod tests {
             "https://2130706433/client.json",
             "https://0x7f.1/client.json",
         ] {
-            let refused = refusal(id);
+            let refused = refusal(id).await;
             assert!(matches!(refused, Some(DocumentError::Url(_))), "{id}: {refused:?}");
         }
     }
