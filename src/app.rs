@@ -31,6 +31,7 @@ use crate::{
     audit::StoreAudit,
     auth::Authenticator,
     config::{Config, ConfigError, Env, ServerConfig},
+    console::Console,
     forks::Forks,
     history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
@@ -139,6 +140,7 @@ impl App {
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
+        let for_people = config.console.enabled.then(|| services.clone());
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(
             Arc::new(Catalogue::new(config.mcp.route_headers)),
@@ -158,6 +160,7 @@ impl App {
             background,
             history: history.clone(),
             limits,
+            for_people,
         };
         let mut app = Self::assemble(config, parts, factory, Some(answerer))?;
         app.activity = Some(Arc::clone(&activity));
@@ -211,6 +214,7 @@ impl App {
             background: TaskTracker::new(),
             history: None,
             limits,
+            for_people: None,
         };
         Self::assemble(config, parts, factory, None)
     }
@@ -230,6 +234,7 @@ impl App {
             background,
             history,
             limits,
+            for_people,
         } = parts;
         let tls = settings::tls(config)?;
         if let Some(tls) = &tls {
@@ -252,6 +257,12 @@ impl App {
         watch_lost_records(&metrics, &store);
         let replaced = authenticator.replacements();
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
+        let console = for_people.map(|services| {
+            let idle_timeout = config.console.session_idle_timeout;
+            let (authenticator, limits) = (Arc::clone(&authenticator), Arc::clone(&limits));
+            let console = Console::new(services, authenticator, limits, store.clone(), idle_timeout);
+            Arc::new(console)
+        });
         let edge = Edge::new(
             settings::edge(config),
             Access {
@@ -263,7 +274,8 @@ impl App {
             store.clone(),
             metrics.clone(),
             drain.clone(),
-        );
+        )
+        .with_console(console);
         let connections = Arc::new(ConnectionTable::new(settings::connections(config), metrics.clone()));
         let metrics = match listeners.metrics {
             Some(listener) => {
@@ -365,6 +377,8 @@ struct Parts {
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
+    /// What the page for people works with, if there is one.
+    for_people: Option<Services>,
 }
 
 /// Tells the history of files and directories that have other names, open or not.

@@ -23,8 +23,8 @@ pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
-    Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, SessionsConfig, StoreConfig,
-    TelemetryConfig,
+    Config, ConsoleConfig, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig,
+    SessionsConfig, StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;
 pub use validate::{validate_exposure, warnings};

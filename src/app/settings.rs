@@ -200,5 +200,7 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
         max_header_bytes: http.max_header_bytes,
         serve_metrics: http.metrics_listen.is_none(),
         trusted_proxies: TrustedProxies::new(http.trusted_proxies.clone()),
+        public_url: http.public_url.clone(),
+        is_tls: http.tls_cert.is_some(),
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use jupyter_client::Servers;
 use store::Store;
+use url::Url;
 
 use super::{OriginPolicy, TrustedProxies, health::Readiness, server::Drain};
-use crate::{auth::Authenticator, limits::Limits, mcp::Endpoint, telemetry::Metrics};
+use crate::{auth::Authenticator, console::Console, limits::Limits, mcp::Endpoint, telemetry::Metrics};
 
 #[derive(Debug, Clone)]
 pub struct EdgeConfig {
@@ -16,6 +17,9 @@ pub struct EdgeConfig {
     /// True if `/metrics` is served here, and not on an address of its own.
     pub serve_metrics: bool,
     pub trusted_proxies: TrustedProxies,
+    pub public_url: Option<Url>,
+    /// True if TLS ends here.
+    pub is_tls: bool,
 }
 
 /// Authentication and limits of callers.
@@ -32,6 +36,8 @@ pub struct Edge<H> {
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
     pub(super) drain: Drain,
+    /// None if there is no page for people.
+    pub(super) console: Option<Arc<Console>>,
 }
 
 impl<H> Edge<H> {
@@ -53,6 +59,13 @@ impl<H> Edge<H> {
             metrics,
             readiness,
             drain,
+            console: None,
         }
+    }
+
+    /// The same with a page for people.
+    pub fn with_console(mut self, console: Option<Arc<Console>>) -> Self {
+        self.console = console;
+        self
     }
 }

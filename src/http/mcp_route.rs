@@ -164,7 +164,7 @@ pub(super) fn client_address<H>(edge: &Edge<H>, connection: &ClientConnection, h
 }
 
 /// The id that the guard has given the request.
-fn request_id(headers: &HeaderMap) -> &str {
+pub(super) fn request_id(headers: &HeaderMap) -> &str {
     let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
     id.unwrap_or_default()
 }

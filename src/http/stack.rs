@@ -14,7 +14,7 @@ use rmcp::ServerHandler;
 use tower::layer::layer_fn;
 
 use super::{
-    Edge, OriginPolicy,
+    Edge, OriginPolicy, console_route,
     guard::{Guard, check_origin},
     health, mcp_route,
     problem::Problem,
@@ -26,6 +26,14 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
     let mut routes = Router::new()
         .route("/mcp", any(mcp_route::handle::<H>))
         .route("/mcp/", any(mcp_route::handle::<H>))
+        // Whoever sends to `/` has forgotten the path of MCP, and is told.
+        .route("/", get(console_route::handle::<H>).fallback(not_found))
+        .route("/console", get(console_route::handle::<H>))
+        .route("/console/", get(console_route::handle::<H>))
+        .route(
+            "/console/{*page}",
+            get(console_route::handle::<H>).post(console_route::handle::<H>),
+        )
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz::<H>))
         .fallback(not_found);
@@ -92,7 +100,7 @@ fn is_oauth(path: &str) -> bool {
     OAUTH_ENDPOINTS.contains(&path) || OAUTH_DOCUMENTS.iter().any(is_below)
 }
 
-async fn not_found(uri: Uri) -> Problem {
+pub(super) async fn not_found(uri: Uri) -> Problem {
     if is_oauth(uri.path()) {
         return Problem::oauth(
             "this gateway has no authorization server and nothing to log in to; configure the client to send the header \

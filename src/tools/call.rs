@@ -147,6 +147,10 @@ pub struct Call {
     choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
+    /// Whether a person looks at what the caller may see, and no agent.
+    is_persons: bool,
+    /// Whether the call is part of something that is recorded as a whole.
+    is_recorded: bool,
 }
 
 impl Call {
@@ -170,7 +174,22 @@ impl Call {
             is_reviewed: false,
             choice: None,
             forked: Arc::default(),
+            is_persons: false,
+            is_recorded: false,
         }
+    }
+
+    /// Marks the call as a person's, who has the token of an agent. What the agent must be told is left for the agent, and
+    /// no images are prepared.
+    pub fn of_person(mut self) -> Self {
+        self.is_persons = true;
+        self
+    }
+
+    /// Marks the call as part of something that is recorded as a whole, so that it has no record of its own.
+    pub fn recorded_elsewhere(mut self) -> Self {
+        self.is_recorded = true;
+        self
     }
 
     /// Sets the toolsets among which the caller found the tool.
@@ -217,6 +236,9 @@ impl Call {
 
     /// Begins the record of the call, if anybody wants one.
     pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+        if self.is_recorded {
+            return None;
+        }
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let target = (text("server"), text("path"));
         AuditedCall::begin(&self.services.audit, &self.principal, &self.origin, tool, target)
@@ -269,7 +291,7 @@ impl Call {
     pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
-            wanted,
+            wanted: wanted && !self.is_persons,
             places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
@@ -302,6 +324,9 @@ impl Call {
 
     /// Notes who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
+        if self.is_persons {
+            return;
+        }
         let Principal { id, name, tenant, .. } = &*self.principal;
         self.services.activity.note_agent(id, name, &tenant.name);
     }
@@ -450,6 +475,9 @@ impl Call {
 
     /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
+        if self.is_persons {
+            return std::mem::take(&mut *self.notices.lock());
+        }
         let rooms = std::mem::take(&mut *self.discarding.lock());
         let told = rooms.iter().filter_map(|room| {
             let lost = room.take_discarded(&self.principal.id);

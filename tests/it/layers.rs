@@ -12,6 +12,7 @@ const ROWS: &[&[&str]] = &[
     &["cli"],
     &["app"],
     &["http"],
+    &["console"],
     &["mcp"],
     &["tools", "resources", "prompts"],
     &["audit", "activity", "forks"],
@@ -28,6 +29,7 @@ const CRATES: &[&str] = &["executor", "live-document", "history", "jupyter-clien
 const PLACES: &[(&str, &[&str])] = &[
     ("axum", &["http", "app"]),
     ("hyper", &["http"]),
+    ("maud", &["console"]),
     ("rmcp", &["mcp", "events", "http", "app"]),
     ("reqwest", &["jupyter-client", "app"]),
     ("tokio_tungstenite", &["jupyter-client", "live-document"]),

@@ -20,6 +20,8 @@ mod cli;
 mod clients;
 mod conformance;
 mod connections;
+mod console;
+mod console_work;
 mod dependencies;
 mod direct_calls;
 mod edge;

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod beside;
 pub mod command;
+pub mod console;
 pub mod deadline;
 pub mod engines;
 pub mod gateway;

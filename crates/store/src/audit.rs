@@ -37,7 +37,10 @@ pub struct AuditRow {
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub since: Option<SystemTime>,
+    pub tenant: Option<String>,
     pub principal: Option<String>,
+    /// Only calls that were denied.
+    pub is_denied: bool,
     pub path: Option<String>,
     pub limit: usize,
 }
@@ -55,8 +58,14 @@ impl Store {
         if let Some(since) = filter.since {
             statement.push(" AND time >= ").push_bind(micros(since));
         }
+        if let Some(tenant) = &filter.tenant {
+            statement.push(" AND tenant = ").push_bind(tenant);
+        }
         if let Some(principal) = &filter.principal {
             statement.push(" AND principal = ").push_bind(principal);
+        }
+        if filter.is_denied {
+            statement.push(" AND decision = 'deny'");
         }
         if let Some(path) = &filter.path {
             statement.push(" AND path = ").push_bind(path);
