@@ -25,6 +25,7 @@ mod visit;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::StatusCode;
+use jupyter_client::UnknownServer;
 use store::Store;
 
 use self::{
@@ -156,7 +157,10 @@ impl Console {
             return reply::see_other("../console");
         }
         match (&visit.form, visitor) {
-            (Some(_), _) if !visit.is_same_origin() => self.refuse_form(visit, None),
+            (Some(_), _) if !visit.is_same_origin() => {
+                let message = "This form was sent by a page of another site. Nothing was done.";
+                Self::refusal(visit, StatusCode::FORBIDDEN, message)
+            }
             (Some(form), None) if name == "login" => self.login(visit, form).await,
             (None, None) if visit.path == "console/live" => layout::over(),
             (None, None) if Page::of(name, &visit.query).is_some() => self.front(visit, StatusCode::OK, None),
@@ -165,7 +169,7 @@ impl Console {
             (form, Some(visitor)) => {
                 let desk = match self.desk(visit, visitor) {
                     Ok(desk) => desk,
-                    Err(refused) => return refused,
+                    Err(error) => return Self::refusal(visit, StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
                 };
                 match form {
                     Some(form) => self.act(&desk, visit, name, form).await,
@@ -180,10 +184,8 @@ impl Console {
         layout::refusal(visit.root(), status, message)
     }
 
-    fn desk(self: &Arc<Self>, visit: &Visit, visitor: Visitor) -> Result<Desk, Reply> {
-        let scope = Scope::new(&visitor.principal, &self.services.servers, &[]);
-        let scope =
-            scope.map_err(|error| Self::refusal(visit, StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
+    fn desk(self: &Arc<Self>, visit: &Visit, visitor: Visitor) -> Result<Desk, UnknownServer> {
+        let scope = Scope::new(&visitor.principal, &self.services.servers, &[])?;
         Ok(Desk {
             console: Arc::clone(self),
             visitor,
@@ -196,7 +198,8 @@ impl Console {
     /// Does what a form asks for, and leads to the page that shows what came of it.
     async fn act(&self, desk: &Desk, visit: &Visit, name: &str, form: &Fields) -> Reply {
         if !desk.visitor.session.has_sent(form.get("csrf")) {
-            return self.refuse_form(visit, Some(desk));
+            let message = "This form is not from a page of your session, or from one that is over. Nothing was done.";
+            return Self::refusal(visit, StatusCode::FORBIDDEN, message);
         }
         let place = Place::of(form);
         let (told, next) = match name {
@@ -221,14 +224,6 @@ impl Console {
             Err(failure) => Told::Failed(failure.to_string()),
         });
         reply::see_other(&next)
-    }
-
-    fn refuse_form(&self, visit: &Visit, desk: Option<&Desk>) -> Reply {
-        let message = match desk {
-            Some(_) => "This form is not from a page of your session, or from one that is over. Nothing was done.",
-            None => "This form was sent by a page of another site. Nothing was done.",
-        };
-        Self::refusal(visit, StatusCode::FORBIDDEN, message)
     }
 }
 

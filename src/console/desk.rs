@@ -4,10 +4,11 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use executor::Question;
+use jupyter_client::DocPath;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{Console, Visitor};
+use super::{Console, Place, Visitor};
 use crate::{
     audit::{AuditedCall, Decision, Origin, Outcome},
     error::{ClientError, ErrorKind},
@@ -47,6 +48,19 @@ impl Desk {
 
     pub(super) fn may(&self, permission: Permission) -> bool {
         self.visitor.principal.permissions().contains(permission)
+    }
+
+    /// Refuses a document of which the visitor may not know, whatever tools they have.
+    pub(super) fn require(&self, place: &Place) -> Result<(), Failure> {
+        let path = DocPath::parse_file(&place.path).map_err(ToolError::from)?;
+        self.visitor.principal.require_path(&path).map_err(ToolError::from)?;
+        match self.scope.servers().iter().any(|server| server.name() == place.server) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                ErrorKind::NotFound,
+                "there is no such server, or your tenant does not have it.",
+            )),
+        }
     }
 
     /// Returns whether the tenant has a tool. Toolsets that clients select make no difference here: whoever looks at a page
@@ -127,13 +141,13 @@ impl Desk {
 }
 
 fn parsed<T: DeserializeOwned>(tool: &str, output: Output) -> Result<T, Failure> {
-    let is_failure = output.is_failure;
     let texts = output.blocks.into_iter().filter_map(|block| match block {
         Block::Text(text) => Some(text),
         Block::Image { .. } => None,
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    if is_failure && output.asks.is_some() {
+    // What the person would be asked they were not shown.
+    if output.asks.is_some() {
         return Err(Failure::new(ErrorKind::Forbidden, text));
     }
     let tree = output.structured.map(crate::tools::Structured::into_tree);

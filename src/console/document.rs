@@ -83,15 +83,11 @@ pub(super) fn open_link(desk: &Desk, place: &Place) -> Markup {
 }
 
 pub(super) async fn page(desk: &Desk, place: &Place, asked: &Fields) -> Result<Reply, Failure> {
+    desk.require(place)?;
     let history = history(desk, place, asked.given("before")).await;
-    // What the visitor may not see, and what there is not, has no page. One without versions has.
-    let history = match history {
-        Err(failure) if failure.rule.is_some() => return Err(failure),
-        history => history,
-    };
     let chosen = asked.given("version");
     let is_latest = asked.given("before").is_none();
-    let (who, forks) = futures::join!(people_part(desk, place), fork::list(desk, place));
+    let (who, forks) = tokio::join!(people_part(desk, place), fork::list(desk, place));
     let versions = versions_part(desk, place, history, chosen);
     let changed = match chosen {
         Some(version) => Some(changes(desk, place, version).await),

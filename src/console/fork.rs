@@ -105,6 +105,7 @@ fn named(title: &str) -> &str {
 }
 
 pub(super) async fn page(desk: &Desk, place: &Place, fork: &str) -> Result<Reply, Failure> {
+    desk.require(place)?;
     let review = look(desk, place, fork).await?;
     let body = html! {
         nav.crumbs aria-label="Where this is" {

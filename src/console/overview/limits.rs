@@ -4,15 +4,17 @@ use maud::html;
 
 use crate::console::{desk::Desk, live::Part};
 
-/// Limits are worth a look when half of one is used; the others are folded away.
-const NOTABLE: f64 = 0.5;
+/// A limit is worth a look when a half of it is used.
+const NOTABLE: usize = 2;
+/// Tenths of a MiB in bytes.
+const TENTH: usize = (1 << 20) / 10;
 
 pub(super) fn part(desk: &Desk) -> Part {
     let tenant = &desk.visitor.principal.tenant.name;
     let limits = desk.console.limits.usage_of(tenant);
     let rows = limits.iter().map(|limit| {
         let id = format!("limit-{}", limit.limit);
-        let is_notable = limit.used as f64 >= NOTABLE * limit.max as f64;
+        let is_notable = limit.used.saturating_mul(NOTABLE) >= limit.max;
         html! {
             div.limit.notable[is_notable] {
                 label for=(id) { (words(limit.limit)) }
@@ -46,7 +48,7 @@ fn words(key: &'static str) -> &'static str {
 
 fn amount(key: &str, number: usize) -> String {
     match key {
-        "max_bytes_held" => format!("{:.1} MiB", number as f64 / f64::from(1 << 20)),
+        "max_bytes_held" => format!("{}.{} MiB", number / TENTH / 10, number / TENTH % 10),
         _ => number.to_string(),
     }
 }

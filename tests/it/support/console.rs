@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use reqwest::{Client, Response, StatusCode, header::HeaderMap};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, header::HeaderMap};
+use url::form_urlencoded;
 
 use super::{TIMEOUT, within};
 
@@ -77,7 +78,7 @@ impl Browser {
     }
 
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
-        let request = self.http.post(format!("{}{path}", self.base)).form(fields);
+        let request = form(self.http.post(format!("{}{path}", self.base)), fields);
         page(within(TIMEOUT, path, request.send()).await.expect("an answer")).await
     }
 
@@ -86,6 +87,16 @@ impl Browser {
         self.get(&format!("/console/document?server=lab&path={path}{more}"))
             .await
     }
+}
+
+/// A request that sends a form.
+pub fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let body = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish();
+    request
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(body)
 }
 
 async fn page(response: Response) -> Page {
@@ -124,7 +135,7 @@ impl Page {
     pub fn links(&self, part: &str) -> Vec<String> {
         let hrefs = self.html.split("href=\"").skip(1);
         let hrefs = hrefs.filter_map(|rest| rest.split('"').next());
-        hrefs.filter(|href| href.contains(part)).map(unescaped).collect()
+        hrefs.map(unescaped).filter(|href| href.contains(part)).collect()
     }
 
     /// The address to which a link leads, as a path.
