@@ -172,8 +172,8 @@ impl Console {
                     Err(error) => return Self::refusal(visit, StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
                 };
                 match form {
-                    Some(form) => self.act(&desk, visit, name, form).await,
-                    None => desk.show(name, visit).await,
+                    Some(form) => Box::pin(self.act(&desk, visit, name, form)).await,
+                    None => Box::pin(desk.show(name, visit)).await,
                 }
             }
         }

@@ -124,7 +124,7 @@ fn all(url: &str) -> [Client; 4] {
             id: "claude-code",
             name: "Claude Code",
             place: html! { "In a terminal:" },
-            text: format!("claude mcp add --transport http jupyter {url} \\\n  --header \"{header}\""),
+            text: format!("claude mcp add --transport http jupyter \\\n  {url} \\\n  --header \"{header}\""),
         },
         Client {
             id: "cursor",

@@ -72,7 +72,7 @@ impl Desk {
 
     /// Reads by a tool, as part of a page that is recorded as a whole.
     pub(super) async fn read<T: DeserializeOwned>(&self, tool: &str, arguments: Value) -> Result<T, Failure> {
-        let call = self.call(Arc::new(Browser::default())).recorded_elsewhere();
+        let call = self.call(Arc::new(Browser::default())).of_page();
         parsed(tool, self.run(tool, call, arguments).await?)
     }
 
@@ -125,7 +125,7 @@ impl Desk {
 
     /// The context of a look at something, for functions of tools that have no name.
     pub(super) fn looking(&self) -> Call {
-        self.call(Arc::new(Browser::default())).recorded_elsewhere()
+        self.call(Arc::new(Browser::default())).of_page()
     }
 
     /// Begins the record of a look at a page.

@@ -76,7 +76,7 @@ pub(super) fn open_link(desk: &Desk, place: &Place) -> Markup {
         @if let Some((server, path)) = server.zip(path) {
             @let kind = if path.is_notebook() { DocumentKind::Notebook } else { DocumentKind::File };
             a.button href=(server.known_links().to_path(&path, kind)) target="_blank" rel="noopener noreferrer" {
-                "Open" span.hidden { " " (place.path) } " in Jupyter"
+                "Open in Jupyter" span.hidden { ": " (place.path) }
             }
         }
     }

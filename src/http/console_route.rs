@@ -71,7 +71,7 @@ pub(super) async fn handle<H: Send + Sync + 'static>(State(edge): State<Arc<Edge
     }
     let revoked = visitor.as_ref().map(|visitor| visitor.principal().revoked().clone());
     let working = visit.form.is_some().then(|| edge.drain.work());
-    let reply = console.answer(&visit, visitor).await;
+    let reply = Box::pin(console.answer(&visit, visitor)).await;
     match (revoked, admission) {
         (Some(revoked), Some(admission)) => {
             reply_body(reply).map(|body| Body::new(StreamBody::new(body, &revoked, working, admission)))

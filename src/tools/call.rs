@@ -147,10 +147,17 @@ pub struct Call {
     choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
-    /// Whether a person looks at what the caller may see, and no agent.
-    is_persons: bool,
-    /// Whether the call is part of something that is recorded as a whole.
-    is_recorded: bool,
+    reader: Reader,
+}
+
+/// Who reads the answer of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Agent,
+    /// A person with the token of an agent.
+    Person,
+    /// A person, as a part of a page that is recorded as a whole.
+    PersonOnPage,
 }
 
 impl Call {
@@ -174,21 +181,20 @@ impl Call {
             is_reviewed: false,
             choice: None,
             forked: Arc::default(),
-            is_persons: false,
-            is_recorded: false,
+            reader: Reader::Agent,
         }
     }
 
     /// Marks the call as a person's, who has the token of an agent. What the agent must be told is left for the agent, and
     /// no images are prepared.
     pub fn of_person(mut self) -> Self {
-        self.is_persons = true;
+        self.reader = Reader::Person;
         self
     }
 
-    /// Marks the call as part of something that is recorded as a whole, so that it has no record of its own.
-    pub fn recorded_elsewhere(mut self) -> Self {
-        self.is_recorded = true;
+    /// The same as part of a page that is recorded as a whole, so that it has no record of its own.
+    pub fn of_page(mut self) -> Self {
+        self.reader = Reader::PersonOnPage;
         self
     }
 
@@ -236,7 +242,7 @@ impl Call {
 
     /// Begins the record of the call, if anybody wants one.
     pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
-        if self.is_recorded {
+        if self.reader == Reader::PersonOnPage {
             return None;
         }
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
@@ -291,7 +297,7 @@ impl Call {
     pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
-            wanted: wanted && !self.is_persons,
+            wanted: wanted && self.reader == Reader::Agent,
             places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
@@ -324,7 +330,7 @@ impl Call {
 
     /// Notes who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
-        if self.is_persons {
+        if self.reader != Reader::Agent {
             return;
         }
         let Principal { id, name, tenant, .. } = &*self.principal;
@@ -475,7 +481,7 @@ impl Call {
 
     /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        if self.is_persons {
+        if self.reader != Reader::Agent {
             return std::mem::take(&mut *self.notices.lock());
         }
         let rooms = std::mem::take(&mut *self.discarding.lock());

@@ -104,7 +104,7 @@ async fn activities_and_calls_are_noted_and_found(scene: Scene) {
         since: Some(at(3)),
         principal: Some("ana".into()),
         limit: 10,
-        path: None,
+        ..AuditFilter::default()
     };
     assert_eq!(store.audit(&since).await.unwrap(), [call(4, at(4)), call(3, at(3))]);
     let of_path = AuditFilter {
@@ -113,6 +113,12 @@ async fn activities_and_calls_are_noted_and_found(scene: Scene) {
         ..AuditFilter::default()
     };
     assert_eq!(store.audit(&of_path).await.unwrap(), [call(2, at(2))]);
+    let of_others = AuditFilter {
+        tenant: Some("others".into()),
+        limit: 10,
+        ..AuditFilter::default()
+    };
+    assert_eq!(store.audit(&of_others).await.unwrap(), []);
 }
 
 async fn texts_that_a_database_cannot_keep_keep_nothing_else_from_it(scene: Scene) {
