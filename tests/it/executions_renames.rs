@@ -155,12 +155,14 @@ async fn what_runs_in_a_notebook_that_is_renamed_while_the_gateway_is_down_goes_
         .wait_for("it has begun", |human| shown(&human.cell(1)).contains("begin"))
         .await;
     scene.recorded(&json!(before), "completed").await;
+    let kernel = scene.kernel().await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let new = renamed(&scene.path);
     rename(&scene.path, &new).await;
     scene.path = new;
     let (_gateway, agent) = scene.gateway().await;
+    scene.is_connected_to(&kernel).await;
     scene.folder.write("enough", "");
     let result = ended(&agent, &running).await;
     assert_eq!(

@@ -32,15 +32,6 @@ impl ProcessScene {
         (running, waiting)
     }
 
-    async fn kernel(&self) -> String {
-        let sessions: Value = person().get("api/sessions").await.json().await.unwrap();
-        let mut sessions = sessions.as_array().unwrap().iter();
-        let session = sessions
-            .find(|session| session["path"] == self.path.as_str())
-            .expect("a session");
-        session["kernel"]["id"].as_str().unwrap().to_owned()
-    }
-
     /// What the next gateway must find, if the code ended while it could be heard or was kept for it.
     async fn is_completed(&self, agent: &Agent, running: &str, waiting: &str) {
         let result = ended(agent, running).await;
@@ -95,9 +86,11 @@ async fn a_single_run_that_is_taken_up_and_completes_has_nothing_to_explain() {
     let running = id(&agent.call("run_code", run).await.ok());
     // The moment at which the code is known to run, whatever the gateway has heard of it.
     eventually("it has begun", async || scene.folder.has("runs").then_some(())).await;
+    let kernel = scene.kernel().await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let (_gateway, agent) = scene.gateway().await;
+    scene.is_connected_to(&kernel).await;
     scene.folder.write("go", "");
     let result = ended(&agent, &running).await;
     assert_eq!(result["status"], "completed", "{result}");
@@ -138,9 +131,11 @@ async fn what_runs_when_the_gateway_is_killed_is_taken_up_by_the_next() {
 async fn is_taken_up_after_a_kill(scene: &ProcessScene) {
     let (gateway, agent) = scene.gateway().await;
     let (running, waiting) = scene.begin(&agent).await;
+    let kernel = scene.kernel().await;
     gateway.signal("-KILL");
     gateway.ended().await;
     let (_gateway, agent) = scene.gateway().await;
+    scene.is_connected_to(&kernel).await;
     scene.folder.write("go", "");
     scene.is_completed(&agent, &running, &waiting).await;
 }

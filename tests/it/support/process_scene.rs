@@ -9,6 +9,7 @@ use super::{
     lab::Folder,
     notebook::notebook,
     running::{Home, Running},
+    scene::person,
 };
 
 pub struct ProcessScene {
@@ -68,6 +69,25 @@ impl ProcessScene {
         })
         .await;
         pool.close().await;
+    }
+
+    /// The kernel of the notebook.
+    pub async fn kernel(&self) -> String {
+        let sessions: Value = person().get("api/sessions").await.json().await.expect("sessions");
+        let mut sessions = sessions.as_array().expect("a list").iter();
+        let session = sessions.find(|session| session["path"] == self.path.as_str());
+        let id = session.and_then(|session| session["kernel"]["id"].as_str());
+        id.expect("a kernel").to_owned()
+    }
+
+    /// Waits until somebody is connected to a kernel: while Jupyter connects somebody to one that has just become idle, it
+    /// drops what the kernel says.
+    pub async fn is_connected_to(&self, kernel: &str) {
+        eventually("somebody is connected to the kernel", async || {
+            let kernel: Value = person().get(&format!("api/kernels/{kernel}")).await.json().await.ok()?;
+            (kernel["connections"].as_u64()? > 0).then_some(())
+        })
+        .await;
     }
 
     /// Waits until so many versions of documents are in the database.
