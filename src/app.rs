@@ -37,6 +37,7 @@ use crate::{
     audit::{AuditFile, AuditSink, AuditTrail},
     auth::{ApprovalError, Authenticator, oauth::SetupError},
     config::{Config, ConfigError, Env, ServerConfig},
+    console::Console,
     forks::Forks,
     history::History,
     http::{Access, ConnectionTable, Drain, Edge, Timeouts, Tls, TlsError, metrics_router, router, serve},
@@ -161,6 +162,7 @@ impl App {
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
+        let for_people = config.console.enabled.then(|| services.clone());
         let leaving = drain.leaving_token().clone();
         let handler = GatewayHandler::new(
             Arc::new(Catalogue::new(config.mcp.route_headers)),
@@ -182,6 +184,7 @@ impl App {
             background,
             history: history.clone(),
             limits,
+            for_people,
         };
         let mut app = Self::assemble(config, env, parts, factory, Some(answerer))?;
         app.activity = Some(Arc::clone(&activity));
@@ -237,6 +240,7 @@ impl App {
             background: TaskTracker::new(),
             history: None,
             limits,
+            for_people: None,
         };
         Self::assemble(config, env, parts, factory, None)
     }
@@ -259,6 +263,7 @@ impl App {
             background,
             history,
             limits,
+            for_people,
         } = parts;
         let tls = settings::tls(config)?;
         if let Some(tls) = &tls {
@@ -296,6 +301,12 @@ impl App {
         let revoking = revocations::follow(store.clone(), Arc::clone(&authenticator), revoked);
         background.spawn(drain.stop_token().clone().run_until_cancelled_owned(revoking));
         background.spawn(sweep(Arc::clone(&endpoint), replaced, drain.stop_token().clone()));
+        let console = for_people.map(|services| {
+            let idle_timeout = config.console.session_idle_timeout;
+            let (authenticator, limits) = (Arc::clone(&authenticator), Arc::clone(&limits));
+            let console = Console::new(services, authenticator, limits, store.clone(), idle_timeout);
+            Arc::new(console)
+        });
         let edge = Edge::new(
             settings::edge(config),
             Access {
@@ -309,7 +320,8 @@ impl App {
             store.clone(),
             metrics.clone(),
             drain.clone(),
-        );
+        )
+        .with_console(console);
         let connections = Arc::new(ConnectionTable::new(settings::connections(config), metrics.clone()));
         let metrics = match listeners.metrics {
             Some(listener) => {
@@ -446,6 +458,8 @@ struct Parts {
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
+    /// What the page for people works with, if there is one.
+    for_people: Option<Services>,
 }
 
 /// Tells the history of files and directories that have other names, open or not.

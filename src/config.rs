@@ -25,7 +25,8 @@ pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
-    AuditConfig, Config, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig, OtlpProtocol,
+    AuditConfig, Config, ConsoleConfig, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig,
+    OtlpProtocol,
     SessionsConfig, StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;

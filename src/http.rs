@@ -1,9 +1,10 @@
 //! The HTTP edge: sockets, the stack of layers, health, metrics, and the way into MCP.
 //! The only place that knows hyper, and with `app` the only one that knows axum. What goes on to `mcp` is the head of a
-//! request with its authenticated caller, and the whole body. Of rmcp it knows the name of a handler's trait.
+//! request with its authenticated caller, and the whole body; to `console` goes what a browser asked. Of rmcp it knows the name of a handler's trait.
 
 mod challenge;
 mod connections;
+mod console_route;
 mod cors;
 mod edge;
 mod forwarded;

@@ -15,13 +15,14 @@
 //! | --- | --- | --- |
 //! | 1 | [`cli`], then [`app`] | the composition root: config, build, serve, drain; the JupyterLab of `--with-jupyter`; then `fuzzing`, in builds for tests and fuzzers |
 //! | 2 | [`http`] | sockets, the stack of layers, health, metrics; knows axum (with `app`) and hyper |
-//! | 3 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
-//! | 4 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
-//! | 5 | [`audit`], [`activity`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; copies of documents, and how they are taken over |
-//! | 6 | [`events`], [`mod@history`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; the versions of documents; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
-//! | 7 | [`telemetry`] | logs, traces, metrics |
-//! | 8 | [`config`] | settings, their defaults, and what is refused |
-//! | 9 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
+//! | 3 | [`console`] | the page for people: what goes on, and what they may do about it; it calls tools as agents do |
+//! | 4 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
+//! | 5 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
+//! | 6 | [`audit`], [`activity`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; copies of documents, and how they are taken over |
+//! | 7 | [`events`], [`mod@history`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; the versions of documents; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
+//! | 8 | [`telemetry`] | logs, traces, metrics |
+//! | 9 | [`config`] | settings, their defaults, and what is refused |
+//! | 10 | [`error`], [`types`] | kinds of failure; permissions, toolsets |
 //!
 //! Below them are the libraries under `crates/`, which know nothing of MCP:
 //!
@@ -54,6 +55,7 @@ pub mod audit;
 pub mod auth;
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod error;
 pub mod events;
 pub mod forks;

@@ -138,6 +138,12 @@ impl Limits {
         Arc::new(limits)
     }
 
+    /// How much of each limit a tenant uses at this moment.
+    pub fn usage_of(&self, tenant: &str) -> Vec<LimitUse> {
+        let counts = self.counts.get().map(|counts| counts(tenant));
+        self.tenant(tenant).usage(counts.unwrap_or_default())
+    }
+
     fn usage(&self) -> Vec<LimitUse> {
         let tenants: Vec<_> = self.tenants.read().values().cloned().collect();
         let counts = |tenant: &TenantLimits| self.counts.get().map(|counts| counts(tenant.name()));

@@ -44,6 +44,7 @@ pub use datalayer::{cite, open_named};
 pub use definition::{Effect, ToolDefinition};
 pub use error::ToolError;
 pub use execution::{answer_execution, cancel_execution, find_execution};
+pub use history::{ForkReview, ReviewedCell, review_fork};
 pub use images::{ImageLimits, Scaling};
 pub use named::Connections;
 pub use output::{AnswerLimits, Block, OpenExecution, Output, Structured};

@@ -11,6 +11,8 @@ pub struct Banner {
     url: String,
     /// Shown only if the gateway made it; a configured token is its owner's.
     token: Option<String>,
+    /// The page for people, if there is one.
+    page: Option<String>,
     servers: Vec<(String, String)>,
     lab_url: Option<String>,
 }
@@ -22,6 +24,7 @@ impl Banner {
             None => format!("{}://{address}/mcp", config.http.scheme()),
         };
         Self {
+            page: config.console.enabled.then(|| url.trim_end_matches("mcp").to_owned()),
             url,
             token: token.map(|token| token.expose().to_owned()),
             servers: config
@@ -46,6 +49,9 @@ impl fmt::Display for Banner {
                 f,
                 "               (the same at every start; `serve --new-token` makes another)"
             )?;
+        }
+        if let Some(page) = &self.page {
+            writeln!(f, "  In a browser {page} (log in with the token)")?;
         }
         for (name, server) in servers {
             writeln!(f, "  Jupyter      {name}: {server}")?;

@@ -33,6 +33,7 @@ const DEPTH: Range = (4, 128);
 pub struct Config {
     pub http: HttpConfig,
     pub mcp: McpConfig,
+    pub console: ConsoleConfig,
     pub servers: Vec<ServerConfig>,
     pub tenants: Vec<TenantConfig>,
     pub auth: AuthConfig,
@@ -86,6 +87,7 @@ impl Section for Config {
         Self {
             http: reader.section("http"),
             mcp: reader.section("mcp"),
+            console: reader.section("console"),
             servers: reader.sections("servers"),
             tenants: reader.sections("tenants"),
             auth: reader.section("auth"),
@@ -143,6 +145,14 @@ section! {
         session_idle_timeout: Duration = Duration::from_secs(30 * 60), value(parse::duration);
         route_headers: bool = false, value(parse::flag);
         content_only_clients: Vec<String> = content_only_clients(), list(parse::non_empty);
+    }
+}
+
+section! {
+    /// The page for people.
+    ConsoleConfig {
+        enabled: bool = true, value(parse::flag);
+        session_idle_timeout: Duration = Duration::from_secs(8 * 60 * 60), value(parse::duration);
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Challenges, OriginPolicy, TrustedProxies, health::Readiness, server:
 use crate::{
     audit::AuditSink,
     auth::{Authenticator, oauth::OAuth},
+    console::Console,
     limits::Limits,
     mcp::Endpoint,
     telemetry::Metrics,
@@ -42,6 +43,8 @@ pub struct Edge<H> {
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
     pub(super) drain: Drain,
+    /// None if there is no page for people.
+    pub(super) console: Option<Arc<Console>>,
 }
 
 impl<H> Edge<H> {
@@ -63,6 +66,13 @@ impl<H> Edge<H> {
             metrics,
             readiness,
             drain,
+            console: None,
         }
+    }
+
+    /// The same with a page for people.
+    pub fn with_console(mut self, console: Option<Arc<Console>>) -> Self {
+        self.console = console;
+        self
     }
 }

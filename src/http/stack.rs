@@ -16,6 +16,7 @@ use tower::layer::layer_fn;
 use super::{
     Edge, OriginPolicy,
     challenge::{self, nothing_to_log_in_to},
+    console_route,
     guard::{Guard, check_origin},
     health, mcp_route, oauth,
     problem::Problem,
@@ -29,6 +30,14 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
         .route("/mcp/", any(mcp_route::handle::<H>))
         .route(challenge::METADATA, any(challenge::metadata::<H>))
         .route(&format!("{}/mcp", challenge::METADATA), any(challenge::metadata::<H>))
+        // Whoever sends to `/` has forgotten the path of MCP, and is told.
+        .route("/", get(console_route::handle::<H>).fallback(|uri: Uri| not_found(uri, false)))
+        .route("/console", get(console_route::handle::<H>))
+        .route("/console/", get(console_route::handle::<H>))
+        .route(
+            "/console/{*page}",
+            get(console_route::handle::<H>).post(console_route::handle::<H>),
+        )
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz::<H>));
     if let Some(oauth) = &edge.access.oauth {
@@ -99,7 +108,7 @@ fn is_oauth(path: &str) -> bool {
     OAUTH_ENDPOINTS.contains(&path) || OAUTH_DOCUMENTS.iter().any(is_below)
 }
 
-async fn not_found(uri: Uri, has_logins: bool) -> Problem {
+pub(super) async fn not_found(uri: Uri, has_logins: bool) -> Problem {
     if is_oauth(uri.path()) && has_logins {
         return Problem::oauth(
             "nothing here; where and how to log in is told at /.well-known/oauth-authorization-server",

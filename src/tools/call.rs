@@ -157,6 +157,17 @@ pub struct Call {
     forked: Arc<Mutex<Vec<Room>>>,
     /// What a person allowed of it.
     approvals: Arc<Mutex<Approvals>>,
+    reader: Reader,
+}
+
+/// Who reads the answer of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Agent,
+    /// A person with the token of an agent.
+    Person,
+    /// A person, as a part of a page that is recorded as a whole.
+    PersonOnPage,
 }
 
 impl Call {
@@ -181,7 +192,21 @@ impl Call {
             choice: None,
             forked: Arc::default(),
             approvals: Arc::default(),
+            reader: Reader::Agent,
         }
+    }
+
+    /// Marks the call as a person's, who has the token of an agent. What the agent must be told is left for the agent, and
+    /// no images are prepared.
+    pub fn of_person(mut self) -> Self {
+        self.reader = Reader::Person;
+        self
+    }
+
+    /// The same as part of a page that is recorded as a whole, so that it has no record of its own.
+    pub fn of_page(mut self) -> Self {
+        self.reader = Reader::PersonOnPage;
+        self
     }
 
     /// Sets the toolsets among which the caller found the tool.
@@ -228,6 +253,9 @@ impl Call {
 
     /// Begins the record of the call, if anybody wants one.
     pub fn audited(&self, tool: impl Into<Cow<'static, str>>, arguments: &Map<String, Value>) -> Option<AuditedCall> {
+        if self.reader == Reader::PersonOnPage {
+            return None;
+        }
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
         let path = PATHS.into_iter().find_map(text);
         let target = (text("server"), path);
@@ -286,7 +314,7 @@ impl Call {
     pub(super) fn illustrator(&self, wanted: bool) -> Illustrator {
         Illustrator {
             limits: self.services.images,
-            wanted,
+            wanted: wanted && self.reader == Reader::Agent,
             places: self.services.answers.max_images.into(),
             scaling: Arc::clone(&self.services.scaling),
             tenant: self.principal.tenant.name.as_str().into(),
@@ -319,6 +347,9 @@ impl Call {
 
     /// Notes who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
+        if self.reader != Reader::Agent {
+            return;
+        }
         let Principal { id, name, .. } = &*self.principal;
         self.services.activity.note_agent(id, name, self.principal.circle());
     }
@@ -480,6 +511,9 @@ impl Call {
 
     /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
     pub(super) fn take_notices(&self) -> Vec<String> {
+        if self.reader != Reader::Agent {
+            return std::mem::take(&mut *self.notices.lock());
+        }
         let rooms = std::mem::take(&mut *self.discarding.lock());
         let told = rooms.iter().filter_map(|room| {
             let lost = room.take_discarded(&self.principal.id);

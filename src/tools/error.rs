@@ -92,7 +92,7 @@ impl ToolError {
 
 impl ToolError {
     /// The rule that forbids the call, if it failed for that.
-    pub(super) fn denied_by(&self) -> Option<&'static str> {
+    pub fn denied_by(&self) -> Option<&'static str> {
         match self {
             Self::Access(error) | Self::NoExec(error) => Some(error.rule()),
             Self::MovedAway { .. } => Some("paths"),

@@ -12,6 +12,8 @@ mod review;
 mod subject;
 mod undo;
 
+pub use review::{ForkReview, ReviewedCell, review_fork};
+
 use super::{Effect, ToolDefinition};
 use crate::types::Toolset;
 

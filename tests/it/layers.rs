@@ -13,6 +13,7 @@ const ROWS: &[&[&str]] = &[
     &["app"],
     &["fuzzing"],
     &["http"],
+    &["console"],
     &["mcp"],
     &["tools", "resources", "prompts"],
     &["audit", "activity", "forks"],
@@ -29,6 +30,7 @@ const CRATES: &[&str] = &["executor", "live-document", "history", "jupyter-clien
 const PLACES: &[(&str, &[&str])] = &[
     ("axum", &["http", "app"]),
     ("hyper", &["http"]),
+    ("maud", &["console"]),
     ("rmcp", &["mcp", "events", "http", "app"]),
     ("reqwest", &["jupyter-client", "auth", "app", "telemetry"]),
     ("tokio_tungstenite", &["jupyter-client", "live-document"]),

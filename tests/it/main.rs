@@ -22,6 +22,8 @@ mod cli;
 mod clients;
 mod conformance;
 mod connections;
+mod console;
+mod console_work;
 mod dependencies;
 mod deploy_chart;
 mod deploy_files;

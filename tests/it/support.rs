@@ -5,6 +5,7 @@ pub mod beside;
 pub mod browser;
 pub mod collector;
 pub mod command;
+pub mod console;
 pub mod deadline;
 pub mod engines;
 pub mod gateway;

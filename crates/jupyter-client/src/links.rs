@@ -19,16 +19,19 @@ pub struct Links {
 
 impl Links {
     pub fn to(&self, document: &Document) -> String {
-        let view = match document.kind {
+        let path = DocPath::parse(&document.path).unwrap_or_else(|_| DocPath::root());
+        self.to_path(&path, document.kind)
+    }
+
+    /// The address of what is at a path.
+    pub fn to_path(&self, path: &DocPath, kind: DocumentKind) -> String {
+        let view = match kind {
             _ if self.has_lab => "lab/tree",
             DocumentKind::Notebook => "notebooks",
             DocumentKind::File => "edit",
             DocumentKind::Directory => "tree",
         };
-        let path = DocPath::parse(&document.path)
-            .map(|path| path.to_url_path())
-            .unwrap_or_default();
-        format!("{}/{view}/{path}", self.base)
+        format!("{}/{view}/{}", self.base, path.to_url_path())
     }
 }
 
@@ -40,6 +43,14 @@ impl JupyterServer {
         Links {
             base: self.public_base_url().to_owned(),
             has_lab: has_lab.copied().unwrap_or(true),
+        }
+    }
+
+    /// The same without asking the server, which is taken for one with JupyterLab unless it is known to have none.
+    pub fn known_links(&self) -> Links {
+        Links {
+            base: self.public_base_url().to_owned(),
+            has_lab: self.has_lab.get().copied().unwrap_or(true),
         }
     }
 

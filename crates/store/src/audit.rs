@@ -43,7 +43,10 @@ pub struct AuditFilter {
     pub since: Option<SystemTime>,
     /// Only what comes before the call of this time and this place in the log, as a page told.
     pub before: Option<(SystemTime, i64)>,
+    pub tenant: Option<String>,
     pub principal: Option<String>,
+    /// Only calls that were denied.
+    pub is_denied: bool,
     pub path: Option<String>,
     pub limit: usize,
 }
@@ -86,8 +89,14 @@ pub(crate) async fn page(database: &Database, filter: &AuditFilter) -> Result<Au
         statement.push(" OR (time = ").push_bind(before);
         statement.push(" AND entry < ").push_bind(entry).push("))");
     }
+    if let Some(tenant) = &filter.tenant {
+        statement.push(" AND tenant = ").push_bind(tenant);
+    }
     if let Some(principal) = &filter.principal {
         statement.push(" AND principal = ").push_bind(principal);
+    }
+    if filter.is_denied {
+        statement.push(" AND decision = 'deny'");
     }
     if let Some(path) = &filter.path {
         statement.push(" AND path = ").push_bind(path);

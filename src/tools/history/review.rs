@@ -1,12 +1,15 @@
-//! The person's decision about a fork that is under review: which of its cells are taken over.
+//! The person's decision about a fork: what it changes, as they see it, and which of its cells are taken over.
+
+use std::{sync::Arc, time::SystemTime};
 
 use jupyter_client::{counted, truncate};
 use live_document::{CellDifference, Difference};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    forks::ForkContent,
-    tools::{Call, Choice, ChoiceForm, ChoiceReply, diff::unified},
+    forks::{ForkContent, Root},
+    tools::{Call, Choice, ChoiceForm, ChoiceReply, ToolError, diff::unified},
+    types::Permission,
 };
 
 /// Cells that a person is shown at once.
@@ -14,6 +17,10 @@ const MAX_CHOICES: usize = 20;
 /// Characters of the diff of a cell, and lines around what differs.
 const MAX_DIFF: usize = 800;
 const DIFF_CONTEXT: usize = 1;
+/// Lines around what differs on a page, which has more room.
+const PAGE_CONTEXT: usize = 3;
+/// Characters of the diff of a cell on a page.
+const MAX_PAGE_DIFF: usize = 20_000;
 /// Names the whole of a text document.
 const EVERYTHING: &str = "everything";
 
@@ -116,24 +123,90 @@ pub(super) fn version(content: &live_document::DocumentContent) -> String {
 }
 
 fn choice(fork: &ForkContent, found: &CellDifference) -> Choice {
+    let cell = reviewed(fork, found, DIFF_CONTEXT);
+    let description = match (cell.diff.is_empty(), found.difference) {
+        (false, _) => cell.diff,
+        (true, Difference::Moved) => "moved".to_owned(),
+        (true, _) => "outputs or metadata only".to_owned(),
+    };
+    Choice {
+        key: cell.cell_id,
+        title: format!("Cell {}: {}", cell.position.unwrap_or_default(), cell.change),
+        description: truncate(description, MAX_DIFF).text,
+    }
+}
+
+/// A fork as a person reviews it.
+pub struct ForkReview {
+    pub title: String,
+    pub description: String,
+    pub author: String,
+    /// It has edits that somebody has to accept.
+    pub is_review: bool,
+    pub created_at: SystemTime,
+    /// Changes with the fork's content, so that nobody accepts what they did not see.
+    pub version: String,
+    /// None for a text document, which is taken over as a whole.
+    pub cells: Option<Vec<ReviewedCell>>,
+    /// The difference of a text document.
+    pub text: String,
+}
+
+/// A cell in which a fork differs from its document.
+pub struct ReviewedCell {
+    pub cell_id: String,
+    pub position: Option<usize>,
+    pub change: &'static str,
+    /// Empty if only outputs or metadata differ.
+    pub diff: String,
+}
+
+/// Shows all that a fork changes.
+pub async fn review_fork(call: &Call, server: &str, path: &str, fork_id: &str) -> Result<ForkReview, ToolError> {
+    call.principal().require(Permission::Read)?;
+    let server = Arc::clone(call.server(Some(server))?);
+    let (path, account) = (call.file(path)?, call.account());
+    let fork = call.forks().read(Root::of(&server, &path, &account), fork_id).await?;
+    let is_notebook = path.is_notebook();
+    let cells = fork.differences().into_iter();
+    let cells = cells.map(|found| {
+        let mut cell = reviewed(&fork, &found, PAGE_CONTEXT);
+        cell.diff = truncate(cell.diff, MAX_PAGE_DIFF).text;
+        cell
+    });
+    let cells = is_notebook.then(|| cells.collect());
+    let text = match is_notebook {
+        true => String::new(),
+        false => unified(fork.base.text(), fork.content.text(), PAGE_CONTEXT),
+    };
+    let version = version(&fork.content);
+    let record = fork.record;
+    Ok(ForkReview {
+        title: record.title.unwrap_or_default(),
+        description: record.description.unwrap_or_default(),
+        author: record.author_name,
+        is_review: record.is_review,
+        created_at: record.created_at,
+        version,
+        cells,
+        text: truncate(text, MAX_PAGE_DIFF).text,
+    })
+}
+
+fn reviewed(fork: &ForkContent, found: &CellDifference, context: usize) -> ReviewedCell {
     let source = |cells: &live_document::DocumentContent| {
         let cell = cells.cell(&found.cell);
         cell.map(|cell| cell.source.clone()).unwrap_or_default()
     };
-    let diff = unified(&source(&fork.base), &source(&fork.content), DIFF_CONTEXT);
-    let description = match (diff.is_empty(), found.difference) {
-        (false, _) => diff,
-        (true, Difference::Moved) => "moved".to_owned(),
-        (true, _) => "outputs or metadata only".to_owned(),
-    };
+    let diff = unified(&source(&fork.base), &source(&fork.content), context);
     let content = match found.difference {
         Difference::Deleted => &fork.base,
         _ => &fork.content,
     };
-    let position = content.cells().iter().position(|cell| cell.id == found.cell);
-    Choice {
-        key: found.cell.clone(),
-        title: format!("Cell {}: {}", position.unwrap_or_default(), found.difference.as_str()),
-        description: truncate(description, MAX_DIFF).text,
+    ReviewedCell {
+        cell_id: found.cell.clone(),
+        position: content.cells().iter().position(|cell| cell.id == found.cell),
+        change: found.difference.as_str(),
+        diff,
     }
 }

@@ -116,6 +116,12 @@ async fn activities_and_calls_are_noted_and_found(scene: Scene) {
         ..AuditFilter::default()
     };
     assert_eq!(store.audit(&of_path).await.unwrap(), [call(2, at(2))]);
+    let of_others = AuditFilter {
+        tenant: Some("others".into()),
+        limit: 10,
+        ..AuditFilter::default()
+    };
+    assert!(store.audit(&of_others).await.unwrap().is_empty());
 }
 
 async fn texts_that_a_database_cannot_keep_keep_nothing_else_from_it(scene: Scene) {

@@ -1,0 +1,140 @@
+//! Small pieces of pages that several of them have.
+
+use std::time::SystemTime;
+
+use maud::{Markup, html};
+
+use super::desk::Desk;
+
+/// Bytes of a diff or an output that are looked at; tools cut most earlier.
+const MAX_SHOWN: usize = 200_000;
+
+/// A form that does one thing.
+pub(super) struct Button<'a> {
+    /// Name of what is done.
+    pub(super) action: &'a str,
+    pub(super) label: &'a str,
+    /// What it is done to, for those who do not see where the button stands.
+    pub(super) about: &'a str,
+    pub(super) fields: &'a [(&'a str, &'a str)],
+    /// Question to whoever presses it, where that cannot be taken back.
+    pub(super) confirm: Option<&'a str>,
+    pub(super) class: &'a str,
+}
+
+impl Button<'_> {
+    pub(super) fn markup(&self, desk: &Desk) -> Markup {
+        html! {
+            form.inline method="post" action={ (desk.root) "console/" (self.action) } data-confirm=[self.confirm] {
+                (csrf(desk))
+                @for (name, value) in self.fields {
+                    input type="hidden" name=(name) value=(value);
+                }
+                button.(self.class) type="submit" data-key={ (self.action) ":" (self.fields.first().map_or("", |field| field.1)) } {
+                    (self.label)
+                    @if !self.about.is_empty() { span.hidden { " " (self.about) } }
+                }
+            }
+        }
+    }
+}
+
+/// The field that shows that a form is from a page of the session.
+pub(super) fn csrf(desk: &Desk) -> Markup {
+    html! { input type="hidden" name="csrf" value=(desk.visitor.session.csrf); }
+}
+
+/// A time, which the script shows as one's own clock has it.
+pub(super) fn time(timestamp: &str) -> Markup {
+    let shown = timestamp.get(..16).unwrap_or(timestamp).replace('T', " ");
+    html! { time datetime=(timestamp) { (shown) " UTC" } }
+}
+
+/// The same of a moment.
+pub(super) fn moment(time: SystemTime) -> Markup {
+    self::time(&humantime::format_rfc3339_seconds(time).to_string())
+}
+
+/// A state in a word, with a sign that is told apart by its shape as well as by its colour.
+pub(super) fn state(word: &str, tone: Tone) -> Markup {
+    html! { span.state.(tone.class()) { (word) } }
+}
+
+/// What a state means for whoever reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Good,
+    Busy,
+    Waiting,
+    Bad,
+    Quiet,
+}
+
+impl Tone {
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Busy => "busy",
+            Self::Waiting => "waiting",
+            Self::Bad => "bad",
+            Self::Quiet => "quiet",
+        }
+    }
+
+    /// The tone of an execution's status.
+    pub(super) fn of_execution(status: &str) -> Self {
+        match status {
+            "running" => Self::Busy,
+            "queued" | "input_required" => Self::Waiting,
+            "completed" => Self::Good,
+            "failed" | "lost" => Self::Bad,
+            _ => Self::Quiet,
+        }
+    }
+}
+
+/// The words for an execution's status.
+pub(super) fn status_words(status: &str) -> String {
+    status.replace('_', " ")
+}
+
+/// A unified diff, line by line. What is added and removed is said by its sign too, and read aloud.
+pub(super) fn diff(unified: &str) -> Markup {
+    let end = unified.floor_char_boundary(MAX_SHOWN);
+    html! {
+        div.diff role="group" aria-label="Changed lines" tabindex="0" {
+            @for line in unified[..end].lines() {
+                @match line.as_bytes().first() {
+                    Some(b'+') => { ins { (line) "\n" } }
+                    Some(b'-') => { del { (line) "\n" } }
+                    Some(b'@') => { span.place { (line) "\n" } }
+                    _ => { span { (line) "\n" } }
+                }
+            }
+        }
+    }
+}
+
+/// Text as a program put it out.
+pub(super) fn output(text: &str, label: &str) -> Markup {
+    html! { pre.output tabindex="0" aria-label=(label) data-tail { (text) } }
+}
+
+/// The folder of a path and its name.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    match path.rfind('/') {
+        Some(end) => path.split_at(end + 1),
+        None => ("", path),
+    }
+}
+
+/// A path with its name told apart.
+pub(super) fn path(path: &str) -> Markup {
+    let (folder, name) = split(path);
+    html! { span.path { span.folder { (folder) } span.file { (name) } } }
+}
+
+/// A message in the place of what is not there.
+pub(super) fn nothing(message: &str) -> Markup {
+    html! { p.nothing { (message) } }
+}
