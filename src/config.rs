@@ -26,8 +26,7 @@ pub use jupyter_client::Secret;
 pub use load::{Env, environment};
 pub use model::{
     AuditConfig, Config, ConsoleConfig, EventsConfig, ExecutionConfig, HttpConfig, ImagesConfig, LogFormat, McpConfig,
-    OtlpProtocol,
-    SessionsConfig, StoreConfig, TelemetryConfig,
+    OtlpProtocol, SessionsConfig, StoreConfig, TelemetryConfig,
 };
 pub use net::base_url;
 pub use oauth::OAuthSecrets;

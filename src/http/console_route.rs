@@ -40,7 +40,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(super) async fn handle<H: Send + Sync + 'static>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {
     let Some(console) = edge.console.clone() else {
-        return super::stack::not_found(request.uri().clone(), false).await.into_response();
+        return super::stack::not_found(request.uri().clone(), false)
+            .await
+            .into_response();
     };
     let (mut parts, body) = request.into_parts();
     let connection = parts.extensions.remove::<Arc<ClientConnection>>();

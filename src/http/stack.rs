@@ -31,7 +31,10 @@ pub fn router<H: ServerHandler>(edge: Arc<Edge<H>>) -> Router {
         .route(challenge::METADATA, any(challenge::metadata::<H>))
         .route(&format!("{}/mcp", challenge::METADATA), any(challenge::metadata::<H>))
         // Whoever sends to `/` has forgotten the path of MCP, and is told.
-        .route("/", get(console_route::handle::<H>).fallback(|uri: Uri| not_found(uri, false)))
+        .route(
+            "/",
+            get(console_route::handle::<H>).fallback(|uri: Uri| not_found(uri, false)),
+        )
         .route("/console", get(console_route::handle::<H>))
         .route("/console/", get(console_route::handle::<H>))
         .route(

@@ -21,8 +21,8 @@ use url::{Host, Url};
 
 use crate::{
     Authorities, Hub, HubPlace, HubServer, JupyterError, NotebookSession, RequestObserver, RequestOutcome, Secret,
-    ServerOptions,
-    contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES, urls::allowed_base,
+    ServerOptions, contents::Creations, is_shallow_json, kernel_starts::KernelStarts, limits::MAX_ANSWER_BYTES,
+    urls::allowed_base,
 };
 
 /// Jupyter's own messages are short; more than this of one is noise in a model's context.

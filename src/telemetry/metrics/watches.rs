@@ -128,7 +128,9 @@ impl Metrics {
         );
         meter
             .u64_observable_counter("jmg.store.lost")
-            .with_description("Records that were given up because the database or the audit file failed for too long, by table.")
+            .with_description(
+                "Records that were given up because the database or the audit file failed for too long, by table.",
+            )
             .with_callback(move |observer| {
                 let state = lost();
                 let lost = state.lost;
