@@ -243,7 +243,7 @@ impl Desk {
         let Place { server, path } = page.place().unwrap_or(&nowhere);
         let record = self.recorded(server, path);
         let shown = match &page {
-            Page::Overview => overview::page(self).await,
+            Page::Overview => Box::pin(overview::page(self)).await,
             Page::Connect => Ok(connect::page(self, &visit.site)),
             Page::Document(place, _) => document::page(self, place, &visit.query).await,
             Page::Fork(place, fork) => fork::page(self, place, fork).await,

@@ -84,7 +84,7 @@ async fn send(desk: &Desk, page: &Page, sender: &mpsc::Sender<Bytes>) {
     let mut silent = 0;
     while desk.console.sessions.goes_on(&desk.visitor.session).await {
         let mut events: Vec<Bytes> = Vec::new();
-        for part in parts(desk, page).await {
+        for part in Box::pin(parts(desk, page)).await {
             let version = part.version();
             if sent.insert(part.id, version.clone()).as_ref() != Some(&version) {
                 events.push(part.event());
@@ -108,7 +108,7 @@ async fn send(desk: &Desk, page: &Page, sender: &mpsc::Sender<Bytes>) {
 
 async fn parts(desk: &Desk, page: &Page) -> Vec<Part> {
     match page {
-        Page::Overview => overview::parts(desk).await,
+        Page::Overview => Box::pin(overview::parts(desk)).await,
         Page::Document(place, chosen) => document::parts(desk, place, chosen.as_deref()).await,
         Page::Run(id) => run::parts(desk, id).await,
         Page::Connect | Page::Fork(..) | Page::Audit => Vec::new(),

@@ -71,7 +71,7 @@ struct Activity {
 }
 
 pub(super) async fn page(desk: &Desk) -> Result<Reply, Failure> {
-    let parts = parts(desk).await;
+    let parts = Box::pin(parts(desk)).await;
     let part = |id: &str| parts.iter().find(|part| part.id == id).map(Part::region);
     let frame = Frame {
         title: "Overview",

@@ -7,9 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Agent, Era, Gateway, agent::ToolAnswer, command::run};
 
+/// The tool that only users of a JupyterHub have.
+const START: &str = "start_server";
+
 /// Toolset, tool, and all permissions that it needs.
 const TABLE: &[(&str, &str, &[&str])] = &[
     ("gateway", "list_servers", &["read"]),
+    ("gateway", START, &["write"]),
     ("url", "get_base_url", &["read"]),
     ("url", "nb_path_from_url", &["read"]),
     ("notebook", "list_nbs", &["read"]),
@@ -132,15 +136,18 @@ fn sets() -> impl Iterator<Item = Vec<&'static str>> {
 async fn gateway() -> Gateway {
     let mut config = String::new();
     for name in ["lab", "theirs"] {
-        config += &format!("[[servers]]\nname = \"{name}\"\nurl = \"http://127.0.0.1:9/\"\nconnect_timeout = \"1s\"\n");
+        let server =
+            format!("[[servers]]\nname = \"{name}\"\nurl = \"http://127.0.0.1:9/\"\nconnect_timeout = \"1s\"\n");
+        config += &server;
     }
     config +=
         "[[tenants]]\nname = \"ours\"\nservers = [\"lab\"]\n[[tenants]]\nname = \"others\"\nservers = [\"theirs\"]\n";
     for set in sets() {
         let name = set.join("-");
-        config += &format!(
+        let token = format!(
             "[[auth.tokens]]\nname = \"{name}\"\ntenant = \"ours\"\ntoken = \"token-of-{name}\"\npermissions = {set:?}\npaths = [\"mine/**\"]\n"
         );
+        config += &token;
     }
     Gateway::configured(&config).await
 }
@@ -171,6 +178,11 @@ fn toolsets() -> Vec<&'static str> {
 fn tools_of(toolset: &str) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let rows = TABLE.iter().filter(move |(of, ..)| *of == toolset);
     rows.map(|(_, tool, needs)| (*tool, *needs))
+}
+
+/// The same without what callers with a token of the config do not have.
+fn usual_tools_of(toolset: &str) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    tools_of(toolset).filter(|(tool, _)| *tool != START)
 }
 
 #[test]
@@ -213,7 +225,7 @@ async fn a_tool_runs_with_all_of_its_permissions_and_no_other_makes_up_for_one()
     for toolset in toolsets() {
         for set in sets() {
             let agent = agent(&gateway, &format!("toolsets={toolset}"), &set.join("-")).await;
-            for (tool, needs) in tools_of(toolset) {
+            for (tool, needs) in usual_tools_of(toolset) {
                 let lacking: Vec<&str> = needs.iter().copied().filter(|needed| !set.contains(needed)).collect();
                 let told = missing(&agent.call(tool, json!({})).await);
                 assert_eq!(
@@ -232,7 +244,7 @@ async fn a_connection_that_only_reads_has_no_tool_that_does_more() {
     let gateway = gateway().await;
     for toolset in toolsets() {
         let agent = agent(&gateway, &format!("toolsets={toolset}&readonly=true"), EVERYTHING).await;
-        for (tool, needs) in tools_of(toolset) {
+        for (tool, needs) in usual_tools_of(toolset) {
             let answer = agent.call(tool, json!({})).await;
             let is_refused = answer.text().contains("read-only");
             assert_eq!(is_refused, needs != ["read"], "{tool}: {}", answer.text());
@@ -244,7 +256,7 @@ async fn a_connection_that_only_reads_has_no_tool_that_does_more() {
 async fn a_tool_that_was_not_selected_is_none() {
     let gateway = gateway().await;
     let selected = agent(&gateway, "toolsets=gateway", EVERYTHING).await;
-    for (toolset, tool, _) in TABLE {
+    for (toolset, tool, _) in TABLE.iter().filter(|(_, tool, _)| *tool != START) {
         let answer = selected.call(tool, json!({})).await;
         assert_eq!(
             *toolset == "gateway",
@@ -276,7 +288,7 @@ async fn no_argument_leads_to_a_path_or_a_server_that_is_not_the_callers() {
     let (mut paths, mut servers) = (0, 0);
     for toolset in toolsets() {
         let agent = agent(&gateway, &format!("toolsets={toolset}"), EVERYTHING).await;
-        for tool in catalogue(toolset) {
+        for tool in catalogue(toolset).into_iter().filter(|tool| tool["name"] != START) {
             let name = tool["name"].as_str().expect("a name");
             let members = tool["inputSchema"]["properties"]
                 .as_object()

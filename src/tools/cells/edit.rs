@@ -116,7 +116,7 @@ pub(super) async fn edit_nb_cell(call: Call, arguments: Arguments) -> Result<Too
             changed => changed,
         }
     };
-    change_and_run(&call, Some(at), wanted, options, done, changes, answer).await
+    Box::pin(change_and_run(&call, Some(at), wanted, options, done, changes, answer)).await
 }
 
 fn range(arguments: &Arguments) -> Result<Range, ToolError> {

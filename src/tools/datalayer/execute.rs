@@ -57,7 +57,7 @@ pub(super) async fn execute_cell(call: Call, arguments: CellArguments) -> Result
         };
         run_cells(&call, &server, room, &wanted).await
     };
-    run(&call, "cell.execute", wait, start).await
+    Box::pin(run(&call, "cell.execute", wait, start)).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -131,7 +131,7 @@ pub(super) async fn execute_code(call: Call, arguments: CodeArguments) -> Result
         };
         call.run_code(&server, path.as_ref(), None, arguments.code).await
     };
-    run(&call, "code.execute", wait, start).await
+    Box::pin(run(&call, "code.execute", wait, start)).await
 }
 
 /// Waiting time of a call.
