@@ -104,6 +104,7 @@ fn keys_of_the_model() -> BTreeSet<String> {
         tenants = [{ zz = 0, approvals = [{ zz = 0 }] }]
         http.zz = 0
         mcp.zz = 0
+        console.zz = 0
         auth.zz = 0
         auth.tokens = [{ zz = 0 }]
         auth.jwt.zz = 0

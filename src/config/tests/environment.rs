@@ -111,7 +111,7 @@ fn messages_name_the_variable() {
         (
             "JMG__STOER__URL",
             "x",
-            "stoer: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
+            "stoer: unknown key; allowed: http, mcp, console, servers, tenants, auth, sessions, execution, \
              images, answers, events, store, audit, telemetry; did you mean `store`?",
         ),
         ("JMG__HTTP", "x", "http: expected a table, found text"),
@@ -159,7 +159,7 @@ fn messages_name_the_variable() {
         (
             "JMG__",
             "x",
-            "\"\": unknown key; allowed: http, mcp, servers, tenants, auth, sessions, \
+            "\"\": unknown key; allowed: http, mcp, console, servers, tenants, auth, sessions, \
           execution, images, answers, events, store, audit, telemetry",
         ),
     ] {

@@ -26,7 +26,7 @@ fn unknown_keys() {
     says(
         "[[server]]\nname = 'a'",
         &[
-            "server: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
+            "server: unknown key; allowed: http, mcp, console, servers, tenants, auth, sessions, execution, \
            images, answers, events, store, audit, telemetry; did you mean `servers`?",
         ],
     );
@@ -299,7 +299,7 @@ fn everything_wrong_is_said_at_once() {
             "http.listen: \"x\" is not an address; expected host:port such as \"127.0.0.1:8585\"",
             "mcp.max_sessions: 0 is out of range; allowed: 1 to 1000000",
             "servers[0].url: not a URL; expected one such as \"https://host.example.org/path\"",
-            "foo: unknown key; allowed: http, mcp, servers, tenants, auth, sessions, execution, \
+            "foo: unknown key; allowed: http, mcp, console, servers, tenants, auth, sessions, execution, \
              images, answers, events, store, audit, telemetry",
         ],
     );
