@@ -29,6 +29,7 @@ mod deploy_chart;
 mod deploy_files;
 mod deploy_metrics;
 mod direct_calls;
+mod docs;
 mod edge;
 mod eras;
 mod executions;
