@@ -244,6 +244,10 @@ impl History {
             }
             return Ok(Some(stored));
         }
+        if self.was_changed_since(row, &stored.content, (opened, content)).await? {
+            track.lock().is_shared = true;
+            return Ok(Some(stored));
+        }
         let needed = delta.outputs();
         let blobs: Vec<Blob> = blobs
             .iter()
@@ -311,6 +315,33 @@ impl History {
             self.tell_loss(track);
         }
         Ok(())
+    }
+
+    /// Returns whether others have changed a document since it was opened with this content, and written that down already:
+    /// then nothing happened to it while it was not open.
+    async fn was_changed_since(
+        &self,
+        row: &DocumentRow,
+        latest: &Content,
+        (opened, wanted): (&Version, &Content),
+    ) -> Result<bool, StoreError> {
+        let first = (row.latest_seq - LOOK_BACK).max(0);
+        let deltas = self.store.deltas(row.document, first, row.latest_seq).await?;
+        let mut content = latest.clone();
+        for (_, version, delta) in deltas.iter().rev() {
+            if version.time < opened.time {
+                break;
+            }
+            let earlier = Delta::decode(delta)
+                .ok()
+                .and_then(|delta| delta.invert().apply(&content).ok());
+            let Some(earlier) = earlier else { break };
+            if earlier.is_same_but_for_runs(wanted) {
+                return Ok(true);
+            }
+            content = earlier;
+        }
+        Ok(false)
     }
 
     /// The number of changes since the content was this; none if it never was, as far as is looked.

@@ -18,6 +18,8 @@ pub(super) enum Reach {
     Nothing,
     /// Documents and directories that these arguments name. Without one it is all that the caller may see.
     Paths(&'static [&'static str]),
+    /// What this argument names, which may be a glob. What matches one and may not be read is left out of what is found.
+    Matches(&'static str),
     /// The notebook that the caller has given a name: where that is, and whether it may go there, is seen when it is
     /// looked up.
     Named,
@@ -27,6 +29,17 @@ pub(super) enum Reach {
     Url,
     /// A server of the caller's in a Hub, which may not be known yet.
     HubServer,
+}
+
+impl Reach {
+    /// The arguments that name documents.
+    fn paths(&self) -> &[&'static str] {
+        match self {
+            Self::Paths(names) => names,
+            Self::Matches(name) => std::slice::from_ref(name),
+            _ => &[],
+        }
+    }
 }
 
 /// What a tool reaches; none if it is not told of here.
@@ -74,7 +87,6 @@ pub(super) fn reach(tool: &str) -> Option<Reach> {
         | "get_document_info"
         | "delete_document"
         | "overwrite_document"
-        | "search_documents"
         | "end_nb_session"
         | "query_document_session"
         | "end_document_session"
@@ -99,6 +111,7 @@ pub(super) fn reach(tool: &str) -> Option<Reach> {
         | "batch_insert_text"
         | "batch_delete_text"
         | "list_files" => Reach::Paths(&["path"]),
+        "search_documents" => Reach::Matches("path"),
         "run_notebook" => Reach::Paths(&["path", "keep"]),
         "rename_document" => Reach::Paths(&["path", "newPath"]),
         "copy_document" => Reach::Paths(&["path", "copyPath"]),
@@ -149,8 +162,13 @@ pub(super) fn authorize(
     if let Some(server) = text("server").filter(|_| reach != Reach::HubServer) {
         call.server(Some(server))?;
     }
-    let Reach::Paths(names) = reach else { return Ok(()) };
-    for raw in names.iter().filter_map(|name| text(name)) {
+    let is_glob = |raw: &&str| matches!(reach, Reach::Matches(_)) && raw.contains(['*', '?', '[', '{']);
+    for raw in reach
+        .paths()
+        .iter()
+        .filter_map(|name| text(name))
+        .filter(|raw| !is_glob(raw))
+    {
         // What is no path at all is told by the tool, which knows what it expects.
         if let Ok(path) = DocPath::parse(raw) {
             let principal = call.principal();
@@ -171,10 +189,7 @@ mod tests {
     fn every_tool_has_rules_and_every_argument_that_names_a_document_is_among_them() {
         for tool in catalogue() {
             let reach = tool.reach.unwrap_or_else(|| panic!("{} has no rules", tool.name));
-            let known = match reach {
-                Reach::Paths(names) => names,
-                _ => &[],
-            };
+            let known = reach.paths();
             let members = tool.input_schema.get("properties").and_then(Value::as_object);
             for argument in members.into_iter().flatten().map(|(name, _)| name) {
                 let is_path = argument.to_lowercase().ends_with("path");

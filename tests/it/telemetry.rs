@@ -119,7 +119,7 @@ async fn one_trace(era: Era, trace_id: &str, protocol: &str) {
     ] {
         collector.metric(metric).await;
     }
-    let line = collector.log("a tool was called").await;
+    let line = collector.log("a call was made").await;
     assert_eq!(
         hex(&line.trace_id),
         trace_id,

@@ -6,7 +6,7 @@ use test_postgres::TestDatabase;
 
 use crate::support::{
     Agent, Era, Gateway,
-    command::run,
+    command::run_beside,
     eventually,
     gateway::lab_server,
     wire::{Events, send},
@@ -26,12 +26,12 @@ async fn a_command_revokes_a_token_in_every_gateway_of_the_store() {
         let file = folder.path().join(format!("{number}.toml"));
         let config = format!("[store]\nurl = {store:?}\n{}{TWO_TOKENS}", lab_server("lab"));
         std::fs::write(&file, &config).unwrap();
-        let command = |arguments: &[&str]| {
+        let command = async |arguments: &[&str]| {
             let mut all = arguments.to_vec();
             all.extend(["--config", file.to_str().unwrap()]);
-            run(&all)
+            run_beside(&all).await
         };
-        let listed = command(&["token", "list"]);
+        let listed = command(&["token", "list"]).await;
         assert_eq!(listed.code, Some(0), "{}", listed.stderr);
         let lines: Vec<&str> = listed.stdout.lines().collect();
         assert_eq!(
@@ -50,7 +50,7 @@ async fn a_command_revokes_a_token_in_every_gateway_of_the_store() {
             ana.call("list_servers", json!({})).await.ok();
             streams.push((Events::new(ana.listen(None).await), ana));
         }
-        let unknown = command(&["token", "revoke", "--name", "eva"]);
+        let unknown = command(&["token", "revoke", "--name", "eva"]).await;
         assert_eq!(unknown.code, Some(70));
         assert!(
             unknown.stderr.contains("no token \"eva\"; it has: \"ana\", \"ben\""),
@@ -58,7 +58,7 @@ async fn a_command_revokes_a_token_in_every_gateway_of_the_store() {
             unknown.stderr
         );
 
-        let revoked = command(&["token", "revoke", "--name", "ana"]);
+        let revoked = command(&["token", "revoke", "--name", "ana"]).await;
         assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
         for ((mut events, _), gateway) in streams.into_iter().zip(&gateways) {
             while events.next().await.is_some() {}
@@ -72,15 +72,15 @@ async fn a_command_revokes_a_token_in_every_gateway_of_the_store() {
             let ben = Agent::with_token(gateway, "token-of-ben", Era::Modern).await;
             ben.call("list_servers", json!({})).await.ok();
         }
-        let again = command(&["token", "revoke", "--name", "ana"]);
-        assert!(again.stdout.contains("was revoked before"), "{}", again.stdout);
-        assert!(command(&["token", "list"]).stdout.contains("\"ana\"  revoked 20"));
+        let again = command(&["token", "revoke", "--name", "ana"]).await;
+        assert!(again.stdout.contains("was revoked before"), "{}", again.stderr);
+        assert!(command(&["token", "list"]).await.stdout.contains("\"ana\"  revoked 20"));
         // A gateway that starts later has not forgotten it.
         let late = Gateway::configured(&config).await;
         let request = reqwest::Client::new().post(late.url("/mcp")).body("{}");
         assert_eq!(send(request.bearer_auth("token-of-ana")).await.status.as_u16(), 401);
         std::fs::write(&file, config.replace("token-of-ana", "another-token-of-ana")).unwrap();
-        let listed = command(&["token", "list"]).stdout;
+        let listed = command(&["token", "list"]).await.stdout;
         assert!(
             listed.contains("\"ana\"  active") && listed.contains("not in the config"),
             "{listed}"
@@ -88,7 +88,7 @@ async fn a_command_revokes_a_token_in_every_gateway_of_the_store() {
     }
     let file = folder.path().join("memory.toml");
     std::fs::write(&file, format!("store.url = \"sqlite::memory:\"\n{TWO_TOKENS}")).unwrap();
-    let refused = run(&["token", "revoke", "--name", "ana", "--config", file.to_str().unwrap()]);
+    let refused = run_beside(&["token", "revoke", "--name", "ana", "--config", file.to_str().unwrap()]).await;
     assert!(
         refused.code == Some(70) && refused.stderr.contains("in memory"),
         "{}",

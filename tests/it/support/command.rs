@@ -26,6 +26,17 @@ pub fn run(arguments: &[&str]) -> Ended {
     ended(gateway_command().args(arguments).output().expect("the binary runs"))
 }
 
+/// The same beside gateways of the test, which go on meanwhile: one that is stopped in the middle of a transaction would keep
+/// the database to itself.
+pub async fn run_beside(arguments: &[&str]) -> Ended {
+    let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    let ran = tokio::task::spawn_blocking(move || {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        run(&arguments)
+    });
+    ran.await.expect("the command")
+}
+
 pub fn ended(output: Output) -> Ended {
     Ended {
         code: output.status.code(),
