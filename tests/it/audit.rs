@@ -217,39 +217,43 @@ async fn logins_resources_and_prompts_are_recorded_beside_calls_and_an_operator_
             "{text}"
         );
 
-        // While the gateway runs.
-        let audit = async |more: &[&str]| {
-            let mut arguments = vec!["audit", "--config", config.to_str().unwrap()];
-            arguments.extend(more);
-            let ended = run_beside(&arguments).await;
-            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-            ended.stdout
-        };
-        let told = eventually("the rows", async || {
-            let told = audit(&["--json"]).await;
-            (told.lines().count() == 8).then_some(told)
-        })
-        .await;
-        let mut rows: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        rows.sort_by_key(|row| written.iter().position(|line| line["request_id"] == row["request_id"]));
-        assert_eq!(rows, written, "the same as in the file");
-        assert_eq!(audit(&["--path", "theirs/x.ipynb"]).await.lines().count(), 1);
-        assert_eq!(
-            audit(&["--principal", "token:ana", "--since", "1h"])
-                .await
-                .lines()
-                .count(),
-            6
-        );
-        assert_eq!(audit(&["--since", "2099-01-01"]).await, "");
-        let line = audit(&["--path", "theirs/x.ipynb"]).await;
-        assert!(
-            line.contains(" deny failed token:ana read_nb_cells path=theirs/x.ipynb rule=paths "),
-            "{line}"
-        );
+        is_read_beside_the_gateway(&config, &written).await;
         gateway.drain().start();
         gateway.gone().await;
     }
+}
+
+/// The command shows the same as the file, while the gateway runs.
+async fn is_read_beside_the_gateway(config: &Path, written: &[Value]) {
+    let audit = async |more: &[&str]| {
+        let mut arguments = vec!["audit", "--config", config.to_str().unwrap()];
+        arguments.extend(more);
+        let ended = run_beside(&arguments).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout
+    };
+    let told = eventually("the rows", async || {
+        let told = audit(&["--json"]).await;
+        (told.lines().count() == 8).then_some(told)
+    })
+    .await;
+    let mut rows: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    rows.sort_by_key(|row| written.iter().position(|line| line["request_id"] == row["request_id"]));
+    assert_eq!(rows, *written, "the same as in the file");
+    assert_eq!(audit(&["--path", "theirs/x.ipynb"]).await.lines().count(), 1);
+    assert_eq!(
+        audit(&["--principal", "token:ana", "--since", "1h"])
+            .await
+            .lines()
+            .count(),
+        6
+    );
+    assert_eq!(audit(&["--since", "2099-01-01"]).await, "");
+    let line = audit(&["--path", "theirs/x.ipynb"]).await;
+    assert!(
+        line.contains(" deny failed token:ana read_nb_cells path=theirs/x.ipynb rule=paths "),
+        "{line}"
+    );
 }
 
 #[test]
