@@ -28,7 +28,7 @@ run: ## Start the gateway with a JupyterLab of its own on ./notebooks (TELEMETRY
 	cargo run --profile quick --no-default-features --locked -- serve --with-jupyter $(NOTEBOOKS) $(if $(TELEMETRY),--telemetry $(TELEMETRY))
 
 test: lint ## Run every check that CI runs, set-up included (TEST_THREADS at a time)
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --locked
+	RUST_TEST_THREADS=$(TEST_THREADS) tests/run
 
 test-compat: ## Run the tests of live documents against older versions of jupyter-collaboration
 	for version in $(VERSIONS); do RUST_TEST_THREADS=$(TEST_THREADS) JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done

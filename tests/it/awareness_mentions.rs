@@ -117,6 +117,12 @@ async fn a_name_typed_into_a_cell_is_told_at_once() {
         assert_eq!(of_other[0]["mentions_you"], false, "{of_other:?}");
 
         human.splice_cell("c0", 10, 1, "");
+        // Else it may hear of both at once, which change nothing.
+        eventually("the gateway has heard that the name is gone", async || {
+            let read = scene.bot.call("read_nb_cells", json!({ "path": path })).await.ok();
+            (!read["cells"][0]["source"].as_str()?.contains('@')).then_some(())
+        })
+        .await;
         human.splice_cell("c0", 10, 0, "@");
         told(&mut watcher, &scene.bot, 2).await;
         human.leave().await;
