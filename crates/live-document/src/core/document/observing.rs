@@ -137,8 +137,10 @@ impl Observer {
             _ => return,
         };
         let mut observations = self.0.lock();
-        if let (Event::Map(map), [PathSegment::Index(index)]) = (event, event.path().make_contiguous())
+        // To find out where something is, one has to go through all cells before it.
+        if let Event::Map(map) = event
             && map.keys(txn).contains_key("id")
+            && let [PathSegment::Index(index)] = event.path().make_contiguous()
         {
             // It belongs to another now, whatever was remembered.
             observations.owners.clear();
