@@ -505,7 +505,6 @@ impl Room {
     /// Sends a change that was made here.
     fn dispatch(&self, state: &mut State, applied: Applied, origin: Origin) -> (Acknowledgement, String) {
         state.changed(applied.update, origin);
-        state.tell_versions();
         self.0.bell.notify_one();
         (Acknowledgement(applied.ticket), applied.revision)
     }

@@ -421,6 +421,12 @@ impl Document {
         })
     }
 
+    /// The document for a transaction of our own, which [`Self::finish`] ends.
+    fn begin(&mut self) -> Doc {
+        self.record_edit();
+        self.doc.clone()
+    }
+
     /// Ends a transaction of our own: its changes are noted and its acknowledgement is awaited.
     fn finish(&mut self, txn: TransactionMut<'_>, author: &Author) -> Applied {
         let update = txn.encode_update_v1();
@@ -494,7 +500,7 @@ impl Document {
 
     /// Runs a change in a transaction of its own.
     fn change(&mut self, author: &Author, change: impl FnOnce(&mut Self, &mut TransactionMut<'_>)) -> Applied {
-        let doc = self.doc.clone();
+        let doc = self.begin();
         let mut txn = doc.transact_mut_with(OBSERVER);
         change(self, &mut txn);
         self.finish(txn, author)

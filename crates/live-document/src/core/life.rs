@@ -139,8 +139,12 @@ impl State {
     /// Takes in what happened, and tells what must be done.
     pub(crate) fn on(&mut self, input: Input<'_>, now: Instant) -> Vec<Effect> {
         self.set_now(now);
+        // What is to be sent should be on its way first.
+        let is_sending = matches!(input, Input::Flush);
         let effects = self.take_in(input);
-        self.tell_versions();
+        if !is_sending {
+            self.tell_versions();
+        }
         effects
     }
 

@@ -6,7 +6,7 @@
 //!
 //! | what is seen | author of the version | when it is made |
 //! | --- | --- | --- |
-//! | an edit of an agent | the agent; what people did before is a version first | at once |
+//! | an edit of an agent | the agent; what people did before is a version first | once it is on its way, before anything else changes |
 //! | changes by clients whose names are known | these people | after [`QUIET`], at most every [`LONGEST`] |
 //! | something only taken away | the people who are there, unless the file was written from outside | the same |
 //! | changes by others: the server, unknown clients | nobody known | after [`OUTSIDE_QUIET`] |
@@ -46,6 +46,8 @@ pub(crate) struct Recorder {
     is_step_worth: bool,
     /// Outputs of runs that are known already, but in no version yet.
     carried: Carried,
+    /// An edit of an agent that is in no version yet, and what is to be said of it.
+    pub(super) edit: Option<(Author, Label)>,
     /// Changes by others that are in no version yet.
     pending: Option<Pending>,
     /// The version that those changes would make, while something of others is applied.
@@ -109,6 +111,7 @@ impl Recorder {
             touched: Touched::default(),
             is_step_worth: false,
             carried: Carried::default(),
+            edit: None,
             pending: None,
             prepared: None,
             people: People::default(),
@@ -128,8 +131,9 @@ impl Recorder {
         std::mem::take(&mut self.drafts)
     }
 
-    pub(crate) fn has_drafts(&self) -> bool {
-        !self.drafts.is_empty()
+    /// Returns whether there is an edit to make a version of, or a version to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        self.edit.is_some() || !self.drafts.is_empty()
     }
 
     pub(crate) fn people(&mut self) -> &mut People {

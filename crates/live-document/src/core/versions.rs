@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Instant};
 
 use history::{Author, Content};
 
-use super::{DocumentId, HistorySink, Recorded, change_log, people::user_name, recorder::Draft, state::State};
+use super::{
+    DocumentId, HistorySink, Recorded, change_log,
+    people::user_name,
+    recorder::{Draft, Recorder},
+    state::State,
+};
 
 /// The way of one document's versions to their sink.
 pub(crate) struct VersionOutlet {
@@ -33,16 +38,19 @@ impl State {
         self.document.recorder()?.due_at()
     }
 
-    /// Makes a version of what others did if it is due, and tells of all that were made.
+    /// Returns whether [`Self::tell_versions`] has something to do before anything else happens.
+    pub(crate) fn has_version_news(&self) -> bool {
+        self.document.recorder().is_some_and(Recorder::has_news)
+    }
+
+    /// Makes a version of the latest edit, and of what others did if that is due, and tells of all that were made.
     pub(crate) fn tell_versions(&mut self) {
         if self.version_due_at().is_some_and(|due| due <= self.now()) {
             self.document.flush_versions();
         }
-        let drafts = match self.document.recorder_mut() {
-            Some(recorder) if recorder.has_drafts() => recorder.take_drafts(),
-            _ => return,
-        };
-        for draft in drafts {
+        self.document.record_edit();
+        let drafts = self.document.recorder_mut().map(Recorder::take_drafts);
+        for draft in drafts.into_iter().flatten() {
             self.tell_version(draft);
         }
     }

@@ -70,6 +70,13 @@ impl Shared {
         self.state.write().on(input, Instant::now())
     }
 
+    /// Makes versions of what was sent.
+    pub(crate) fn tell_versions(&self) {
+        if self.read().has_version_news() {
+            self.write().tell_versions();
+        }
+    }
+
     /// Tells everybody that the document is over.
     pub(crate) fn end(&self, reason: CloseReason) {
         let path = self.read().path.clone();

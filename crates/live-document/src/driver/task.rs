@@ -119,6 +119,7 @@ async fn serve(shared: &Shared, connection: &mut impl DocumentConnection) -> Nex
     loop {
         effects.extend(flush(shared, &mut slot));
         let next = carry_out(shared, connection, &mut slot, effects).await;
+        shared.tell_versions();
         shared.tell_presences();
         if let Some(next) = next {
             return next;

@@ -34,7 +34,7 @@ impl Document {
         let wanted = restoration.delta.apply(restoration.now)?;
         self.journal.set_author(Some(author));
         let author = Author::Local(Arc::clone(author));
-        let doc = self.doc.clone();
+        let doc = self.begin();
         Ok(self.editing(restoration.undoes, |document| {
             let mut txn = doc.transact_mut_with(OBSERVER);
             let missing = document.perform_delta(&mut txn, restoration, &wanted);

@@ -27,7 +27,7 @@ impl Document {
         if !self.is_notebook() {
             Self::check_positions(edits.iter(), &self.text())?;
         }
-        let doc = self.doc.clone();
+        let doc = self.begin();
         let mut txn = doc.transact_mut_with(OBSERVER);
         // From the end to the beginning, so that the positions of what is still to be done stay true.
         let mut ordered: Vec<((usize, bool), &Edit)> =
@@ -41,6 +41,7 @@ impl Document {
 
     /// Says in the document that it is not saved, as JupyterLab does, unless it says so already.
     pub(crate) fn mark_dirty(&mut self) -> Option<Applied> {
+        // No version has this, so that an edit need not be recorded before.
         let doc = self.doc.clone();
         let mut txn = doc.transact_mut_with(OBSERVER);
         if says_dirty(&self.state, &txn) {

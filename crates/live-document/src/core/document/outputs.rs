@@ -73,7 +73,7 @@ impl Document {
         cell: &str,
         write: &CellWrite,
     ) -> Option<(Applied, Option<OutputsWritten>)> {
-        let doc = self.doc.clone();
+        let doc = self.begin();
         let mut txn = doc.transact_mut_with(OBSERVER);
         let map = self
             .map(&txn, cell)
@@ -128,7 +128,7 @@ impl Document {
     /// Shows code cells as queued, as JupyterLab does with those that a person queued. Their outputs and counts stay until
     /// they run, since they may never do.
     pub(crate) fn mark_queued(&mut self, author: &Arc<str>, cells: &[QueuedCell]) -> Option<Applied> {
-        let doc = self.doc.clone();
+        let doc = self.begin();
         let mut txn = doc.transact_mut_with(OBSERVER);
         let mut is_changed = false;
         for cell in cells {
@@ -141,7 +141,7 @@ impl Document {
 
     /// Shows cells that were queued and will not run as they were before, unless somebody ran them meanwhile.
     pub(crate) fn unmark_queued(&mut self, author: &Arc<str>, cells: &[QueuedCell]) -> Option<Applied> {
-        let doc = self.doc.clone();
+        let doc = self.begin();
         let mut txn = doc.transact_mut_with(OBSERVER);
         let mut is_changed = false;
         for cell in cells {

@@ -36,6 +36,7 @@ impl Document {
 
     /// Goes on recording what another document, which this one replaces, has recorded.
     pub(crate) fn take_recorder_of(&mut self, old: &mut Self) {
+        old.record_edit();
         self.recorder = old.recorder.take();
     }
 
@@ -60,8 +61,20 @@ impl Document {
         (content, blobs)
     }
 
+    /// Makes the latest edit of an agent a version, unless it is one. That takes longer than the edit itself, so that it is
+    /// done when the edit is on its way to the server, but before anything else changes the document.
+    pub(crate) fn record_edit(&mut self) {
+        if let Some(mut recorder) = self.recorder.take() {
+            if let Some((author, label)) = recorder.edit.take() {
+                self.record_version(&mut recorder, author, label);
+            }
+            self.recorder = Some(recorder);
+        }
+    }
+
     /// Makes what others did a version now.
     pub(crate) fn flush_versions(&mut self) {
+        self.record_edit();
         let revision = self.revision();
         if let Some(mut recorder) = self.recorder.take() {
             if let Some(author) = recorder.take_pending() {
@@ -124,6 +137,7 @@ impl Document {
     /// Looks at what others did before something of somebody else is applied on top of it. If that changes nothing, it is
     /// forgotten again.
     pub(super) fn prepare_version(&mut self, update: &Update) -> Origin {
+        self.record_edit();
         let Some(mut recorder) = self.recorder.take() else {
             return Origin::Remote(Vec::new());
         };
@@ -190,7 +204,7 @@ impl Document {
         }
     }
 
-    /// Ends the notes of one transaction: what it was becomes a version, or waits to be part of one.
+    /// Ends the notes of one transaction, which waits to become a version or part of one.
     pub(super) fn record_change(&mut self, author: &Author, origin: &Origin) {
         let Some(mut recorder) = self.recorder.take() else {
             return;
@@ -209,7 +223,9 @@ impl Document {
                     principal: Arc::clone(principal),
                     name: Arc::clone(principal),
                 };
-                self.record_version(&mut recorder, author, label);
+                if recorder.touched.is_worth_a_look() {
+                    recorder.edit = Some((author, label));
+                }
             }
             (Origin::Remote(clients), _, Mode::Following) => recorder.note_remote(clients, self.clock().now()),
             _ => {}
@@ -290,9 +306,7 @@ impl Document {
             old.iter().map(|cell| (&*cell.id, Some(cell))).collect();
         let mut cells: Vec<Arc<history::Cell>> = Vec::with_capacity(self.order.len());
         for entry in self.order.iter() {
-            let Some(map) = entry.hook.as_ref().and_then(|hook| hook.get(&txn)) else {
-                continue;
-            };
+            let Some(hook) = &entry.hook else { continue };
             let before = match known.insert(&entry.id, None) {
                 // It is there twice.
                 Some(None) => continue,
@@ -306,6 +320,7 @@ impl Document {
             match before.filter(|_| !parts.content && !parts.outputs) {
                 Some(same) => cells.push(Arc::clone(same)),
                 None => {
+                    let Some(map) = hook.get(&txn) else { continue };
                     let (mut new, blob) = history_cell(&map, &txn, &entry.id, before.map(|cell| &**cell), parts);
                     blobs.extend(blob);
                     // Neighbours mostly say the same of themselves, and take the memory of one.
