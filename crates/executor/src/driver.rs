@@ -262,7 +262,12 @@ impl Driver {
         let input = match command {
             Command::Submit(execution, lease) => {
                 self.lease = lease.or(self.lease.take());
-                Input::Execute(execution)
+                self.feed(Input::Execute(Arc::clone(&execution))).await;
+                // What was sent at once is on record as such; a record before that would only hold it up.
+                if !execution.is_recorded() {
+                    self.shared.note(&execution);
+                }
+                return;
             }
             Command::Resume(execution) => Input::Resume(execution),
             Command::Tell(input) => input,
@@ -317,6 +322,13 @@ impl Driver {
 
     /// Closes what the driver had open.
     async fn leave(mut self) {
+        self.inbox.close();
+        // What was submitted while the gateway stops is left to the next process.
+        while let Ok(command) = self.inbox.try_recv() {
+            if let Command::Submit(execution, _) = command {
+                self.shared.note(&execution);
+            }
+        }
         self.feed(Input::Stop).await;
         if let Some(mut connection) = self.connection.take() {
             connection.link.close();

@@ -450,7 +450,6 @@ impl Engine {
         let _admission = self.admission.lock();
         self.check_room(claim, Some(&QueueKey::of(&execution)), execution.code_bytes())?;
         let execution = Arc::new(execution);
-        self.shared.note(&execution);
         self.shared.add(&execution);
         Ok(execution)
     }

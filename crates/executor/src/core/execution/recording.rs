@@ -7,6 +7,11 @@ use super::Execution;
 use crate::policy::{RECORD_INTERVAL, RECORDS_OF_ALL_CELLS};
 
 impl Execution {
+    /// Returns whether there is a record of how far it is.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.lock().recorded_at.is_some()
+    }
+
     /// Marks its progress as recorded, if that is due. Returns when it will be, if it is not.
     pub(crate) fn take_record_due(&self, now: Instant) -> Option<Instant> {
         let mut state = self.lock();
