@@ -13,7 +13,10 @@ use std::{
 };
 
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
-use tokio::time::timeout;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 pub(crate) use row::{Row, readable};
 pub(crate) use statement::Statement;
@@ -29,6 +32,8 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Database {
     pub(crate) connections: Connections,
     observed: Observed,
+    /// Held by who writes to SQLite, which has one writer at a time, and has others sleep for milliseconds before they try again.
+    writer: Option<Arc<Semaphore>>,
 }
 
 /// A pool of connections.
@@ -43,6 +48,7 @@ pub(crate) enum Connections {
 pub(crate) struct Transaction {
     pub(crate) changes: Changes,
     observed: Observed,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -59,9 +65,11 @@ impl Database {
             Location::File(file) => Connections::Sqlite(sqlite::connect_file(location, file).await?),
             Location::Postgres(options) => Connections::Postgres(postgres::connect(options, connections).await?),
         };
+        let writer = matches!(connections, Connections::Sqlite(_)).then(|| Arc::new(Semaphore::new(1)));
         Ok(Self {
             connections,
             observed: Observed::default(),
+            writer,
         })
     }
 
@@ -128,6 +136,7 @@ impl Database {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         let started = Instant::now();
+        let _turn = self.turn().await?;
         let changed = match &self.connections {
             Connections::Sqlite(pool) => {
                 let done = bounded(statement.sqlite().execute(pool)).await;
@@ -145,6 +154,7 @@ impl Database {
     /// refused.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
         let started = Instant::now();
+        let turn = self.turn().await?;
         let changes = match &self.connections {
             Connections::Sqlite(pool) => bounded(pool.begin_with("BEGIN IMMEDIATE")).await.map(Changes::Sqlite),
             Connections::Postgres(pool) => bounded(pool.begin()).await.map(Changes::Postgres),
@@ -152,7 +162,19 @@ impl Database {
         Ok(Transaction {
             changes: self.observed.tell(StoreOperation::Begin, started, changes)?,
             observed: self.observed.clone(),
+            _turn: turn,
         })
+    }
+
+    /// Waits for the turn to write, where there is one writer at a time.
+    async fn turn(&self) -> Result<Option<OwnedSemaphorePermit>, StoreError> {
+        let Some(writer) = &self.writer else { return Ok(None) };
+        let turn = timeout(STATEMENT_TIMEOUT, Arc::clone(writer).acquire_owned()).await;
+        let waited_in_vain = |_| StoreError::Timeout {
+            after: STATEMENT_TIMEOUT,
+        };
+        // It is never closed.
+        Ok(turn.map_err(waited_in_vain)?.ok())
     }
 
     pub(crate) async fn close(&self) {

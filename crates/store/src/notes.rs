@@ -26,6 +26,8 @@ use crate::{
 /// Records that may wait to be written; then the one that has waited longest is given up.
 const MAX_WAITING: usize = 16_384;
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
+/// Time in which more records gather. What they tell of is answered first.
+const GATHERING: Duration = Duration::from_millis(5);
 /// Records in one transaction.
 const BATCH: usize = 512;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -177,6 +179,7 @@ impl<T: Note> Notes<T> {
                 return batch;
             }
             self.noted.notified().await;
+            sleep(GATHERING).await;
         }
     }
 

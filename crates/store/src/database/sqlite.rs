@@ -47,7 +47,9 @@ async fn connect(
         .foreign_keys(true)
         // One line for each statement would drown everything else.
         .disable_statement_logging();
-    let pool = pool.acquire_timeout(ACQUIRE_TIMEOUT).connect_with(options);
+    // A connection to a file does not go away.
+    let pool = pool.test_before_acquire(false).acquire_timeout(ACQUIRE_TIMEOUT);
+    let pool = pool.connect_with(options);
     pool.await.map_err(|why| StoreError::Open {
         file: location.to_string(),
         why,

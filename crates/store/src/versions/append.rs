@@ -114,12 +114,16 @@ async fn insert(
         .bind(&version.delta);
     transaction.execute(statement).await?;
     let names: BTreeSet<&String> = version.authors.iter().chain(&version.principal).collect();
-    for author in names {
-        let statement = Statement::new("INSERT INTO version_authors (document, author, seq) VALUES ($1, $2, $3)");
-        transaction
-            .execute(statement.bind(document).bind(author).bind(seq))
-            .await?;
+    if names.is_empty() {
+        return Ok(());
     }
+    let mut statement = Statement::new("INSERT INTO version_authors (document, author, seq) VALUES ");
+    for (index, author) in names.into_iter().enumerate() {
+        statement.push(if index == 0 { "(" } else { ", (" }).push_bind(document);
+        statement.push(", ").push_bind(author);
+        statement.push(", ").push_bind(seq).push(")");
+    }
+    transaction.execute(statement).await?;
     Ok(())
 }
 
