@@ -29,6 +29,8 @@ const MAX_PENDING: usize = 10_000;
 const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
 /// Renames that may wait.
 const MAX_RENAMES: usize = 1000;
+/// Time from the first version to be written until it is: the edit is on its way to Jupyter, and its caller comes first.
+const AFTER_EDIT: Duration = Duration::from_millis(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Versions of one document that are written before it is another one's turn.
@@ -140,7 +142,7 @@ pub(super) async fn write(history: Arc<History>) {
         match worked.await {
             Ok(true) => pause = FIRST_PAUSE,
             Ok(false) => tokio::select! {
-                () = queue.noted.notified() => {}
+                () = queue.noted.notified() => sleep(AFTER_EDIT).await,
                 () = sleep(LOOK_INTERVAL), if queue.has_unsettled() => {}
             },
             Err(error) => {
