@@ -269,9 +269,10 @@ impl Sessions {
         self.metrics.session_opened();
         let (sessions, served) = (Arc::clone(self), Arc::clone(&id));
         self.tasks.spawn(async move {
-            let serving = serve_server::<_, _, _, TransportAdapterIdentity>(handler, transport);
             let serving = async {
-                match serving.await {
+                // On the heap, so that a session does not hold for its whole life what only its beginning needs.
+                let beginning = Box::pin(serve_server::<_, _, _, TransportAdapterIdentity>(handler, transport));
+                match beginning.await {
                     Ok(service) => drop(service.waiting().await),
                     Err(error) => tracing::debug!(%error, "a session was not begun"),
                 }
