@@ -28,6 +28,11 @@ pub(crate) const KERNEL_TRUSTED: Duration = Duration::from_secs(10);
 /// Time after the start of a kernel in which a notebook may be assigned to it: JupyterLab says which notebook a
 /// kernel is for only some time after starting it.
 pub(crate) const KERNEL_UNSETTLED: Duration = Duration::from_secs(15);
+/// Whoever runs code in so many notebooks within `FILE_TRUSTED` has files looked at no more often than that.
+pub(crate) const MANY_NOTEBOOKS: usize = 8;
+/// Jupyter looks at the files of open documents so often by itself. Asking for each before each of many runs would take it
+/// as long as running them.
+pub(crate) const FILE_TRUSTED: Duration = Duration::from_secs(1);
 /// Time limit for asking a server which notebook is at a path; after that, the notebook is known by its path.
 pub(crate) const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Shortest distance between two starts of kernels; closer ones are one start whose age was measured twice.

@@ -4,6 +4,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
+    hash::{DefaultHasher, Hasher as _},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -107,6 +108,8 @@ struct Agent {
     last_sent: Option<Instant>,
     /// Time when any state was last sent.
     last_said: Option<Instant>,
+    /// Digest of that state, unless it is to be repeated.
+    last_state: Option<u64>,
 }
 
 impl Awareness {
@@ -164,6 +167,7 @@ impl Awareness {
             last_active: now,
             last_sent: None,
             last_said: None,
+            last_state: None,
         });
         let activity = agent.activity_with(visit.activity, now);
         agent.last_active = now;
@@ -420,8 +424,13 @@ impl Awareness {
                 entries.push(agent.say("null".to_owned()));
             } else if due {
                 let state = agent.state(id, common).to_string();
-                entries.push(agent.say(state));
-                (agent.last_sent, agent.last_said) = (Some(now), Some(now));
+                if agent.is_known_as(&state, now) {
+                    agent.last_sent = agent.last_said;
+                } else {
+                    agent.last_state = Some(digest(&state));
+                    entries.push(agent.say(state));
+                    (agent.last_sent, agent.last_said) = (Some(now), Some(now));
+                }
             }
             !left
         });
@@ -432,7 +441,7 @@ impl Awareness {
     /// Everybody says again that they are here, after a reconnection or for a newcomer.
     pub(crate) fn repeat_all(&mut self) {
         for agent in self.agents.values_mut() {
-            agent.last_sent = None;
+            (agent.last_sent, agent.last_state) = (None, None);
         }
     }
 
@@ -551,6 +560,13 @@ impl Agent {
         }
     }
 
+    /// Returns whether everybody was told this state last, and need not hear it again yet. An agent that runs one short cell
+    /// after the other is often back at it by the time at which it may say something again.
+    fn is_known_as(&self, state: &str, now: Instant) -> bool {
+        let is_recent = |said: Instant| now.saturating_duration_since(said) < PRESENCE_REFRESHED_AFTER;
+        self.last_state == Some(digest(state)) && self.last_said.is_some_and(is_recent)
+    }
+
     /// From when on it is shown as it is now.
     fn shown_from(&self) -> Instant {
         let paused = self.last_active + CURSOR_PAUSE;
@@ -567,6 +583,12 @@ impl Agent {
             state,
         }
     }
+}
+
+fn digest(state: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(state.as_bytes());
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -207,6 +207,25 @@ fn a_cursor_that_moves_all_the_time_is_shown_now_and_then() {
 }
 
 #[test]
+fn a_state_that_everybody_knows_is_not_told_again_but_for_newcomers() {
+    let mut awareness = Awareness::default();
+    show(&mut awareness, "a", Activity::Reading);
+    let told = awareness.due().remove(0);
+    awareness.set_now(awareness.now + CURSOR_OVERDUE);
+    show(&mut awareness, "a", Activity::Running);
+    show(&mut awareness, "a", Activity::Reading);
+    awareness.end_execution(&"a".into());
+    show(&mut awareness, "a", Activity::Reading);
+    awareness.set_now(awareness.now + CURSOR_OVERDUE);
+    assert!(awareness.due().is_empty() && awareness.due_at().is_none());
+    awareness.repeat_all();
+    awareness.set_now(awareness.now + CURSOR_OVERDUE);
+    assert_eq!(awareness.due()[0].state, told.state);
+    awareness.set_now(awareness.now + PRESENCE_REFRESHED_AFTER);
+    assert_eq!(awareness.due()[0].state, told.state, "so that nobody takes it for gone");
+}
+
+#[test]
 fn an_agent_that_somebody_declared_gone_comes_back() {
     let mut awareness = Awareness::default();
     show(&mut awareness, "a", Activity::Editing);
