@@ -2,6 +2,7 @@
 //! same document by a bare client of its room. Both in turn, so that only the ratios say something.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -30,11 +31,12 @@ const RUNS: usize = 4;
 const WINDOW: Duration = Duration::from_secs(4);
 /// How long the server may be busy with what was written before.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(4);
-const PARTS: [&str; 4] = [
+const PARTS: [&str; 5] = [
     "executions one",
     "executions output",
     "executions many",
     "executions apart",
+    "executions shared",
 ];
 
 pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
@@ -51,7 +53,7 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
     };
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
     header("executions, medians");
-    let [one, output, many, apart] = wanted;
+    let [one, output, many, apart, shared] = wanted;
     client.block_on(async {
         if one {
             bench.one().await;
@@ -64,6 +66,9 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
         }
         if apart {
             bench.apart().await;
+        }
+        if shared {
+            bench.shared().await;
         }
     });
     println!();
@@ -235,6 +240,40 @@ impl Bench {
         row("32 agents beside bare kernels, us", compared, Goal::Ratio(1.25));
     }
 
+    /// Many agents with a cell each in one notebook, beside a bare line that sends all that the kernel is to run at once.
+    async fn shared(&self) {
+        let path = self.notebook_of("shared.ipynb", "1+1", AGENTS);
+        let mut agents = Vec::new();
+        for number in 0..AGENTS {
+            let execute = json!({ "path": path, "ranges": [{ "start": number }] });
+            agents.push(self.agent("execute_nb_cells", &execute).await);
+        }
+        let mut line = self.line().await;
+        let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
+        for round in 0..=rounds().div_ceil(4) {
+            let started = Instant::now();
+            let count = again_and_again(&mut agents, async |agent| agent.execute().await).await;
+            let by_agents = micros(started.elapsed()) / count;
+            tokio::time::sleep(SAVE_TIMEOUT).await;
+            let started = Instant::now();
+            let mut count = 0.0;
+            while started.elapsed() < WINDOW {
+                line.execute_all("1+1", AGENTS).await;
+                count += AGENTS as f64;
+            }
+            if round > 0 {
+                ours.push(by_agents);
+                theirs.push(micros(started.elapsed()) / count);
+            }
+        }
+        let compared = Compared::new(ours, theirs);
+        row(
+            "32 agents on one notebook, us per execution",
+            compared,
+            Goal::Ratio(1.25),
+        );
+    }
+
     /// A line to a new kernel.
     async fn line(&self) -> Line {
         let kernel = self.server.start_kernel(None, None).await.expect("a kernel");
@@ -248,8 +287,13 @@ impl Bench {
     }
 
     fn notebook(&self, name: &str, source: &str) -> String {
-        let cell = json!({ "id": "c0", "cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null });
-        let notebook = json!({ "cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5 });
+        self.notebook_of(name, source, 1)
+    }
+
+    fn notebook_of(&self, name: &str, source: &str, cells: usize) -> String {
+        let cell = |number| json!({ "id": format!("c{number}"), "cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": null });
+        let cells: Vec<Value> = (0..cells).map(cell).collect();
+        let notebook = json!({ "cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5 });
         self.folder.write(name, &notebook.to_string())
     }
 
@@ -305,17 +349,40 @@ impl Line {
         micros(started.elapsed())
     }
 
+    /// Sends the same code several times at once, and waits until the kernel has run it all.
+    async fn execute_all(&mut self, code: &str, times: usize) {
+        let mut unfinished = HashMap::new();
+        for _ in 0..times {
+            let id = uuid::Uuid::new_v4().to_string();
+            self.link.execute(&id, &request_of(code)).await.expect("it is sent");
+            unfinished.insert(id, 2);
+        }
+        while !unfinished.is_empty() {
+            let Some(KernelEvent::Message(message)) = self.events.recv().await else {
+                panic!("the line to the kernel was cut");
+            };
+            let is_end = match message.msg_type.as_str() {
+                "execute_reply" => true,
+                "status" => message.content["execution_state"] == "idle",
+                _ => false,
+            };
+            if !is_end {
+                continue;
+            }
+            let parent = message.parent_id.unwrap_or_default();
+            if let Some(ends) = unfinished.get_mut(&parent) {
+                *ends -= 1;
+                if *ends == 0 {
+                    unfinished.remove(&parent);
+                }
+            }
+        }
+    }
+
     /// Runs code until the kernel has replied and is idle; returns its result as an output.
     async fn request(&mut self, code: &str) -> Value {
         let id = uuid::Uuid::new_v4().to_string();
-        let request = ExecuteRequest {
-            code: code.to_owned(),
-            silent: false,
-            store_history: true,
-            allow_stdin: false,
-            stop_on_error: false,
-        };
-        self.link.execute(&id, &request).await.expect("it is sent");
+        self.link.execute(&id, &request_of(code)).await.expect("it is sent");
         let (mut replied, mut idle, mut result) = (false, false, Value::Null);
         while !(replied && idle) {
             let Some(KernelEvent::Message(message)) = self.events.recv().await else {
@@ -334,6 +401,16 @@ impl Line {
             }
         }
         result
+    }
+}
+
+fn request_of(code: &str) -> ExecuteRequest {
+    ExecuteRequest {
+        code: code.to_owned(),
+        silent: false,
+        store_history: true,
+        allow_stdin: false,
+        stop_on_error: false,
     }
 }
 
