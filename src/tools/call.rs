@@ -3,15 +3,18 @@
 mod approving;
 mod explaining;
 mod forking;
+mod notices;
+mod scope;
 
 pub(super) use approving::PATHS;
 pub use approving::Unanswered;
+pub use scope::Scope;
 
 use std::{borrow::Cow, sync::Arc};
 
-use executor::{Actor, Claim, Engine, Execution, Owner};
+use executor::{Actor, Claim, Engine, Owner};
 use history::Delta;
-use jupyter_client::{DocPath, JupyterServer, Secret, Servers, Starter, UnknownServer};
+use jupyter_client::{DocPath, JupyterServer, Secret, Servers, Starter};
 use live_document::{
     Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditOptions, Edited, Room, RoomKind,
     pool::{Account, Lease, Pool},
@@ -37,72 +40,6 @@ use crate::{
     },
     types::Toolset,
 };
-
-/// Number of lost edits a notice names.
-const MAX_LOST: usize = 20;
-
-/// Servers that a request may use, the default first: the principal's, narrowed by the client's URL.
-#[derive(Debug, Clone)]
-pub struct Scope {
-    servers: Arc<[Arc<JupyterServer>]>,
-    /// The client wanted these and no others.
-    is_narrowed: bool,
-}
-
-impl Scope {
-    /// Narrows a principal's servers to those the client selected; no selection means all of them.
-    pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
-        let named = principal.servers().iter().filter_map(|name| all.get(name)).cloned();
-        let of_hub = principal.hub().map(|account| account.servers()).unwrap_or_default();
-        let own: Arc<[Arc<JupyterServer>]> = named.chain(of_hub).collect();
-        let whole = Self {
-            servers: own,
-            is_narrowed: false,
-        };
-        if selected.is_empty() {
-            return Ok(whole);
-        }
-        let servers: Result<Arc<[_]>, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
-        Ok(Self {
-            servers: servers?,
-            is_narrowed: true,
-        })
-    }
-
-    pub fn servers(&self) -> &[Arc<JupyterServer>] {
-        &self.servers
-    }
-
-    /// Returns whether only some of the tenant's servers were selected, so that the others must not be used.
-    pub fn is_narrowed(&self) -> bool {
-        self.is_narrowed
-    }
-
-    /// A server by its name, or by the one it has in its Hub if that means no other.
-    fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
-        let mut servers = self.servers.iter();
-        let in_hub = || {
-            let is_it =
-                |server: &&Arc<JupyterServer>| server.hub().is_some_and(|place| place.name().to_string() == name);
-            self.servers.iter().find(is_it)
-        };
-        let found = servers.find(|server| server.name() == name).or_else(in_hub);
-        found.ok_or_else(|| self.unknown(name))
-    }
-
-    fn unknown(&self, name: &str) -> UnknownServer {
-        let names: Vec<&str> = self.servers.iter().map(|server| server.name()).collect();
-        let available = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        };
-        UnknownServer {
-            name: name.chars().take(100).collect(),
-            available,
-        }
-    }
-}
 
 /// Services that tools work with, whoever calls.
 #[derive(Clone)]
@@ -500,37 +437,6 @@ impl Call {
         Ok(room)
     }
 
-    pub(super) fn add_notice(&self, notice: String) {
-        self.notices.lock().push(notice);
-    }
-
-    /// Adds to the answer what the caller must know of an execution and was not told yet.
-    pub(super) fn add_notices_of(&self, execution: &Execution) {
-        self.notices.lock().extend(execution.take_notices());
-    }
-
-    /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
-    pub(super) fn take_notices(&self) -> Vec<String> {
-        if self.reader != Reader::Agent {
-            return std::mem::take(&mut *self.notices.lock());
-        }
-        let rooms = std::mem::take(&mut *self.discarding.lock());
-        let told = rooms.iter().filter_map(|room| {
-            let lost = room.take_discarded(&self.principal.id);
-            (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
-        });
-        let used = std::mem::take(&mut *self.used.lock());
-        let history = self.services.history.iter();
-        let of_history = history.flat_map(|history| {
-            let tell = |document: &DocumentId| history.take_notice(document, &self.principal.id);
-            used.iter().filter_map(tell).collect::<Vec<_>>()
-        });
-        let mut notices = std::mem::take(&mut *self.notices.lock());
-        notices.extend(told);
-        notices.extend(of_history);
-        notices
-    }
-
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
@@ -542,7 +448,7 @@ impl Call {
     /// The servers that the call may use, with those that have become the caller's since it began.
     pub(super) fn latest_servers(&self) -> Vec<Arc<JupyterServer>> {
         let mut servers = self.servers().to_vec();
-        if let Some(account) = self.principal.hub().filter(|_| !self.scope.is_narrowed) {
+        if let Some(account) = self.principal.hub().filter(|_| !self.scope.is_narrowed()) {
             let is_new = |server: &Arc<JupyterServer>| self.servers().iter().all(|known| known.name() != server.name());
             servers.extend(account.servers().into_iter().filter(is_new));
         }
@@ -551,12 +457,12 @@ impl Call {
 
     /// Returns whether the client's URL selects servers.
     pub(super) fn selects_servers(&self) -> bool {
-        self.scope.is_narrowed
+        self.scope.is_narrowed()
     }
 
     /// URLs that a call may connect to beyond its servers.
     pub(super) fn connect_urls(&self) -> &[Url] {
-        match self.scope.is_narrowed {
+        match self.scope.is_narrowed() {
             true => &[],
             false => &self.principal.tenant.connect_urls,
         }
@@ -573,7 +479,7 @@ impl Call {
             Some(name) => Ok(self.scope.find(name)?),
             None => Ok(self
                 .scope
-                .servers
+                .servers()
                 .first()
                 .ok_or_else(|| self.scope.unknown("default"))?),
         }
@@ -601,16 +507,4 @@ impl Call {
             Err(_) => false,
         }
     }
-}
-
-fn notice(path: &DocPath, lost: &[String]) -> String {
-    let more = match lost.len().saturating_sub(MAX_LOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "An earlier edit of yours in {path} was lost ({}{more}): the file was overwritten on disk before Jupyter had saved \
-         the edit. Read it again, and repeat the edit if it is still wanted.",
-        lost[..lost.len().min(MAX_LOST)].join(", ")
-    )
 }
