@@ -24,11 +24,11 @@ use super::{
 };
 
 const AGENTS: usize = 32;
-/// How often something is run in each round.
+/// Number of runs in each round.
 const RUNS: usize = 4;
-/// How long many execute at a time, again and again.
+/// Time for which many execute at once, again and again.
 const WINDOW: Duration = Duration::from_secs(4);
-/// How long the server may be busy with what was written before.
+/// Longest time that the server may be busy with earlier writes.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(4);
 const PARTS: [&str; 4] = [
     "executions one",
@@ -393,7 +393,7 @@ async fn per_execution(started: Instant, count: f64, bares: &[Bare]) -> f64 {
     micros(started.elapsed()) / count
 }
 
-/// How often all of them did it together in a while.
+/// Runs per second of all of them together.
 async fn again_and_again<T>(all: &mut [T], run: impl AsyncFn(&mut T) -> f64) -> f64 {
     let started = Instant::now();
     let repeat = async |one: &mut T| {

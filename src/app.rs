@@ -47,7 +47,7 @@ use crate::{
     tools::{Scaling, Services},
 };
 
-/// How long documents and executions that were given up may still take to end.
+/// Longest time that documents and executions may take to end once they are given up.
 const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -458,7 +458,7 @@ struct Parts {
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
-    /// What the page for people works with, if there is one.
+    /// Services of the page for people, if there is one.
     for_people: Option<Services>,
 }
 

@@ -138,7 +138,7 @@ impl Limits {
         Arc::new(limits)
     }
 
-    /// How much of each limit a tenant uses at this moment.
+    /// The use that a tenant makes of each limit at this moment.
     pub fn usage_of(&self, tenant: &str) -> Vec<LimitUse> {
         let counts = self.counts.get().map(|counts| counts(tenant));
         self.tenant(tenant).usage(counts.unwrap_or_default())

@@ -39,7 +39,7 @@ pub struct AuditFile {
 struct State {
     waiting: VecDeque<String>,
     bytes: usize,
-    /// Whether some are being written at this moment.
+    /// True while some are being written.
     is_writing: bool,
     /// Why the last attempt to write failed.
     failure: Option<String>,

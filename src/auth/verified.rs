@@ -40,7 +40,7 @@ pub trait Verifier: Send + Sync + 'static {
     fn verify(&self, bearer: &Secret) -> impl Future<Output = Outcome> + Send;
 }
 
-/// How long an answer holds.
+/// Times for which answers are valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
     /// Of an accepted token, unless it expires sooner.

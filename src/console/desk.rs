@@ -1,4 +1,4 @@
-//! What a page of one visitor is made with: their calls of tools, with every check and record that agents' calls have.
+//! Tool calls of one visitor, from which pages are made, with every check and record that agents' calls have.
 
 use std::{fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(super) struct Desk {
     pub(super) visitor: Visitor,
     pub(super) scope: Scope,
     pub(super) origin: Origin,
-    /// What leads from the page to the root.
+    /// Relative path from the page to the root.
     pub(super) root: &'static str,
 }
 

@@ -72,7 +72,7 @@ pub(super) async fn authenticate<H>(edge: &Edge<H>, uri: &Uri, headers: &HeaderM
 /// Time after which a login service may answer again.
 const RETRY_SECONDS: u32 = 5;
 
-/// What a request says of who sends it, to be asked again later.
+/// Credentials of a request, kept to authenticate its sender again later.
 pub(super) struct SentCredentials {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,

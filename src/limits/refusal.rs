@@ -74,7 +74,7 @@ impl Refusal {
     }
 }
 
-/// What an address does too often, and what to do.
+/// Says what an address does too often, and what to do.
 fn too_often(limit: AddressLimit) -> &'static str {
     match limit {
         AddressLimit::FailedLogins => "too many failed logins from your address; check the token of the client",

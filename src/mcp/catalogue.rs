@@ -39,7 +39,7 @@ pub struct Catalogue {
 #[derive(PartialEq, Eq, Hash)]
 struct ListKey {
     toolsets: Arc<[Toolset]>,
-    /// What the caller may do, by permission.
+    /// The caller's permissions.
     may: [bool; Permission::ALL.len()],
     is_readonly: bool,
     has_schemas: bool,

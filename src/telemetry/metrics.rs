@@ -1,4 +1,4 @@
-//! What is measured, as callers tell it. One set of instruments per gateway, so that several can live in one process.
+//! Metrics, as reported by callers. One set of instruments per gateway, so that several can live in one process.
 //!
 //! | module | what it owns |
 //! | --- | --- |

@@ -32,7 +32,7 @@ const SAMPLERS: [&str; 6] = [
     "parentbased_traceidratio",
 ];
 
-/// What is wrong with what is wanted of telemetry.
+/// Defect of the settings for telemetry.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
     #[error("{variable}: {value:?} is not supported; expected one of {expected}")]
@@ -55,7 +55,7 @@ pub(super) struct Otlp {
     traces: Option<Target>,
     metrics: Option<Target>,
     logs: Option<Target>,
-    /// Whether the environment wants spans and metrics on the console.
+    /// True if the environment wants spans and metrics on the console.
     pub(super) console: bool,
 }
 
@@ -207,7 +207,7 @@ impl Variables<'_> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Whether `OTEL_TRACES_EXPORTER` and its like want a signal to go by an exporter, if they say anything.
+    /// Returns whether `OTEL_TRACES_EXPORTER` or its like choose an exporter for a signal; none if they are not set.
     fn wants(&self, signal: Signal, exporter: &str) -> Result<Option<bool>, OtlpError> {
         let variable = signal.variable("OTEL_", "_EXPORTER");
         let Some(value) = self.get(&variable) else {

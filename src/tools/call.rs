@@ -86,13 +86,13 @@ pub struct Call {
     effect: Option<Effect>,
     /// The fork that the call names, to work in that.
     fork: Option<Arc<str>>,
-    /// Whether the caller's edits have to be accepted by somebody else.
+    /// True if the caller's edits have to be accepted by somebody else.
     is_reviewed: bool,
-    /// What the person has chosen whom an earlier call asked.
+    /// Choice of the person whom an earlier call asked, and the version of the form.
     choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
-    /// What a person allowed of it.
+    /// Approvals that a person gave to the call.
     approvals: Arc<Mutex<Approvals>>,
     reader: Reader,
 }
@@ -264,12 +264,12 @@ impl Call {
         &self.services.connections
     }
 
-    /// What agents and people did.
+    /// Activities of agents and people.
     pub(super) fn activity(&self) -> &Arc<ActivityLog> {
         &self.services.activity
     }
 
-    /// Whether the caller may know of something that somebody did.
+    /// Returns whether the caller may see an activity.
     pub(super) fn sees_activity(&self, activity: &UserActivity) -> bool {
         let has_server = |name: &str| self.servers().iter().any(|server| server.name() == name);
         activity.is_visible_to(&self.principal, has_server)

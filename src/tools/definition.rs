@@ -63,13 +63,13 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
-    /// What it reaches; one of which that is not known is never run.
+    /// Its reach; a tool without one is never run.
     pub(super) reach: Option<Reach>,
     /// Cost of a call against the rates of its caller.
     cost: u32,
-    /// Whether it needs its client: it asks their person, or reports how far it is.
+    /// True if it needs its client, to ask the person or to report progress.
     asks: bool,
-    /// Whether only users of a JupyterHub have it.
+    /// True if only users of a JupyterHub have it.
     only_for_hub: bool,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,

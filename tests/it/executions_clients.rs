@@ -1,4 +1,4 @@
-//! How executions meet their clients: questions to the person, progress, tasks, leaving and cancelling.
+//! Executions and their clients: questions to the person, progress, tasks, leaving and cancelling.
 
 use std::time::Duration;
 

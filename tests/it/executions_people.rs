@@ -1,4 +1,4 @@
-//! What people see of an agent's cells that wait and ask, and what agents are told of what people do to their kernels.
+//! People's view of an agent's cells that wait and ask, and what agents learn of people's actions on their kernels.
 
 use reqwest::Method;
 use serde_json::{Value, json};

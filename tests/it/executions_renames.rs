@@ -85,7 +85,7 @@ async fn a_renamed_notebook_has_one_queue_whichever_name_was_used() {
     }
 }
 
-/// Whether what runs and what waits goes on in the renamed notebook, which has one queue, one kernel and all records.
+/// Checks that running and waiting executions go on in the renamed notebook, with one queue, one kernel and all records.
 async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
     assert_eq!(listed(&scene.agent, &scene.path).await, [waiting, running]);
     let seen = scene

@@ -32,7 +32,7 @@ impl ProcessScene {
         (running, waiting)
     }
 
-    /// What the next gateway must find, if the code ended while it could be heard or was kept for it.
+    /// Checks what the next gateway finds if the code ended while its outputs were received or kept for it.
     async fn is_completed(&self, agent: &Agent, running: &str, waiting: &str) {
         let result = ended(agent, running).await;
         let statuses: Vec<&Value> = result["cells"]

@@ -1,4 +1,4 @@
-//! How many rooms are open and for how long, and documents of unusual size.
+//! Limits on the number of open rooms and their idle time, and documents of unusual size.
 
 use std::time::{Duration, Instant};
 

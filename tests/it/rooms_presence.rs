@@ -1,4 +1,4 @@
-//! What people see of agents, and when their file is written.
+//! People's view of agents, and the time at which their file is written.
 
 use std::time::{Duration, Instant};
 
@@ -282,7 +282,7 @@ impl Panel {
         Self(socket)
     }
 
-    /// What is said by somebody who is in a notebook.
+    /// Waits until somebody is listed in a notebook, and returns the entry.
     async fn lists(mut self, path: &str, patience: Duration) -> String {
         let listed = tokio::time::timeout(patience, async {
             loop {

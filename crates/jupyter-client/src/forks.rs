@@ -19,7 +19,7 @@ pub struct ForkInfo {
     pub synchronize: bool,
 }
 
-/// What a fork is to be called, and whether changes of the document flow into it.
+/// Title and description of a new fork, and whether changes of the document flow into it.
 #[derive(Debug, Clone, Copy)]
 pub struct NewFork<'a> {
     pub title: &'a str,
@@ -73,7 +73,7 @@ fn address(room: &str) -> String {
     format!("api/collaboration/fork/{room}")
 }
 
-/// Whether there is nothing at an address, be it told as JSON or as a page.
+/// Returns whether there is nothing at an address; servers say so as JSON or as a page.
 fn is_missing(error: &JupyterError) -> bool {
     matches!(
         error,

@@ -30,7 +30,7 @@ pub struct AuditRow {
     pub decision: String,
     /// The one that denied it.
     pub rule: Option<String>,
-    /// What a person decided who was asked, and whose client asked.
+    /// Decision of the person who was asked, and whose client asked.
     pub approval: Option<String>,
     pub outcome: String,
     pub duration_ms: i64,

@@ -66,7 +66,7 @@ impl OAuthError {
         Self::new(ErrorCode::InvalidGrant, description)
     }
 
-    /// What went wrong inside is for the log.
+    /// Error of the gateway itself, whose cause is only logged.
     pub(super) fn internal() -> Self {
         Self::new(ErrorCode::ServerError, "the gateway failed; try again later")
     }

@@ -1,4 +1,4 @@
-//! What a token says, and for whom it must have been issued.
+//! Claims of a token, and the audience that it must have been issued for.
 
 use std::time::{Duration, SystemTime};
 

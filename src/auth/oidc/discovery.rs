@@ -8,7 +8,7 @@ use crate::auth::outbound::{self, OutboundError};
 
 const WELL_KNOWN: &str = ".well-known/openid-configuration";
 
-/// What a provider says of itself.
+/// A provider's metadata.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Metadata {
     pub issuer: String,

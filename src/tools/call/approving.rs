@@ -50,7 +50,7 @@ pub(super) struct Approvals {
     judged: HashSet<usize>,
     /// Rules about code that hold while a person is there, and nobody is.
     idle: HashSet<usize>,
-    /// Whether the cells that the call edits are to run then.
+    /// True if the call runs the cells that it edits.
     runs_edits: bool,
     has_edited: bool,
     /// Decisions, for the audit.
@@ -61,7 +61,7 @@ pub(super) struct Approvals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     pub form: ChoiceForm,
-    /// What a model is told whose client cannot ask.
+    /// Message for a model whose client cannot ask.
     pub message: String,
 }
 
@@ -84,7 +84,7 @@ impl Call {
         self.approvals.lock().granted.clone()
     }
 
-    /// What a person decided about the call, for the audit.
+    /// Decisions of a person about the call, for the audit.
     pub(in crate::tools) fn approval(&self) -> Option<String> {
         let decisions = &self.approvals.lock().decisions;
         (!decisions.is_empty()).then(|| decisions.join("; "))

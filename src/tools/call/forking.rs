@@ -39,7 +39,7 @@ impl Call {
         self
     }
 
-    /// What the client's person chose, if an earlier call asked by this version of the form.
+    /// Choice of the client's person, if an earlier call asked with this version of the form.
     pub(in crate::tools) fn choice(&self, version: &str) -> Option<&ChoiceReply> {
         let (choice, chosen_in) = self.choice.as_ref()?;
         (chosen_in == version).then_some(choice)

@@ -26,7 +26,7 @@ pub(super) struct TextAnswer {
     facts: Facts,
 }
 
-/// What an answer about cells tells programs beside.
+/// Facts about cells in an answer, for programs.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Facts {
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -107,7 +107,7 @@ fn not_waited_for(name: &HubName) -> ToolError {
     }
 }
 
-/// What went wrong in words for somebody who may know nothing of the Hub.
+/// Explains an error to somebody who may know nothing of the Hub.
 fn explained(name: &HubName, error: HubError) -> ToolError {
     let (message, kind) = match error {
         HubError::Busy { message, retry_after } => {

@@ -14,7 +14,7 @@ use super::CALLBACK;
 
 pub struct Browser(Client);
 
-/// What a browser ends at.
+/// The page at which a browser ends.
 #[derive(Debug)]
 pub enum Page {
     /// The client's redirect URI, with the answer in its query.

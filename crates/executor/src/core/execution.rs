@@ -229,7 +229,7 @@ impl Execution {
         self.created_at.elapsed().unwrap_or_default()
     }
 
-    /// Whether its outputs go into a fork of the notebook.
+    /// Returns whether its outputs go into a fork of the notebook.
     pub(crate) fn is_in_fork(&self) -> bool {
         self.notebook
             .as_ref()

@@ -175,7 +175,7 @@ impl Notebooks {
     }
 }
 
-/// Whether it is not the id of a file but that of a fork.
+/// Returns whether this is the id of a fork rather than of a file.
 pub(crate) fn is_fork(file_id: &Arc<str>) -> bool {
     document(&Arc::from(""), file_id).is_fork()
 }

@@ -28,7 +28,7 @@ const MAX_EVENT_BYTES: usize = 256 * 1024;
 /// Characters of a message that are of use to somebody.
 const MAX_MESSAGE: usize = 1000;
 
-/// How far a start is, in the Hub's words.
+/// Progress of a start, in the Hub's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnProgress {
     pub percent: Option<u8>,
@@ -47,7 +47,7 @@ struct Event {
     failed: bool,
 }
 
-/// What the Hub made of the request to start a server.
+/// The Hub's answer to a request to start a server.
 enum Started {
     Ready,
     /// It is at it.

@@ -1,4 +1,4 @@
-//! What is told of documents to whoever keeps their history.
+//! The interface to whoever keeps the history of documents.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -1,4 +1,4 @@
-//! What the pool tells its subscribers.
+//! Events of the pool and its subscriptions.
 
 use std::sync::Arc;
 

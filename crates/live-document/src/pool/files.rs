@@ -1,4 +1,4 @@
-//! What happens to the files of open documents: they are renamed, overwritten and deleted, and their rooms follow.
+//! Renaming, overwriting and deletion of the files of open documents, which their rooms follow.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What history needs of an open document: its content, and a way to make it another one with the smallest edit.
+//! Access to an open document for history: its content, and applying a delta to it with the smallest edit.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -32,7 +32,7 @@ pub(crate) struct CellRun {
     pub(crate) drops: u32,
     /// The outputs of the original of a cell of a copy, until they were compared.
     pub(crate) expected: Option<Vec<Value>>,
-    /// Whether it is meant to raise an error, after which the others run all the same.
+    /// True if it is expected to raise an error, after which the others run all the same.
     pub(crate) may_raise: bool,
     /// Difference between its outputs and those.
     pub(crate) differs: Option<String>,

@@ -29,7 +29,7 @@ pub struct CopiedCell {
     /// The position in the copy.
     pub position: usize,
     pub source: String,
-    /// Whether it is meant to raise an error.
+    /// True if it is expected to raise an error.
     pub may_raise: bool,
     /// The outputs that the original has, unless it was never run.
     pub expected: Option<Vec<Value>>,

@@ -10,7 +10,7 @@ use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
 /// Remark on an execution whose outputs may have gaps.
 const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
-/// What is said of cells of which an earlier process did not record whether it sent them.
+/// Remark on cells of which an earlier process did not record whether it had sent them.
 const UNKNOWN: &str = "the gateway restarted, so it is unknown whether some cells ran";
 
 impl Execution {

@@ -1,4 +1,4 @@
-//! What the recorder of versions needs of a document: which parts a change touches, and what they say.
+//! Reads a document for the recorder of versions: the parts that a change touches, and their content.
 
 use std::{collections::HashMap, sync::Arc};
 

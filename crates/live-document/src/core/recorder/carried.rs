@@ -1,4 +1,4 @@
-//! What is known to have changed and is in no version yet.
+//! Outputs of runs that changed and are in no version yet.
 
 use history::{Blob, Delta, Operation};
 
