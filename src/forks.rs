@@ -7,14 +7,14 @@
 //! | where a fork can be joined, and what its room is given when it was made anew | `keeper` |
 //! | how changes of the document flow into a fork | `follow` |
 //! | how a fork is taken over, or given up | `merge` |
-//! | what must not happen at the same time | `turns` |
+//! | what must not happen at the same time | `locks` |
 
 mod error;
 mod follow;
 mod keeper;
+mod locks;
 mod merge;
 mod record;
-mod turns;
 
 use std::{
     collections::BTreeMap,
@@ -37,8 +37,8 @@ pub use self::{
     merge::{ForkContent, MergeForm, Merged},
 };
 use self::{
+    locks::Locks,
     record::{base_of, content_of, encode},
-    turns::Turns,
 };
 
 /// Forks of one document, and those among them of one principal.
@@ -84,9 +84,9 @@ pub struct Forks {
     pool: Arc<Pool>,
     store: Store,
     /// Sees to it that what is kept of one fork is written in order.
-    writing: Turns,
+    writing: Locks,
     /// Sees to it that one fork is merged, or brought up to its document, once at a time.
-    merging: Turns,
+    merging: Locks,
     /// Keeps two calls of one principal from making a review fork each.
     making: Semaphore,
     tasks: TaskTracker,
@@ -99,8 +99,8 @@ impl Forks {
         let forks = Arc::new_cyclic(|own| Self {
             pool: Arc::clone(pool),
             store,
-            writing: Turns::default(),
-            merging: Turns::default(),
+            writing: Locks::default(),
+            merging: Locks::default(),
             making: Semaphore::new(1),
             tasks,
             own: Weak::clone(own),
@@ -248,7 +248,7 @@ impl Forks {
 
     /// Changes what is kept of a fork, and returns it.
     async fn update(&self, fork_id: &str, change: impl FnOnce(&mut ForkRecord)) -> Result<ForkRecord, ForkError> {
-        let _turn = self.writing.take(fork_id).await;
+        let _locked = self.writing.lock(fork_id).await;
         let before = self.kept(fork_id).await?;
         let mut record = before.clone();
         change(&mut record);

@@ -39,11 +39,11 @@ impl Forks {
     /// Brings a fork up to its document, if it follows that.
     pub async fn catch_up(&self, root: Root<'_>, fork: &Room) -> Result<(), ForkError> {
         let Some(fork_id) = fork.fork_id() else { return Ok(()) };
-        let _turn = self.merging.take(fork_id).await;
+        let _locked = self.merging.lock(fork_id).await;
         self.bring_up(root, fork).await
     }
 
-    /// The same for who has the turn at the fork.
+    /// The same for callers that hold the lock of the fork.
     pub(super) async fn bring_up(&self, root: Root<'_>, fork: &Room) -> Result<(), ForkError> {
         let Some(fork_id) = fork.fork_id() else { return Ok(()) };
         let record = self.kept(fork_id).await?;

@@ -24,7 +24,7 @@ async fn a_cell_that_runs_longer_than_rooms_stay_open_keeps_its_room() {
     let id = scene.start(0).await;
     // Nobody asks for anything meanwhile.
     scene.shows(0, "5\n").await;
-    assert_eq!(scene.rests(0).await, COUNTED);
+    assert_eq!(scene.idle_output(0).await, COUNTED);
     let ended = scene.ended(&id).await;
     assert_eq!(ended["status"], "completed");
     assert_eq!(texts(&ended["cells"][0]), [COUNTED]);
@@ -75,7 +75,7 @@ async fn a_client_that_is_killed_loses_nothing() {
             (&json!("completed"), vec![COUNTED]),
             "{era:?}"
         );
-        assert_eq!(scene.rests(0).await, COUNTED);
+        assert_eq!(scene.idle_output(0).await, COUNTED);
         let refused = ben.call("get_execution", json!({ "execution_id": id })).await.error();
         assert!(refused.contains("you have no execution"), "{refused}");
     }

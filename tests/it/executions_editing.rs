@@ -41,7 +41,7 @@ async fn cells_come_and_go_around_the_one_that_runs() {
         (&json!("completed"), vec!["begin\nend\n"])
     );
     scene.shows(2, "end").await;
-    assert_eq!(scene.rests(2).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(2).await, "begin\nend\n");
     assert_eq!(scene.ended(&id).await["cells"][0]["index"], 2, "where it is now");
     let ids: Vec<String> = scene.human.cells().into_iter().map(|cell| cell.id).collect();
     assert_eq!(ids, ["new", "c2", "c1"]);
@@ -72,7 +72,7 @@ async fn a_cell_that_is_moved_while_it_runs_is_shown_running_and_gets_all_its_ou
     .await;
     scene.enough();
     assert_eq!(scene.ended(&id).await["status"], "completed");
-    assert_eq!(scene.rests(0).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(0).await, "begin\nend\n");
 }
 
 #[tokio::test]
@@ -159,5 +159,5 @@ async fn outputs_that_the_person_clears_stay_cleared() {
     let ended = scene.ended(&id).await;
     assert_eq!(texts(&ended["cells"][0]), ["begin\nend\n"], "the agent gets all");
     scene.shows(1, "end").await;
-    assert_eq!(scene.rests(1).await, "end\n", "the notebook has what came since");
+    assert_eq!(scene.idle_output(1).await, "end\n", "the notebook has what came since");
 }

@@ -121,7 +121,7 @@ async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
         );
     }
     scene.shows(1, "end").await;
-    assert_eq!(scene.rests(1).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(1).await, "begin\nend\n");
     scene.shows(2, "'below'").await;
     assert_eq!(scene.code("mark").await, "42");
     assert_eq!(scene.kernel().await, kernel, "one kernel all the time");

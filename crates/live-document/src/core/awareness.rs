@@ -17,7 +17,7 @@ use super::{
         ANNOUNCED_FOR, AWARENESS_ROUND, CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EXECUTION_SHOWN_FOR,
         PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER, SHOWN_AGAIN_AFTER,
     },
-    presence::{Activity, Availability, Shown, user},
+    presence::{Activity, Availability, NameTexts, user},
     wire::AwarenessEntry,
 };
 
@@ -528,12 +528,12 @@ impl Agent {
     /// Its awareness state, with the members that all agents have.
     fn state(&self, id: &str, common: &[(&str, Value)]) -> Value {
         let mut state = self.members.clone();
-        let shown = Shown {
+        let texts = NameTexts {
             activity: self.activity,
             availability: self.availability.as_ref(),
             announcement: self.announcement.as_ref().map(|(text, _)| text.as_str()),
         };
-        state.insert("user".to_owned(), user(id, &self.name, shown));
+        state.insert("user".to_owned(), user(id, &self.name, texts));
         if let Some(Availability { status, message }) = &self.availability {
             state.insert(
                 AVAILABILITY.to_owned(),

@@ -80,7 +80,7 @@ pub struct Availability {
 
 /// The texts beside an agent's name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct NameTexts<'a> {
     pub(crate) activity: Activity,
     pub(crate) availability: Option<&'a Availability>,
     /// A short-lived announcement to everybody.
@@ -90,7 +90,7 @@ pub(crate) struct Shown<'a> {
 /// Characters of a message or an announcement that stand beside a name.
 const MAX_BESIDE_NAME: usize = 60;
 
-impl Shown<'_> {
+impl NameTexts<'_> {
     /// The name and what there is to say, as JupyterLab has room for one text only.
     fn display_name(&self, name: &str) -> String {
         let status = self.availability.map(|availability| availability.status);
@@ -118,7 +118,7 @@ fn shortened(text: &str) -> String {
 
 /// The user as JupyterLab shows it. The user panel hides entries with the viewer's own name and merges
 /// equal ones, so the username is the principal's unique id.
-pub(crate) fn user(id: &str, name: &str, shown: Shown<'_>) -> Value {
+pub(crate) fn user(id: &str, name: &str, texts: NameTexts<'_>) -> Value {
     let initials: String = name
         .split(|c: char| !c.is_alphanumeric())
         .filter_map(|word| word.chars().next())
@@ -131,7 +131,7 @@ pub(crate) fn user(id: &str, name: &str, shown: Shown<'_>) -> Value {
     json!({
         "username": id,
         "name": name,
-        "display_name": shown.display_name(name),
+        "display_name": texts.display_name(name),
         "initials": initials.to_uppercase(),
         "color": colour,
         "avatar_url": robot(colour),
@@ -157,8 +157,8 @@ fn robot(colour: &str) -> String {
 mod tests {
     use super::*;
 
-    fn doing(activity: Activity) -> Shown<'static> {
-        Shown {
+    fn doing(activity: Activity) -> NameTexts<'static> {
+        NameTexts {
             activity,
             availability: None,
             announcement: None,

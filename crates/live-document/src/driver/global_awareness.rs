@@ -36,17 +36,17 @@ pub(crate) struct GlobalAwareness {
     state: Mutex<State>,
     /// Rung when somebody has something to say.
     bell: Notify,
-    hearing: watch::Sender<Hearing>,
+    listening: watch::Sender<Listening>,
 }
 
 /// State of listening to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Hearing {
+enum Listening {
     #[default]
     Joining,
     Joined,
     /// Somebody has said something since.
-    Heard,
+    Answered,
     Failed,
 }
 
@@ -170,16 +170,20 @@ pub(crate) fn leave(server: &Host, id: &str, document: Option<&DocPath>) {
 /// Everybody who is online. Others are heard from the first call on; who asks waits a moment for what they say.
 pub(crate) async fn online(server: &Arc<Host>) -> Online {
     listen(server);
-    let mut hearing = server.global_awareness.hearing.subscribe();
-    let joined = hearing.wait_for(|hearing| *hearing != Hearing::Joining);
+    let mut listening = server.global_awareness.listening.subscribe();
+    let joined = listening.wait_for(|listening| *listening != Listening::Joining);
     let is_joined = timeout(LISTENING_PATIENCE, joined)
         .await
         .is_ok_and(|joined| joined.is_ok());
-    if is_joined && *hearing.borrow() == Hearing::Joined {
+    if is_joined && *listening.borrow() == Listening::Joined {
         let since = server.global_awareness.lock().listened_for();
         let patience = FIRST_ANSWER.saturating_sub(since.unwrap_or_default());
         // Whoever says nothing by then is heard later.
-        let _ = timeout(patience, hearing.wait_for(|hearing| *hearing == Hearing::Heard)).await;
+        let _ = timeout(
+            patience,
+            listening.wait_for(|listening| *listening == Listening::Answered),
+        )
+        .await;
     }
     let state = server.global_awareness.lock();
     let listened = state.listened_for();
@@ -206,7 +210,7 @@ fn start(server: &Arc<Host>, mut state: MutexGuard<'_, State>) {
         server.global_awareness.bell.notify_one();
         return;
     }
-    server.global_awareness.hearing.send_replace(Hearing::Joining);
+    server.global_awareness.listening.send_replace(Listening::Joining);
     let (closing, keeping) = (server.closing.clone(), keep(Arc::clone(server)));
     server
         .tasks
@@ -227,7 +231,7 @@ async fn keep(server: Arc<Host>) {
             Ok(socket) => {
                 (attempts, was_joined) = (0, true);
                 server.global_awareness.lock().joined = Some(Instant::now());
-                server.global_awareness.hearing.send_replace(Hearing::Joined);
+                server.global_awareness.listening.send_replace(Listening::Joined);
                 stay(&server.global_awareness, socket).await;
                 server.global_awareness.lock().joined = None;
             }
@@ -235,7 +239,7 @@ async fn keep(server: Arc<Host>) {
                 tracing::debug!(%error, "agents cannot be listed as online");
                 if !was_joined {
                     server.global_awareness.lock().give_up();
-                    server.global_awareness.hearing.send_replace(Hearing::Failed);
+                    server.global_awareness.listening.send_replace(Listening::Failed);
                     return;
                 }
             }
@@ -317,7 +321,7 @@ async fn stay(global_awareness: &GlobalAwareness, mut socket: Socket) {
                 Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
                 Some(Ok(Frame::Binary(frame))) => {
                     if global_awareness.lock().receive(&frame) {
-                        global_awareness.hearing.send_replace(Hearing::Heard);
+                        global_awareness.listening.send_replace(Listening::Answered);
                     }
                     continue;
                 }
