@@ -46,10 +46,11 @@ use self::{
 };
 pub use crate::core::DocumentId;
 pub use crate::driver::global_awareness::Online;
-use crate::{DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
+use crate::{
+    DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind,
+    core::policy::{MAX_SWEEP_INTERVAL, MIN_SWEEP_INTERVAL},
+};
 
-const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
     pub idle_timeout: Duration,

@@ -3,18 +3,15 @@
 
 mod settled;
 
-use std::{
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, time::Instant};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 pub(crate) use self::settled::{Settlement, settled_text};
-use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
-
-/// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
-const TIMEOUT: Duration = Duration::from_millis(20);
+use super::{
+    policy::DIFF_TIMEOUT,
+    splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len},
+};
 
 /// Both sides changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +157,7 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     if prefix == old.len() && prefix == new.len() {
         return Vec::new();
     }
-    let deadline = deadline(TIMEOUT, old, new);
+    let deadline = deadline(DIFF_TIMEOUT, old, new);
     let by_lines = line_differences(old, new, deadline);
     let found = match is_too_long(old, new) {
         true => by_lines,

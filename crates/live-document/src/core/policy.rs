@@ -137,6 +137,18 @@ pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
     one.min(other).saturating_mul(50).clamp(MIN_TRUST, MAX_TRUST)
 }
 
+// Versions.
+
+/// Time without changes after which people's work becomes a version.
+pub(crate) const VERSION_QUIET: Duration = Duration::from_secs(5);
+/// Longest time until people's work becomes a version although they do not pause.
+pub(crate) const VERSION_LONGEST: Duration = Duration::from_secs(60);
+/// Time without changes after which a write from outside becomes a version. It comes in a few changes, one right after
+/// another.
+pub(crate) const OUTSIDE_QUIET: Duration = Duration::from_secs(1);
+/// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
+pub(crate) const DIFF_TIMEOUT: Duration = Duration::from_millis(20);
+
 // Outputs of runs.
 
 /// A document gives up the right to send outputs then at the latest, whatever became of what was sent.
@@ -147,6 +159,16 @@ pub(crate) const LONGEST_OUTPUT_SLOT: Duration = Duration::from_millis(500);
 pub(crate) fn output_rest(confirmed_after: Duration) -> Duration {
     (confirmed_after * 4).min(Duration::from_millis(60))
 }
+
+// The pool.
+
+/// Bounds of the interval between checks for idle rooms, which is a part of their idle time.
+pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between checks whether anybody still needs a server's events.
+pub(crate) const FEED_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Pause before the events of a server are asked for again after they ended.
+pub(crate) const FEED_RETRY: Duration = Duration::from_secs(2);
 
 // Presence.
 

@@ -7,7 +7,7 @@
 //! | what is seen | author of the version | when it is made |
 //! | --- | --- | --- |
 //! | an edit of an agent | the agent; what people did before is a version first | once it is on its way, before anything else changes |
-//! | changes by clients whose names are known | these people | after [`QUIET`], at most every [`LONGEST`] |
+//! | changes by clients whose names are known | these people | after [`VERSION_QUIET`], at the latest after [`VERSION_LONGEST`] |
 //! | something only taken away | the people who are there, unless the file was written from outside | the same |
 //! | changes by others: the server, unknown clients | nobody known | after [`OUTSIDE_QUIET`] |
 //! | another document after joining again | nobody known | at once |
@@ -17,23 +17,16 @@ mod guard;
 mod people;
 mod touched;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use history::{Author, Blob, Content, Delta, VersionId};
 
 pub(super) use self::touched::{Parts, Touched};
 use self::{carried::Carried, guard::Size, people::People};
-use super::{history_sink::Loss, policy::OVERWRITE_TIMEOUT};
-
-/// Time without changes after which people's work becomes a version.
-pub(crate) const QUIET: Duration = Duration::from_secs(5);
-/// Those who never pause get a version as often.
-pub(crate) const LONGEST: Duration = Duration::from_secs(60);
-/// A file that was written from outside comes in a few changes, one right after another.
-pub(crate) const OUTSIDE_QUIET: Duration = Duration::from_secs(1);
+use super::{
+    history_sink::Loss,
+    policy::{OUTSIDE_QUIET, OVERWRITE_TIMEOUT, VERSION_LONGEST, VERSION_QUIET},
+};
 
 /// Records the versions of one document.
 pub(crate) struct Recorder {
@@ -149,9 +142,9 @@ impl Recorder {
         let pending = self.pending.as_ref()?;
         let quiet = match self.author_of(pending) {
             Author::Outside => OUTSIDE_QUIET,
-            Author::People { .. } | Author::Agent { .. } => QUIET,
+            Author::People { .. } | Author::Agent { .. } => VERSION_QUIET,
         };
-        Some((pending.last? + quiet).min(pending.since? + LONGEST))
+        Some((pending.last? + quiet).min(pending.since? + VERSION_LONGEST))
     }
 
     /// Notes that cells came, went or moved, or that the text was changed.

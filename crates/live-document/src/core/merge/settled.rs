@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Pair, TIMEOUT, line_differences, lines, merged_text};
+use super::{DIFF_TIMEOUT, Pair, line_differences, lines, merged_text};
 use crate::core::splice::deadline;
 
 /// Treatment of lines that both sides changed.
@@ -79,7 +79,7 @@ struct Region {
 }
 
 fn regions(base: &str, theirs: &str, ours: &str) -> Vec<Region> {
-    let deadline = deadline(TIMEOUT, theirs, ours);
+    let deadline = deadline(DIFF_TIMEOUT, theirs, ours);
     let (by_them, by_us) = (
         line_differences(base, theirs, deadline),
         line_differences(base, ours, deadline),

@@ -2,7 +2,7 @@
 
 mod restoring;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use history::{LoggedVersion, Operation, Outputs};
 use jupyter_client::DocPath;
@@ -231,9 +231,9 @@ fn what_people_type_is_a_version_when_they_pause() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.others(set("a", "10"));
-    scene.later(QUIET / 2);
+    scene.later(VERSION_QUIET / 2);
     scene.others(set("b", "20"));
-    scene.later(QUIET.saturating_sub(MOMENT * 2));
+    scene.later(VERSION_QUIET.saturating_sub(MOMENT * 2));
     assert!(scene.memory.authors().is_empty(), "she may go on");
     assert!(
         scene
@@ -256,7 +256,7 @@ fn who_never_pauses_gets_versions_all_the_same() {
         scene.later(Duration::from_secs(1));
     }
     assert_eq!(scene.memory.authors(), ["people Ana"]);
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "people Ana"]);
 }
 
@@ -281,7 +281,7 @@ fn names_that_come_after_the_change_count_too_and_stay_when_people_leave() {
     let client = scene.other.client_id();
     scene.others(delete(&["a"]));
     scene.say(client, "null");
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
 }
 
@@ -290,11 +290,11 @@ fn who_only_takes_something_away_is_who_is_there() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.others(delete(&["a"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     scene.say(77, &json!({ "user": { "name": "Bob" } }).to_string());
     scene.others(delete(&["b"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "people "]);
 }
 
@@ -303,10 +303,10 @@ fn what_runs_write_rides_along() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.run("a", "first");
-    scene.later(QUIET * 3);
+    scene.later(VERSION_QUIET * 3);
     assert!(scene.memory.authors().is_empty(), "a run is no version");
     scene.others(set("b", "20"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     assert_eq!(scene.summaries(), ["1 cell changed"], "nobody typed in the other cell");
     scene.run("b", "second");
     scene.agent(Edit::ClearOutputs {
@@ -332,7 +332,7 @@ fn what_runs_write_rides_along() {
         .state
         .document
         .set_kernelspec(&"token:agent".into(), &json!({ "name": "python3" }));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "agent"]);
 }
 
@@ -349,7 +349,7 @@ fn a_run_of_a_person_is_no_version_and_her_metadata_is() {
     };
     let (applied, _) = scene.other.write_cell(&"x".into(), "a", &write).expect("a cell");
     scene.on(Input::Frame(&Message::Update(applied.update).encode()));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     assert!(scene.memory.authors().is_empty());
     let cell = NewCell {
         metadata: json!({ "tags": ["keep"] }),
@@ -361,7 +361,7 @@ fn a_run_of_a_person_is_no_version_and_her_metadata_is() {
         metadata,
         cells: vec![cell],
     });
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     assert_eq!(scene.summaries(), ["1 cell changed, metadata of the notebook changed"]);
 }
@@ -388,7 +388,7 @@ fn a_file_written_from_outside_is_nobodys_and_does_not_swallow_typing() {
     scene.later(OUTSIDE_QUIET);
     scene.assert_authors(&["people Ana", "?"]);
     scene.others(set("b", "typed"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "?", "people Ana"]);
 }
 
@@ -404,7 +404,7 @@ fn what_the_server_notes_of_a_save_ends_no_ones_typing() {
     let noted = server.mark_dirty().expect("a change").update;
     scene.on(Input::Frame(&Message::Update(noted).encode()));
     scene.others(set("a", "123"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
 }
 
@@ -432,7 +432,7 @@ fn a_loss_that_nobody_wanted_is_told() {
     let mut scene = Scene::notebook(&cells);
     scene.introduce("Ana");
     scene.others(delete(&["a", "b", "c"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     assert_eq!(loss(&scene), None, "she deleted them herself");
     let mut scene = Scene::notebook(&cells);

@@ -158,7 +158,7 @@ fn what_somebody_types_at_the_same_moment_stays() {
     scene.on(Input::Frame(&Message::Update(typed.update).encode()));
     assert_eq!(scene.shown(), ["a:one two three!", "b:2"]);
     assert_eq!(scene.state.document.source("a").as_deref(), Some("one two three!"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["agent", "agent", "people Ana"]);
 }
 
