@@ -84,7 +84,7 @@ async fn a_client_that_is_killed_loses_nothing() {
 #[tokio::test]
 async fn beyond_the_limit_it_is_said_what_runs() {
     let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
-    let scene = Scene::notebook(&["import time; time.sleep(60)", "1"])
+    let scene = Scene::notebook(&["import time; print('begun', flush=True); time.sleep(60)", "1"])
         .configured(&format!("{}{tenant}{BEN}", lab_server("lab")))
         .set()
         .await;
@@ -99,8 +99,7 @@ async fn beyond_the_limit_it_is_said_what_runs() {
         refused.contains("1 of others") && !refused.contains("get_execution"),
         "{refused}"
     );
-    scene.shows_running(0).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene.shows(0, "begun").await;
     scene
         .agent
         .call("cancel_execution", json!({ "execution_id": running }))

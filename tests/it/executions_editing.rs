@@ -132,6 +132,7 @@ async fn what_is_left_of_a_batch_when_its_notebook_is_deleted_is_cancelled() {
     assert!(message.contains("notebook was deleted"), "{message}");
     assert!(!scene.folder.has("ran"));
     let before = eventually("it is looked for", async || refusals(&scene).await).await;
+    // Longer than the gateway waits before it would look again.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(refusals(&scene).await, Some(before), "once");
 }
@@ -153,8 +154,11 @@ async fn outputs_that_the_person_clears_stay_cleared() {
         .human
         .wait_for("it is empty", |human| human.cell(1)["outputs"] == json!([]))
         .await;
-    // The gateway hears of it a moment later.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    eventually("the gateway has it", async || {
+        let read = scene.call("read_nb_cells", json!({})).await.ok();
+        (!read["cells"][1].to_string().contains("begin\\n")).then_some(())
+    })
+    .await;
     scene.enough();
     let ended = scene.ended(&id).await;
     assert_eq!(texts(&ended["cells"][0]), ["begin\nend\n"], "the agent gets all");

@@ -103,6 +103,7 @@ async fn what_is_sent_while_a_kernel_restarts_runs_or_is_said_not_to() {
             let restart = restart.clone();
             async move { person().send(Method::POST, &restart, json!({})).await.status() }
         });
+        // At another moment of the restart each time.
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let run = json!({ "ranges": [{ "start": 0 }], "timeout": 20 });
         let ran = scene.call("execute_nb_cells", run).await.structured;
@@ -252,6 +253,7 @@ async fn what_is_cancelled_at_any_moment_ends() {
     assert_eq!(scene.code("1").await, "1");
     for pause in [0, 2, 5, 10, 20, 40] {
         let unwanted = scene.start(0).await;
+        // At another moment of the start each time.
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let cancelled = scene
             .agent

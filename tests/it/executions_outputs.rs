@@ -163,6 +163,7 @@ async fn a_cell_that_prints_without_end_can_be_interrupted() {
         Scene::new(&["import time\nprint('xxx', flush=True)\ntime.sleep(0.3)\nwhile True: print('x' * 100)"]).await;
     let running = scene.start(0).await;
     scene.shows(0, "xxx").await;
+    // The flood has to go on for a while, so that queues on its way are full.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     scene.call("interrupt_nb_kernel", json!({})).await.ok();
     let ended = scene.ended(&running).await;

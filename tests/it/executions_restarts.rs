@@ -150,6 +150,7 @@ async fn a_jupyter_that_cannot_be_reached_at_once_is_waited_for() {
     gateway.ended().await;
     proxy.refuse(true);
     let (_gateway, agent) = scene.gateway().await;
+    // Long enough for some attempts to reach the server, all in vain.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let get = json!({ "execution_id": running });
     let seen = agent.call("get_execution", get).await.structured;
