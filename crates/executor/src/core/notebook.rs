@@ -1,4 +1,4 @@
-//! Notebooks as the executor knows them: each document once, by the server's id of its file, wherever that is now. Does no
+//! Notebooks in the executor: each document once, by the server's id of its file, whatever its path. Does no
 //! I/O.
 //!
 //! An execution, its queue and its driver share one [`Notebook`], so that a rename is one change in one place. Where a server
@@ -144,7 +144,7 @@ impl Notebooks {
         notebook
     }
 
-    /// Moves a notebook, or all in a directory, to another path. What was known there is there no more.
+    /// Moves a notebook, or all in a directory, to another path. Notebooks that were known there are forgotten.
     pub(crate) fn rename(&self, server: &str, from: &DocPath, to: &DocPath) {
         let mut known = self.0.lock();
         let here = |notebook: &Arc<Notebook>| *notebook.server == *server;

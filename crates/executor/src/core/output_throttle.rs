@@ -57,7 +57,7 @@ impl OutputThrottle {
         self.set_due(now + BUSY_ROOM_INTERVAL);
     }
 
-    /// Takes the chance to store outputs that no notebook has, which would be lost with this process; whether it is time.
+    /// Takes the chance to store outputs that no notebook has, which would be lost with this process; returns whether it is time.
     pub(crate) fn take_store(&mut self, now: Instant, bytes: usize) -> bool {
         let is_due = self.stored_at.is_none_or(|last| now - last >= store_interval(bytes));
         if is_due {

@@ -1,4 +1,4 @@
-//! Orderings of what happens to a queue, its kernel and its document, told by hand.
+//! Orderings of events in a queue, its kernel and its document, written by hand.
 
 mod cancelling;
 mod kernels;

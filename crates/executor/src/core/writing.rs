@@ -28,13 +28,13 @@ impl Core {
         self.recent.iter_mut().find(|ended| ended.run.msg_id == id)
     }
 
-    /// Writes what is due.
+    /// Writes the outputs that are due.
     pub(super) fn write_due(&mut self) {
         let now = self.now.at;
         self.write_where(true, |run| run.throttle.take_due(now));
     }
 
-    /// Writes what is not written yet, due or not.
+    /// Writes all outputs that are not written yet, due or not.
     pub(super) fn write_rest(&mut self) {
         self.write_where(false, |run| run.throttle.take());
     }
