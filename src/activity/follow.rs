@@ -155,7 +155,7 @@ impl Follower {
         }
     }
 
-    /// Notes the names that a document has when it is opened: they are not new.
+    /// Records the names that a document has when it is opened: they are not new.
     fn on_opened(&mut self, document: &DocumentId, room: &Room) {
         let names = self.log.names();
         let followed = self.documents.entry(document.clone()).or_default();

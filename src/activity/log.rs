@@ -207,7 +207,7 @@ impl ActivityLog {
         self.agents.lock().set_configured(configured);
     }
 
-    /// Notes an agent that uses the gateway.
+    /// Records an agent that uses the gateway.
     pub fn note_agent(&self, id: &Arc<str>, name: &str, tenant: &str) {
         self.agents.lock().note(id, name, tenant);
     }

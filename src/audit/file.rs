@@ -41,7 +41,7 @@ struct State {
     bytes: usize,
     /// True while some are being written.
     is_writing: bool,
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     failure: Option<String>,
 }
 

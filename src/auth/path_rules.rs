@@ -27,7 +27,7 @@ pub struct PathRules {
     reaches: Vec<Reach>,
 }
 
-/// Why not all of a directory may be touched.
+/// Reason why not all of a directory may be touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotFullyAllowed {
     /// This denial could match something in it.

@@ -30,7 +30,7 @@ pub(super) struct Desk {
     pub(super) root: &'static str,
 }
 
-/// Why something cannot be shown or done, in words for the person.
+/// Reason why something cannot be shown or done, in words for the person.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,

@@ -35,7 +35,7 @@ pub struct Subject {
     track: Option<Arc<Track>>,
     /// The store's number of it.
     document: Option<i64>,
-    /// Why the store cannot be asked.
+    /// Reason why the store cannot be asked.
     failure: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct Listing {
     pub since: Option<SystemTime>,
     /// Versions of all documents that were given up since the gateway began.
     pub lost: u64,
-    /// Why older versions cannot be shown.
+    /// Reason why older versions cannot be shown.
     pub failure: Option<String>,
 }
 

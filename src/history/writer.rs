@@ -115,7 +115,7 @@ impl Queue {
         self.versions.load(Ordering::Relaxed)
     }
 
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.lock().clone()
     }

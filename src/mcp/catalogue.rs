@@ -59,7 +59,7 @@ struct Entry {
     tool: Tool,
 }
 
-/// Why a tool cannot be called, in words for the model.
+/// Reason why a tool cannot be called, in words for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("Unknown tool: {0}")]

@@ -56,7 +56,7 @@ pub(super) struct TooManySessions {
     limit: usize,
 }
 
-/// Why a session could not be begun.
+/// Reason why a session could not be begun.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BeginError {
     #[error(transparent)]

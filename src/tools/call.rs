@@ -282,7 +282,7 @@ impl Call {
         agents
     }
 
-    /// Notes who calls, so that others can call them by their name.
+    /// Records who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
         if self.reader != Reader::Agent {
             return;

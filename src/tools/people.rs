@@ -56,7 +56,7 @@ impl Call {
         room.record_shown(&self.principal().id, revision, shown);
     }
 
-    /// Notes that the answer shows all cells of a notebook.
+    /// Records that the answer shows all cells of a notebook.
     pub(super) fn record_all_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
         self.record_shown(room, revision, cells);
         room.record_order(&self.principal().id, revision, cells.iter().map(ShownCell::id));

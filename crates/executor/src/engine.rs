@@ -136,7 +136,7 @@ impl Shared {
         execution.changed();
     }
 
-    /// Notes that a cell of an execution is sent. Returns the span of its run.
+    /// Records that a cell of an execution is sent. Returns the span of its run.
     pub(crate) fn on_sending(&self, execution: &Execution, kernel_id: &str) -> Span {
         if execution.trace.is_first_run() && !execution.is_resumed {
             self.observer

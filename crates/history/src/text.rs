@@ -60,7 +60,7 @@ pub fn deadline(limit: Duration, old: &str, new: &str) -> Option<Instant> {
     (old.len().max(new.len()) > MAX_UNTIMED).then(|| Instant::now() + limit)
 }
 
-/// A text after splices as [`between`] makes them; nothing if they do not fit.
+/// A text after splices as [`between`] makes them; none if they do not fit.
 pub fn apply(text: &str, splices: &[Splice]) -> Option<String> {
     let mut result = String::with_capacity(text.len());
     let (mut rest, mut at) = (text, 0);
@@ -307,7 +307,7 @@ fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize>
     std::iter::once(first).chain(ends).collect()
 }
 
-/// A change without what is the same at both of its ends; nothing if all of it is.
+/// A change without what is the same at both of its ends; none if all of it is.
 fn narrowed(old: &str, new: &str, change: Change) -> Option<Change> {
     let (before, after) = (&old[change.old.clone()], &new[change.new.clone()]);
     if before == after {

@@ -179,7 +179,7 @@ impl JupyterServer {
         self.url == *url && *self.authorization.read() == authorization(token)
     }
 
-    /// Notes that a kernel was started.
+    /// Records that a kernel was started.
     pub fn on_kernel_started(&self, kernel_id: &str) {
         self.kernel_starts.on_started(kernel_id);
     }

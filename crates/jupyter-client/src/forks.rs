@@ -33,7 +33,7 @@ struct Created {
 }
 
 impl JupyterServer {
-    /// The forks of a document, by the ids of their rooms; nothing if the server knows no forks.
+    /// The forks of a document, by the ids of their rooms; none if the server knows no forks.
     pub async fn forks(&self, root_room: &str) -> Result<Option<BTreeMap<String, ForkInfo>>, JupyterError> {
         let request = self.request(Method::GET, &address(root_room));
         match self.json(request, root_room).await {

@@ -85,7 +85,7 @@ impl JupyterServer {
         }
     }
 
-    /// Notes for whom the gateway started a kernel; nothing if it did not.
+    /// Notes for whom the gateway started a kernel; none if it did not.
     pub fn record_starter(&self, kernel_id: &str, starter: &Starter) {
         self.kernel_starts.record_starter(kernel_id, starter);
     }

@@ -383,7 +383,7 @@ impl Pool {
         self.index.read().iter().any(|(place, _)| *place.server == *server)
     }
 
-    /// Closes a document's room; whether there was one.
+    /// Closes a document's room; returns whether there was one.
     pub async fn end(&self, server: &str, path: &DocPath, kind: RoomKind) -> bool {
         let place = Place::new(server, path, kind);
         self.refresh(&place);

@@ -353,7 +353,7 @@ impl Room {
         Ok(edited)
     }
 
-    /// Waits until the server has an edit; whether it does.
+    /// Waits until the server has an edit; returns whether it does.
     async fn wait_for(&self, ticket: Acknowledgement) -> Result<bool, RoomError> {
         let span = tracing::debug_span!("acknowledgement", otel.name = "send edits");
         match timeout(ACKNOWLEDGE_TIMEOUT, ticket.0).instrument(span).await {
@@ -363,7 +363,7 @@ impl Room {
         }
     }
 
-    /// Writes what a run has to say of its cell, and does not wait for the server; nothing if the cell is gone.
+    /// Writes the state and outputs of a run to its cell without waiting for the server; none if the cell is gone.
     pub fn write_cell(
         &self,
         author: &Arc<str>,

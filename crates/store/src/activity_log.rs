@@ -45,7 +45,7 @@ pub struct ActivityFilter {
 }
 
 impl Store {
-    /// Takes note of an activity without waiting.
+    /// Records an activity without waiting.
     pub fn note_activity(&self, record: ActivityRecord) {
         self.activity.note(record);
     }

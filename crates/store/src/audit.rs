@@ -52,7 +52,7 @@ pub struct AuditFilter {
 }
 
 impl Store {
-    /// Takes note of a call without waiting.
+    /// Records a call without waiting.
     pub fn note_audit(&self, row: AuditRow) {
         self.audit.note(row);
     }

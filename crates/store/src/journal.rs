@@ -46,7 +46,7 @@ struct State {
     renames: VecDeque<(u64, Arc<Rename>)>,
     /// Counts what was noted.
     version: u64,
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     failure: Option<String>,
     /// Counts the records that were given up.
     lost: u64,

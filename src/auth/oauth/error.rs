@@ -94,7 +94,7 @@ impl From<UpstreamError> for OAuthError {
     }
 }
 
-/// Why a browser gets no further in a login.
+/// Reason why a browser gets no further in a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginRefusal {
     /// Shown to the person: whoever asked is not known well enough to be answered.

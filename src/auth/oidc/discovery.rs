@@ -30,7 +30,7 @@ pub struct Metadata {
     pub token_endpoint_auth_methods_supported: Vec<String>,
 }
 
-/// Why there is no usable discovery document.
+/// Reason why there is no usable discovery document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     #[error("the discovery document of the issuer cannot be read: {0}")]

@@ -40,7 +40,7 @@ struct State {
     keys: Option<Arc<KeySet>>,
     fetch: Option<Fetch>,
     times: Times,
-    /// Why the last fetch failed.
+    /// Reason why the last fetch failed.
     failure: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use super::{
     keys::{Choice, KeySet},
 };
 
-/// Why a token does not hold.
+/// Reason why a token does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The kind of defect.

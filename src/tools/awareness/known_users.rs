@@ -31,7 +31,7 @@ pub(super) struct KnownUser {
 /// Everybody on a server who is online.
 pub(super) struct KnownUsers {
     pub(super) users: Vec<KnownUser>,
-    /// Since when it is heard who is online; nothing if the server does not tell.
+    /// Time since which it is known who is online; none if the server does not tell.
     pub(super) since: Option<SystemTime>,
     pub(super) is_partial: bool,
 }
@@ -163,7 +163,7 @@ fn document_path(told: &str) -> Option<DocPath> {
     DocPath::parse_file(told.strip_prefix(DRIVE).unwrap_or(told)).ok()
 }
 
-/// The path of the document that somebody looks at; nothing if they look at something else.
+/// The path of the document that somebody looks at; none if they look at something else.
 fn current_path(current: &str) -> Option<DocPath> {
     let (kind, path) = current.split_once(':')?;
     document_path(path).filter(|_| !NO_DOCUMENTS.contains(&kind))

@@ -11,7 +11,7 @@ use crate::{
 /// Characters that are looked at to tell text from what is none.
 const MAX_SNIFFED: usize = 64 * 1024;
 
-/// Why a file cannot be opened as text, if it is binary.
+/// Reason why a file cannot be opened as text, if it is binary.
 pub(super) async fn explained(server: &JupyterServer, path: &DocPath) -> Option<ToolError> {
     let file = server.document(path).await.ok()?;
     let is_file = file.kind == DocumentKind::File;

@@ -94,7 +94,7 @@ struct Found {
     near: Option<Vec<String>>,
 }
 
-/// Why the variables of a kernel cannot be seen.
+/// Reason why the variables of a kernel cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     #[error(

@@ -201,7 +201,7 @@ impl ActiveRun {
         self.run.throttle.on_change(now, pause, None);
     }
 
-    /// Notes that the kernel has picked it up, so that it ends in a moment or runs for a while.
+    /// Records that the kernel has picked it up, so that it ends in a moment or runs for a while.
     pub(crate) fn on_picked_up(&mut self, now: Instant) {
         if self.run.is_shown() && !self.run.throttle.has_written() {
             self.run.throttle.set_due(now + RUN_SHOWN_AFTER);
@@ -256,7 +256,7 @@ impl QuestionTimes {
         };
     }
 
-    /// Notes an output, which is to be read before the question.
+    /// Records an output, which is to be read before the question.
     pub(crate) fn on_output(&mut self, now: Instant) {
         if let Self::Unshown { quiet_since, .. } = self {
             *quiet_since = now;

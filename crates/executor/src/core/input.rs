@@ -258,7 +258,7 @@ pub(crate) struct Code {
     pub(crate) replaces: Option<i64>,
 }
 
-/// Why a cell cannot run.
+/// Reason why a cell cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     NotebookGone,

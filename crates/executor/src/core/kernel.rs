@@ -118,7 +118,7 @@ impl Kernel {
         self.is_connected && self.liveness.is_heard() && self.liveness.is_free()
     }
 
-    /// Notes that another process is behind the connection.
+    /// Records that another process is behind the connection.
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         self.liveness.on_new_process(now);
         self.widgets = OutputWidgets::default();

@@ -327,7 +327,7 @@ impl Core {
         self.effects.push(Effect::KernelInfo { msg_id });
     }
 
-    /// Notes that the kernel, or its process, has ended, for those who ran something there.
+    /// Records that the kernel, or its process, has ended, for those who ran something there.
     pub(super) fn note_kernel_ended(&mut self, reason: &Reason) {
         if let Some(kernel) = self.kernel.get() {
             self.effects.push(Effect::KernelEnded {

@@ -163,7 +163,7 @@ impl Liveness {
         }
     }
 
-    /// Notes that another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
+    /// Records that another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
     /// nothing must be run there before it was heard.
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         *self = Self {

@@ -48,7 +48,7 @@ impl Notebook {
         self.document()?.fork_id().map(str::to_owned)
     }
 
-    /// Notes that its file was replaced by another, which has another id.
+    /// Records that its file was replaced by another, which has another id.
     pub(crate) fn set_file_id(&self, file_id: &Arc<str>) {
         self.state.lock().document = Some(document(&self.server, file_id));
     }

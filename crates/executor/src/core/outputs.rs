@@ -178,7 +178,7 @@ impl Outputs {
         self.bytes
     }
 
-    /// Takes a message of the kernel; whether it is about outputs and changed something.
+    /// Takes a message of the kernel; returns whether it is about outputs and changed something.
     pub(crate) fn apply(&mut self, msg_type: &str, content: &Value) -> bool {
         match msg_type {
             "stream" => {
@@ -204,7 +204,7 @@ impl Outputs {
         true
     }
 
-    /// Replaces what is shown under a display id; whether anything was.
+    /// Replaces what is shown under a display id; returns whether anything was.
     pub(crate) fn update_display(&mut self, content: &Value) -> bool {
         let Some(wanted) = display_id(content) else {
             return false;
@@ -248,7 +248,7 @@ impl Outputs {
         self.push_error(&json!({ "ename": ename, "evalue": evalue, "traceback": [format!("{ename}: {evalue}")] }));
     }
 
-    /// Shows what the code asks, as the beginning of a line; whether there is anything to be shown.
+    /// Shows what the code asks, as the beginning of a line; returns whether there is anything to be shown.
     pub(crate) fn ask(&mut self, prompt: &str) -> bool {
         self.apply_pending_clear();
         if !prompt.is_empty() {
@@ -351,7 +351,7 @@ impl Outputs {
         Some(change)
     }
 
-    /// Notes that somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
+    /// Records that somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
     pub(crate) fn detached(&mut self, change: &OutputsChange, length: usize) {
         let added = change.push.len() + usize::from(change.tail.as_ref().is_some_and(|tail| !tail.append.is_empty()));
         self.document.attached = self.list.len().saturating_sub(added);

@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// Notes that the end of a run is with the server, or never will be.
+    /// Records that the end of a run is with the server, or never will be.
     fn settle(&mut self, id: &str) {
         let Some(ended) = self.ended_mut(id).filter(|ended| !ended.is_settled()) else {
             return;

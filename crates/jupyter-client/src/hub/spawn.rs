@@ -21,7 +21,7 @@ const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
 const NOT_BEGUN_PAUSE: Duration = Duration::from_millis(200);
 /// A start that the Hub has accepted has begun by then.
 const BEGUN_WITHIN: Duration = Duration::from_secs(20);
-/// Why a start has failed is told at once.
+/// Longest wait for the reason why a start has failed, which the Hub tells at once.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest event; spawners put whole log lines into them.
 const MAX_EVENT_BYTES: usize = 256 * 1024;
@@ -102,7 +102,7 @@ impl Hub {
         }
     }
 
-    /// Why a start has just failed. The Hub may answer it with no more than that there was an error, and tell the rest to
+    /// Reason why a start has just failed. The Hub may answer it with no more than that there was an error, and tell the rest to
     /// whoever follows it.
     async fn failure(&self, token: &Secret, name: &HubName) -> Option<HubError> {
         let request = self

@@ -127,7 +127,7 @@ fn shifted(made: &[Change], at: usize) -> usize {
     at + added - removed
 }
 
-/// A change as a splice of the text in which it starts at a byte; nothing if it changes nothing.
+/// A change as a splice of the text in which it starts at a byte; none if it changes nothing.
 fn splice(text: &str, change: &Change, start: usize) -> Option<Splice> {
     let old = text.get(start..start + change.old.len())?;
     let prefix = common_prefix(old, &change.new);

@@ -18,7 +18,7 @@ pub enum Activity {
     /// Its cells are queued.
     Queued,
     Running,
-    /// Its code asked something.
+    /// Its code asks a question.
     AwaitingInput,
 }
 
@@ -87,11 +87,11 @@ pub(crate) struct NameTexts<'a> {
     pub(crate) announcement: Option<&'a str>,
 }
 
-/// Characters of a message or an announcement that stand beside a name.
+/// Characters of a message or an announcement that are shown beside a name.
 const MAX_BESIDE_NAME: usize = 60;
 
 impl NameTexts<'_> {
-    /// The name and what there is to say, as JupyterLab has room for one text only.
+    /// The name with the texts beside it, as JupyterLab has room for one text only.
     fn display_name(&self, name: &str) -> String {
         let status = self.availability.map(|availability| availability.status);
         let declared = status.filter(|status| matches!(status, Status::Away | Status::Busy));

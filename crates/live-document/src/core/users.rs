@@ -143,7 +143,7 @@ impl WallClock {
     }
 }
 
-/// The user of a presence; nothing if it names nobody.
+/// The user of a presence; none if it names nobody.
 fn user(presence: &Presence<'_>, now: WallClock) -> Option<User> {
     let user = presence.state.get("user")?;
     let text = |member: &str| {

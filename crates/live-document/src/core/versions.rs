@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Notes who is in the document.
+    /// Records who is in the document.
     pub(crate) fn note_people_here(&mut self) {
         if let Some(recorder) = self.document.recorder_mut() {
             recorder

@@ -68,7 +68,7 @@ struct State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Online {
     pub users: Vec<OnlineUser>,
-    /// Since when it is heard who is online; nothing if the server does not tell.
+    /// Time since which it is known who is online; none if the server does not tell.
     pub since: Option<SystemTime>,
     /// Somebody who is online may not have been heard yet.
     pub is_partial: bool,

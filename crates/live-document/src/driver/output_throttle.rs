@@ -78,7 +78,7 @@ impl OutputSlot {
         self.sent_up_to
     }
 
-    /// Takes note of what was sent.
+    /// Records what was sent.
     pub(crate) fn record_sent(&mut self, latest: u64) {
         self.sent_up_to = latest;
     }

@@ -18,7 +18,7 @@ impl Pool {
         self.renames.follow(server, path)
     }
 
-    /// Takes note that a file or directory was renamed, however that was noticed. Open documents move with it.
+    /// Records that a file or directory was renamed, however that was noticed. Open documents move with it.
     pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
         let is_news = self.renames.note(&server.into(), from, to);
         let mut documents = Vec::new();

@@ -20,7 +20,7 @@ impl Default for Renames {
 }
 
 impl Renames {
-    /// Remembers a rename; whether it was not the last one known.
+    /// Remembers a rename; returns whether it was not the last one known.
     pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) -> bool {
         let mut renames = self.0.lock();
         // What has this name now was not renamed from it.

@@ -47,7 +47,7 @@ pub trait CellOrder {
     }
 }
 
-/// Why a name stands for no cell.
+/// Reason why a name stands for no cell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CellNameError {
     #[error("no cell {named:?}; the notebook has {} ({some}), read it again for their ids", jupyter_client::counted(*.count, "cell"))]

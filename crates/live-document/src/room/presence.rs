@@ -85,7 +85,7 @@ impl Room {
         Ok(self.shows(agent))
     }
 
-    /// Takes an agent out of the room; whether it was shown here.
+    /// Takes an agent out of the room; returns whether it was shown here.
     pub fn leave(&self, agent: &str) -> bool {
         let mut state = self.0.write();
         let was_here = state.awareness.leave(agent);

@@ -58,7 +58,7 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// Why the store is not ready, once it says so.
+/// Reason why the store is not ready, once it says so.
 async fn complaint(store: &Store) -> String {
     loop {
         match store.ping().await {

@@ -17,7 +17,7 @@ const MAX_CLIENTS: usize = 10_000;
 /// Time for which an unused registration is kept.
 const UNUSED_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why a client is not registered.
+/// Reason why a client is not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrationError {
     #[error("the body is not the JSON of a client's metadata")]

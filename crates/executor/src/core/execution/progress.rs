@@ -34,7 +34,7 @@ impl Execution {
             .collect()
     }
 
-    /// Notes that cells are shown as queued.
+    /// Records that cells are shown as queued.
     pub(crate) fn mark_queued(&self, shown: &[QueuedCell]) {
         let counts: HashMap<&str, Option<i64>> = shown
             .iter()

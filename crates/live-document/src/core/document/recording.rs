@@ -171,7 +171,7 @@ impl Document {
             .collect()
     }
 
-    /// Notes what a change touches, before the order of cells follows it.
+    /// Records what a change touches, before the order of cells follows it.
     pub(super) fn touch(&mut self, observed: &Observed) {
         let Some(recorder) = &mut self.recorder else { return };
         match observed {

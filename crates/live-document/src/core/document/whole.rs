@@ -16,7 +16,7 @@ use super::{
 };
 
 impl Document {
-    /// Makes these the cells, touching only what differs.
+    /// Sets the cells, touching only what differs.
     pub(super) fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[NewCell]) {
         let old: Vec<Cell> = (0..self.order.len())
             .filter_map(|index| self.read_in(txn, index))
@@ -45,7 +45,7 @@ impl Document {
         }
     }
 
-    /// Makes a cell another one of its kind, in its place.
+    /// Replaces the content of a cell, which stays of its kind and in its place.
     fn set_cell(&mut self, txn: &mut TransactionMut<'_>, old: &Cell, new: &NewCell) {
         self.set_source(txn, &old.id, &new.source);
         if old.metadata != new.metadata {
@@ -67,7 +67,7 @@ impl Document {
     pub(super) fn set_cell_metadata(&self, txn: &mut TransactionMut<'_>, cell: &str, metadata: &Value) {
         let Some(map) = self.map(txn, cell) else { return };
         let mut wanted = metadata.clone();
-        // Whether a cell is trusted is not for files to say.
+        // Files have no say in whether a cell is trusted.
         if let Some(trusted) = notebook_metadata(&map, txn).get("trusted") {
             wanted["trusted"] = trusted.clone();
         }
@@ -101,7 +101,7 @@ impl Document {
     }
 }
 
-/// For each new cell the place of the old one that becomes it: as many as can stay in their order.
+/// For each new cell the place of the old one that becomes it, for as many as can stay in their order.
 fn kept(old: &[Cell], new: &[NewCell]) -> Vec<Option<usize>> {
     let places: HashMap<(&str, &str), usize> = old
         .iter()

@@ -107,7 +107,7 @@ impl Scene {
         self.on(Input::Tick);
     }
 
-    /// An agent edits, as a caller does.
+    /// Makes an edit of an agent, as a caller does.
     fn agent(&mut self, edit: Edit) {
         let author: Arc<str> = "token:agent".into();
         self.state
@@ -120,13 +120,13 @@ impl Scene {
         self.state.tell_versions();
     }
 
-    /// Somebody else edits.
+    /// Makes an edit of somebody else.
     fn others(&mut self, edit: Edit) {
         let applied = self.other.apply_local(&"somebody".into(), &[edit]).expect("valid");
         self.on(Input::Frame(&Message::Update(applied.update).encode()));
     }
 
-    /// The other one says who they are.
+    /// Makes the other one a person with a name.
     fn introduce(&mut self, name: &str) {
         let client = self.other.client_id();
         self.say(client, &json!({ "user": { "name": name } }).to_string());
