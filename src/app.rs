@@ -416,7 +416,7 @@ impl App {
     }
 }
 
-/// Where records of calls go.
+/// Destination of the records of calls.
 struct Audit {
     sink: Arc<dyn AuditSink>,
     file: Option<Arc<AuditFile>>,

@@ -41,7 +41,7 @@ pub struct Found {
     pub is_complete: bool,
 }
 
-/// Which activities are wanted.
+/// Filter of activities.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Of one server only.

@@ -1,4 +1,4 @@
-//! Which paths a tenant or token may touch: globs over normalised paths, `!` denies, deny wins.
+//! The paths that a tenant or token may touch: globs over normalised paths, `!` denies, deny wins.
 
 mod reach;
 #[cfg(test)]

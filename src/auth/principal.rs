@@ -143,7 +143,7 @@ impl Principal {
         self.servers.as_deref().unwrap_or(&self.tenant.servers)
     }
 
-    /// When its credentials expire, if they do.
+    /// The time at which its credentials expire, if they do.
     pub fn expires_at(&self) -> Option<SystemTime> {
         self.expires_at
     }

@@ -15,7 +15,7 @@ const TOKEN: &str = "TOKEN";
 struct Client {
     id: &'static str,
     name: &'static str,
-    /// Where the text goes.
+    /// File or dialog in which the text belongs.
     place: Markup,
     text: String,
 }

@@ -179,7 +179,7 @@ impl Session {
 }
 
 impl Visitor {
-    /// Who the visitor is to all tools and limits.
+    /// The visitor as a principal, for all tools and limits.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
     }

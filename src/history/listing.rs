@@ -45,7 +45,7 @@ pub struct Listing {
     pub versions: Vec<Version>,
     /// True if there are older ones.
     pub has_more: bool,
-    /// When its recording began, as far as it is kept.
+    /// Start of its recording, as far as it is kept.
     pub since: Option<SystemTime>,
     /// Versions of all documents that were given up since the gateway began.
     pub lost: u64,

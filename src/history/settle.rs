@@ -40,7 +40,7 @@ pub(super) struct Unsettled {
     is_opening: bool,
     blobs: Vec<Blob>,
     since: Instant,
-    /// When the document or its log changed last.
+    /// Time of the last change of the document or its log.
     changed: Instant,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) is_shared: bool,
     /// Changes that others may be about to write.
     pub(super) unsettled: Option<Unsettled>,
-    /// Until when somebody waits for the log to be complete.
+    /// Time until which somebody waits for the log to be complete.
     pub(super) hurried_until: Option<Instant>,
     /// True if the writer knows that there is something to write.
     pub(super) is_queued: bool,

@@ -1,4 +1,4 @@
-//! Where clients find out how to log in: the `WWW-Authenticate` header and the protected resource metadata of RFC 9728.
+//! Discovery of the login for clients: the `WWW-Authenticate` header and the protected resource metadata of RFC 9728.
 //! Both name an authorization server only where there is one: clients that were given a token must not be sent to log in.
 
 use std::sync::Arc;

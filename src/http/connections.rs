@@ -1,4 +1,4 @@
-//! Which connections may be open: how many at once, how many of one client, and which one goes when another needs its
+//! Limits of open connections: how many at once, how many of one client, and which one goes when another needs its
 //! place. Knows nothing of what is sent over them.
 
 mod client_connection;

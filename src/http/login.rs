@@ -1,4 +1,4 @@
-//! Who calls: the credentials of a request, and what clients are told whose are missing, wrong or not enough.
+//! Authentication of requests, and the answers to clients whose credentials are missing, wrong or not enough.
 
 use std::sync::Arc;
 

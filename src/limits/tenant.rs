@@ -23,7 +23,7 @@ use crate::{
     telemetry::{LimitUse, Metrics},
 };
 
-/// So many principals of a tenant may use all of their rate, where the config does not say otherwise.
+/// Number of principals of a tenant that may use all of their rate, unless the config says otherwise.
 const PRINCIPALS_AT_FULL_RATE: u32 = 10;
 
 pub(super) struct TenantLimits {

@@ -50,7 +50,7 @@ struct Inner {
     servers: Arc<KnownServers>,
 }
 
-/// Who reads the metrics beside `/metrics`, and whose they are.
+/// Readers of the metrics beside `/metrics`, and the resource they belong to.
 pub struct Readers {
     pub(super) resource: Resource,
     pub(super) otlp: Option<Watched<MetricExporter>>,

@@ -20,7 +20,7 @@ use crate::config::{Env, OtlpProtocol, TelemetryConfig};
 const HTTP_PORT: u16 = 4318;
 /// The variable that names the collector of all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Where a collector is if it is asked for without saying where.
+/// Address of the collector if none is given.
 const LOCAL_GRPC: &str = "http://localhost:4317";
 const LOCAL_HTTP: &str = "http://localhost:4318";
 const SAMPLERS: [&str; 6] = [
@@ -49,7 +49,7 @@ pub enum OtlpError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// Where each signal is sent, if it is.
+/// Destination of each signal, if it is sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Otlp {
     traces: Option<Target>,

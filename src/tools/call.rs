@@ -97,7 +97,7 @@ pub struct Call {
     reader: Reader,
 }
 
-/// Who reads the answer of a call.
+/// Reader of the answer of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Agent,

@@ -20,7 +20,7 @@ pub(crate) const RECORDS_OF_ALL_CELLS: usize = 64;
 
 /// Time without a message from a busy kernel after which the server is asked about it.
 pub(crate) const QUIET_LIMIT: Duration = Duration::from_secs(5);
-/// By then a kernel's process has said that it starts. Some say so from another thread than the one that runs code, and so after
+/// Time within which a kernel's process says that it starts. Some say so from another thread than the one that runs code, and so after
 /// the first run has begun.
 pub(crate) const STARTING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a notebook is trusted to still have its kernel. One that is shut down says so itself.

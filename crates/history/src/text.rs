@@ -116,7 +116,7 @@ pub fn rebase(base: &str, ours: &[Splice], theirs: &[Splice]) -> Option<Vec<Spli
     Some(builder.finish())
 }
 
-/// Which characters splices delete, and what they insert before which.
+/// The characters that splices delete, and the texts that they insert before which.
 fn marks<'s>(
     base: &[char],
     splices: impl Iterator<Item = &'s Splice>,

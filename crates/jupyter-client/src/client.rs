@@ -33,7 +33,7 @@ const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
 const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 const MEGABYTE: usize = 1024 * 1024;
 
-/// Who had the gateway connect to a server.
+/// The one who had the gateway connect to a server.
 #[derive(Debug, Clone)]
 enum Origin {
     /// An operator, in the config.

@@ -90,7 +90,7 @@ impl JupyterServer {
         self.kernel_starts.record_starter(kernel_id, starter);
     }
 
-    /// For whom the gateway started a kernel, if it did so since its own start.
+    /// The one for whom the gateway started a kernel, if it did so since its own start.
     pub fn starter_of(&self, kernel_id: &str) -> Option<Starter> {
         self.kernel_starts.starter_of(kernel_id)
     }

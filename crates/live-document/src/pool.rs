@@ -59,7 +59,7 @@ pub struct PoolLimits {
     pub presence_timeout: Duration,
 }
 
-/// On whose account a room is opened.
+/// Account on which a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// Principal that uses it now; `None` if only something that they left running does.

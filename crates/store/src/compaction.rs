@@ -62,7 +62,7 @@ pub(crate) struct Compaction {
     /// Since the limits were last seen to.
     appended: AtomicI64,
     is_due: Notify,
-    /// When executions were last looked for.
+    /// Time of the last search for executions.
     executions_seen_to: Mutex<Option<Instant>>,
 }
 

@@ -46,7 +46,7 @@ impl Browser {
 /// A login that has begun.
 #[derive(Debug)]
 pub struct Started {
-    /// Where the browser goes to log in.
+    /// URL at which the browser logs in.
     pub location: Url,
     pub browser: Browser,
 }
@@ -57,7 +57,7 @@ pub struct Consent {
     pub client_name: String,
     /// The host that vouches for the client; `None` if nobody does.
     pub client_host: Option<String>,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub redirect_host: String,
     /// The person, as they are called.
     pub person: String,

@@ -62,7 +62,7 @@ impl OAuthSettings {
         format!("{}oauth/{name}", self.public_url)
     }
 
-    /// Where the upstream provider sends browsers back to.
+    /// URL to which the upstream provider sends browsers back.
     pub(super) fn callback(&self) -> String {
         self.endpoint("callback")
     }

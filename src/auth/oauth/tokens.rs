@@ -28,7 +28,7 @@ pub struct IssuedTokens {
     expires_in: u64,
     refresh_token: String,
     scope: String,
-    /// Who has just logged in; none for a refresh.
+    /// The person who has just logged in; none for a refresh.
     #[serde(skip)]
     login: Option<NewLogin>,
 }

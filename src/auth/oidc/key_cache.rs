@@ -44,7 +44,7 @@ struct State {
     failure: Option<String>,
 }
 
-/// When keys were fetched.
+/// Time at which keys were fetched.
 #[derive(Default)]
 struct Times {
     fetched: Option<Instant>,

@@ -68,7 +68,7 @@ pub struct Unanswered {
 /// Something that a rule is about.
 struct Matched<'a> {
     rule: &'a ApprovalRule,
-    /// Where the code is, and the part of it that matches.
+    /// Place of the code, and the part of it that matches.
     code: Option<(&'a str, &'a str, &'a str)>,
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// By then a start has succeeded, or failed without the Hub's saying so. Pulling an image takes some minutes.
+/// Time after which a start counts as failed although the Hub does not say so. Pulling an image takes some minutes.
 const START_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Messages of the Hub that wait to be told; more of them are left out.
 const MAX_MESSAGES: usize = 32;

@@ -1,4 +1,4 @@
-//! Which kernel each principal last ran something in, so that they are told when its variables are gone. Does no I/O.
+//! The kernel in which each principal last ran something, so that they are told when its variables are gone. Does no I/O.
 
 use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 

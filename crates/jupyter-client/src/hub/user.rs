@@ -26,7 +26,7 @@ pub struct HubServer {
     pub name: HubName,
     /// None if the Hub does not tell this token.
     pub state: Option<HubServerState>,
-    /// Where the Hub says it is; `None` if it does not tell this token.
+    /// Its URL; `None` if the Hub does not tell this token.
     pub url: Option<Url>,
 }
 

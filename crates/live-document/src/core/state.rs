@@ -289,7 +289,7 @@ impl State {
         self.held_until = Some(self.now());
     }
 
-    /// Until when changes are held back, if they are.
+    /// The time until which changes are held back, if they are.
     pub(crate) fn changes_held_until(&self) -> Option<Instant> {
         self.held_until
             .filter(|until| *until > self.now() && self.may_want_saving())

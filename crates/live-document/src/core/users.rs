@@ -32,7 +32,7 @@ pub struct User {
     /// Activity of an agent of this gateway.
     pub activity: Option<Activity>,
     pub availability: Option<Availability>,
-    /// When they last did something that is seen here.
+    /// Time of their last visible activity.
     pub last_activity: SystemTime,
 }
 

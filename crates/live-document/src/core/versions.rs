@@ -33,7 +33,7 @@ impl State {
         self.history = Some(VersionOutlet { document, sink });
     }
 
-    /// When a version of what others did is due.
+    /// The time at which a version of others' changes is due.
     pub(crate) fn version_due_at(&self) -> Option<Instant> {
         self.document.recorder()?.due_at()
     }

@@ -1,5 +1,5 @@
 //! Global awareness, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
-//! document they are in. Agents are there while they work; and it is listened to while somebody wants to know who else is.
+//! document they are in. Agents are there while they work; and its states are received while somebody wants to know who else is.
 
 use std::{
     sync::Arc,
@@ -34,7 +34,7 @@ const ADDRESS: &str = "api/collaboration/room/JupyterLab:globalAwareness";
 #[derive(Default)]
 pub(crate) struct GlobalAwareness {
     state: Mutex<State>,
-    /// Rung when somebody has something to say.
+    /// Rung when there is something to send.
     bell: Notify,
     listening: watch::Sender<Listening>,
 }
@@ -45,7 +45,7 @@ enum Listening {
     #[default]
     Joining,
     Joined,
-    /// Somebody has said something since.
+    /// Somebody has sent a state since.
     Answered,
     Failed,
 }
@@ -55,11 +55,11 @@ struct State {
     /// True while a task maintains it.
     is_kept: bool,
     failed: Option<Instant>,
-    /// Since when others are heard, if they are.
+    /// Time since which the states of others are received, if they are.
     joined: Option<Instant>,
-    /// Until when somebody wants to know who is online.
+    /// Time until which somebody wants to know who is online.
     wanted_until: Option<Instant>,
-    /// When the room is left, whoever is shown there, unless something is said or asked before. `None` for a server that does
+    /// Time at which the room is left, whoever is shown there, unless it is used before. `None` for a server that does
     /// not care who is connected.
     leaves_at: Option<Instant>,
 }
@@ -95,7 +95,7 @@ impl GlobalAwareness {
     }
 }
 
-/// Says that an agent works in a document.
+/// Lists an agent as working in a document.
 pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
     let current = match RoomKind::of(path) {
         RoomKind::Notebook => format!("notebook:{path}"),
@@ -108,7 +108,7 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
     tell(server, visit, members);
 }
 
-/// Says something of an agent, unless the server has no room for that.
+/// Changes the state of an agent, unless the server has no room for everybody.
 fn tell(server: &Arc<Host>, visit: &Visit<'_>, members: Map<String, Value>) {
     let mut state = server.global_awareness.lock();
     if state.has_failed() {
@@ -138,7 +138,7 @@ pub(crate) fn declare(server: &Arc<Host>, visit: &Visit<'_>) {
     server.global_awareness.bell.notify_one();
 }
 
-/// Shows for a moment what an agent says to everybody.
+/// Shows an agent's announcement for a moment.
 pub(crate) fn announce(server: &Arc<Host>, visit: &Visit<'_>, text: &str) {
     declare_present(server, visit);
     server.global_awareness.lock().awareness.announce(visit.id, text);
@@ -167,7 +167,7 @@ pub(crate) fn leave(server: &Host, id: &str, document: Option<&DocPath>) {
     }
 }
 
-/// Everybody who is online. Others are heard from the first call on; who asks waits a moment for what they say.
+/// Everybody who is online. States of others are received from the first call on, which waits a moment for them.
 pub(crate) async fn online(server: &Arc<Host>) -> Online {
     listen(server);
     let mut listening = server.global_awareness.listening.subscribe();
@@ -178,7 +178,7 @@ pub(crate) async fn online(server: &Arc<Host>) -> Online {
     if is_joined && *listening.borrow() == Listening::Joined {
         let since = server.global_awareness.lock().listened_for();
         let patience = FIRST_ANSWER.saturating_sub(since.unwrap_or_default());
-        // Whoever says nothing by then is heard later.
+        // States that come later count from then on.
         let _ = timeout(
             patience,
             listening.wait_for(|listening| *listening == Listening::Answered),
@@ -204,7 +204,7 @@ fn listen(server: &Arc<Host>) {
     start(server, state);
 }
 
-/// Sees to it that a task looks after the room, and looks at it now.
+/// Starts the task that maintains the room, or wakes it.
 fn start(server: &Arc<Host>, mut state: MutexGuard<'_, State>) {
     if std::mem::replace(&mut state.is_kept, true) {
         server.global_awareness.bell.notify_one();
@@ -217,7 +217,7 @@ fn start(server: &Arc<Host>, mut state: MutexGuard<'_, State>) {
         .spawn(async move { closing.run_until_cancelled(keeping).await });
 }
 
-/// Says that what an agent executed has ended.
+/// Shows that an agent's execution has ended.
 pub(crate) fn end_execution(server: &Host, id: &Arc<str>) {
     server.global_awareness.lock().awareness.end_execution(id);
     server.global_awareness.bell.notify_one();
@@ -283,13 +283,13 @@ impl State {
         self.joined.map(|joined| joined.elapsed())
     }
 
-    /// Takes in what others say.
+    /// Takes a message of others.
     fn receive(&mut self, frame: &[u8]) -> bool {
         let Ok(Some(Message::Awareness(entries))) = Message::decode(frame) else {
             return false;
         };
         if self.awareness.received(entries) {
-            // Newcomers are told of nobody by Jupyter.
+            // Jupyter does not tell newcomers who is there.
             self.awareness.repeat_all();
         }
         true

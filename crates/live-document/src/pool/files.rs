@@ -61,7 +61,7 @@ impl Pool {
         futures::future::join_all(rooms.map(Room::settle)).await;
     }
 
-    /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
+    /// Ends the rooms of what was deleted, so that the next call says so instead of showing a document that is gone.
     pub async fn deleted(&self, server: &str, path: &DocPath) {
         let gone = self.index.read().at(server, path);
         for (place, slot) in gone {

@@ -1,4 +1,4 @@
-//! Following what a server tells of its files and kernels, for as long as some of them are open.
+//! Follows a server's events of files and kernels for as long as some of its documents are open.
 
 use std::sync::{Arc, Weak};
 

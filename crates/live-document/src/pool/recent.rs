@@ -1,4 +1,4 @@
-//! Which room each principal used last, for as many principals as are worth remembering.
+//! The room that each principal used last, for a bounded number of principals.
 
 use std::{num::NonZeroUsize, sync::Arc};
 

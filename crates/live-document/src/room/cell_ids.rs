@@ -10,7 +10,7 @@ const MIN_PREFIX: usize = 4;
 const MIN_SHORT: usize = 6;
 /// Ids are looked up one by one if they are no more than this part of all.
 const FEW: usize = 8;
-/// As many of the cells that could be meant are named.
+/// Number of cells that are named if several could be meant.
 const MAX_CANDIDATES: usize = 10;
 
 /// The cells of one moment, in order.

@@ -58,7 +58,7 @@ impl Room {
         self.close().await;
     }
 
-    /// Has a room that is being closed wait no longer until its edits are saved.
+    /// Makes a room that is being closed stop waiting for its edits to be saved.
     pub(crate) fn give_up(&self) {
         self.0.giving_up.cancel();
     }
