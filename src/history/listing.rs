@@ -29,11 +29,11 @@ const NAMED: usize = 5;
 /// Versions that are looked through for a revision.
 const MAX_SEARCHED: usize = 10_000;
 
-/// A document whose history is asked for.
+/// A document whose history is requested.
 pub struct Subject {
     path: DocPath,
     track: Option<Arc<Track>>,
-    /// The store's number of it.
+    /// Its number in the store.
     document: Option<i64>,
     /// Reason why the store cannot be asked.
     failure: Option<String>,
@@ -117,7 +117,7 @@ impl History {
             .map(|track| Arc::clone(&track))
     }
 
-    /// Takes down where a file is, and says whether that has a history.
+    /// Records the path of a file; returns whether it has a history.
     pub async fn note_path(&self, server: &str, file_id: &str, path: &DocPath) -> Result<(), HistoryError> {
         Ok(self.store.note_document_path(server, file_id, path.as_str()).await?)
     }

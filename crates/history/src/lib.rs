@@ -3,7 +3,7 @@
 //!
 //! | question | where |
 //! | --- | --- |
-//! | what a document says at one moment | [`Content`], [`Cell`], [`Outputs`] with their [`Blob`] |
+//! | the content of a document at one moment | [`Content`], [`Cell`], [`Outputs`] with their [`Blob`] |
 //! | what changed from one to the next | [`Delta`] of [`Operation`]s, each with what was and what is |
 //! | how it is kept | [`Delta::encode`], [`Content::encode`], [`Blob::encode`] |
 //! | who made a version, and what it takes back | [`Author`], [`LoggedVersion`], [`VersionId`] |

@@ -75,7 +75,7 @@ pub fn apply(text: &str, splices: &[Splice]) -> Option<String> {
     Some(result)
 }
 
-/// The splices that take others back.
+/// The splices that revert others.
 pub fn invert(splices: &[Splice]) -> Vec<Splice> {
     let (mut added, mut removed) = (0_usize, 0_usize);
     let inverted = |splice: &Splice| {
@@ -92,7 +92,7 @@ pub fn invert(splices: &[Splice]) -> Vec<Splice> {
 }
 
 /// Splices of a text for what others made of it meanwhile: `theirs` was made for the same text, and is done. Nothing that they wrote
-/// goes, and nothing is done twice that both did. Nothing if one of them does not fit.
+/// is lost, and nothing is done twice that both did. None if one of them does not fit.
 pub fn rebase(base: &str, ours: &[Splice], theirs: &[Splice]) -> Option<Vec<Splice>> {
     let characters: Vec<char> = base.chars().collect();
     let theirs_only = theirs.iter();
@@ -136,7 +136,7 @@ fn marks<'s>(
     Some((deleted, inserted))
 }
 
-/// Puts splices together from what happens to a text, from its beginning to its end.
+/// Builds splices from the changes of a text, from its beginning to its end.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     at: usize,

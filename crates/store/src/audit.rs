@@ -1,4 +1,4 @@
-//! Every call, and whether it was let. Only ever appended to; the oldest are pruned.
+//! The log of calls, and whether they were allowed. Only ever appended to; the oldest are pruned.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ pub struct AuditRow {
     pub path: Option<String>,
     /// `allow` or `deny`.
     pub decision: String,
-    /// The one that denied it.
+    /// The rule that denied it.
     pub rule: Option<String>,
     /// Decision of the person who was asked, and whose client asked.
     pub approval: Option<String>,

@@ -27,7 +27,7 @@ use crate::{StoreError, StoreObserver, StoreOperation, location::Location, obser
 /// hold callers for ever.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A pool of connections to one database, and who measures what it is asked.
+/// A pool of connections to one database, and its observer.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
     pub(crate) connections: Connections,
@@ -73,7 +73,7 @@ impl Database {
         })
     }
 
-    /// Has somebody measure what it and its clones are asked from now on.
+    /// Sets the observer that measures it and its clones from now on.
     pub(crate) fn observe(&self, observer: Arc<dyn StoreObserver>) {
         self.observed.set(observer);
     }

@@ -1,4 +1,4 @@
-//! Executions as the store tells of them: what is noted and not yet written takes the place of what is stored.
+//! Executions in the store: records that are not written yet take the place of stored ones.
 
 mod batch;
 mod table;

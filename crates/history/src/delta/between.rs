@@ -1,4 +1,4 @@
-//! Finding what differs between two contents.
+//! Comparison of two contents.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -126,7 +126,7 @@ impl Cell {
     }
 }
 
-/// Deletions, then moves, then insertions; each at its place when its turn comes.
+/// Deletions, then moves, then insertions; each at its place at that point.
 fn structure(old: &[Arc<Cell>], new: &[Arc<Cell>], around: &Place) -> Vec<Operation> {
     let new_ids: HashSet<&str> = new.iter().map(|cell| &*cell.id).collect();
     let old_ids: HashSet<&str> = old.iter().map(|cell| &*cell.id).collect();
@@ -181,7 +181,7 @@ fn insertions(new: &[Arc<Cell>], old_ids: &HashSet<&str>, around: &Place) -> Vec
     operations
 }
 
-/// As few moves as lead from one order of the same cells to another.
+/// The fewest moves from one order of the same cells to another.
 fn moves<'c>(mut order: Vec<&'c Arc<str>>, wanted: &[&'c Arc<str>], around: &Place) -> Vec<Operation> {
     let places: HashMap<&str, usize> = order.iter().enumerate().map(|(at, id)| (&***id, at)).collect();
     let sequence: Vec<usize> = wanted.iter().filter_map(|id| places.get(&***id).copied()).collect();
