@@ -9,7 +9,7 @@ mod target;
 pub use connections::Connections;
 pub(super) use connections::{Connection, Place, ServerRef};
 pub(super) use servers::find_server;
-pub(super) use target::{CellIndex, Notebook, current_path, not_connected};
+pub(super) use target::{CellIndex, NameUse, Notebook, current_path, name_use, not_connected};
 
 use super::{Block, ToolError};
 

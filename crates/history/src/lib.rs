@@ -20,6 +20,7 @@ mod diff;
 mod encoding;
 mod json;
 mod operation;
+mod order;
 mod rebase;
 #[cfg(test)]
 mod testing;
@@ -34,6 +35,7 @@ pub use diff::{Difference, Part, Status, diff};
 pub use encoding::{DecodeError, MAX_DECODED};
 pub use json::Json;
 pub use operation::{Operation, Place};
+pub use order::longest_rising;
 pub use rebase::Rebased;
 pub use text::Splice;
 pub use undo::{oldest_needed, plan_undo, redoable, undoable};

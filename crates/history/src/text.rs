@@ -298,7 +298,7 @@ fn differences<'t>(
 }
 
 /// Offsets of the pieces of a text, and the end of the last one.
-fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
+pub fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
     let mut end = first;
     let ends = pieces.map(|piece| {
         end += piece.len();

@@ -10,17 +10,17 @@ use super::{Call, Reader};
 const MAX_LOST: usize = 20;
 
 impl Call {
-    pub(super) fn add_notice(&self, notice: String) {
+    pub(in crate::tools) fn add_notice(&self, notice: String) {
         self.notices.lock().push(notice);
     }
 
     /// Adds to the answer what the caller must know of an execution and was not told yet.
-    pub(super) fn add_notices_of(&self, execution: &Execution) {
+    pub(in crate::tools) fn add_notices_of(&self, execution: &Execution) {
         self.notices.lock().extend(execution.take_notices());
     }
 
     /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
-    pub(super) fn take_notices(&self) -> Vec<String> {
+    pub(in crate::tools) fn take_notices(&self) -> Vec<String> {
         if self.reader != Reader::Agent {
             return std::mem::take(&mut *self.notices.lock());
         }

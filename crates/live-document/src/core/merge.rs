@@ -5,6 +5,7 @@ mod settled;
 
 use std::{ops::Range, time::Instant};
 
+use history::text::starts;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 pub(crate) use self::settled::{Settlement, settled_text};
@@ -212,7 +213,10 @@ fn differences(
     deadline: Option<Instant>,
 ) -> Vec<Pair> {
     let (before, after) = (split(&old[within.old.clone()]), split(&new[within.new.clone()]));
-    let (old_starts, new_starts) = (starts(within.old.start, &before), starts(within.new.start, &after));
+    let (old_starts, new_starts) = (
+        starts(within.old.start, before.iter().copied()),
+        starts(within.new.start, after.iter().copied()),
+    );
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
     ops.iter()
         .filter(|op| op.tag() != DiffTag::Equal)
@@ -221,16 +225,6 @@ fn differences(
             new: new_starts[op.new_range().start]..new_starts[op.new_range().end],
         })
         .collect()
-}
-
-/// Offsets of the pieces of a text, and the end of the last one.
-fn starts(first: usize, pieces: &[&str]) -> Vec<usize> {
-    let mut end = first;
-    let ends = pieces.iter().map(|piece| {
-        end += piece.len();
-        end
-    });
-    std::iter::once(first).chain(ends).collect()
 }
 
 fn lines(text: &str) -> Vec<&str> {
