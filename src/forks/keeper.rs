@@ -136,7 +136,7 @@ impl Forks {
             match self.save(room).await {
                 Ok(()) => {}
                 Err(ForkError::Gone { .. }) => return,
-                Err(error) => tracing::warn!(%error, "a fork could not be written down"),
+                Err(error) => tracing::warn!(%error, "a fork could not be stored"),
             }
             if is_over {
                 return;

@@ -14,7 +14,7 @@ use super::{Call, ToolDefinition, ToolError};
 /// Things on a Jupyter server that a call reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No document that is named: the gateway, a server as a whole, what the caller owns, lists of what it may see.
+    /// No named document: the gateway, a server as a whole, things of the caller's own, lists of what it may see.
     Nothing,
     /// Documents and directories that these arguments name. Without one it is all that the caller may see.
     Paths(&'static [&'static str]),

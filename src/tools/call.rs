@@ -76,15 +76,15 @@ pub struct Call {
     resumption: Option<Resumption>,
     /// True if the answer has structured content beside its text.
     wants_structured: bool,
-    /// Rooms in which work of the caller is gone, which the answer is to tell.
+    /// Rooms in which work of the caller was lost, which the answer reports.
     discarding: Arc<Mutex<Vec<Room>>>,
-    /// Documents that the call uses, of which there may be something to tell.
+    /// Documents that the call uses, which may have notices.
     used: Arc<Mutex<Vec<DocumentId>>>,
-    /// Other notices that the answer is to tell.
+    /// Other notices for the answer.
     notices: Arc<Mutex<Vec<String>>>,
     /// The effect of the tool that is called, once it is known.
     effect: Option<Effect>,
-    /// The fork that the call names, to work in that.
+    /// The fork that the call names and works in.
     fork: Option<Arc<str>>,
     /// True if the caller's edits have to be accepted by somebody else.
     is_reviewed: bool,
@@ -133,7 +133,7 @@ impl Call {
         }
     }
 
-    /// Marks the call as a person's, who has the token of an agent. What the agent must be told is left for the agent, and
+    /// Marks the call as a person's, who has the token of an agent. Notices are left for the agent, and
     /// no images are prepared.
     pub fn of_person(mut self) -> Self {
         self.reader = Reader::Person;
@@ -306,7 +306,7 @@ impl Call {
         Ok(self.services.history.as_ref().ok_or(HistoryError::Off)?)
     }
 
-    /// Makes a document another one in the name of the caller, with the smallest edit.
+    /// Applies a delta to a document in the name of the caller, with the smallest edit.
     pub(super) async fn apply_delta(
         &self,
         room: &Room,
@@ -413,12 +413,12 @@ impl Call {
     ) -> Result<Lease, ToolError> {
         let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
         if server.hub().is_some() && !room.is_connected() {
-            // Whether the connection comes back soon, or the server was stopped, the Hub knows.
+            // The Hub knows whether the server was stopped or the connection comes back soon.
             Box::pin(server.status()).await?;
         }
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
-        // What code of the caller wrote is read as it wrote it.
+        // A read must see what code of the caller has written to the file.
         let ran = self.engine().last_ran(&self.principal.id, server.name(), path);
         if let Some(ran) = ran
             && !room.follows_file(ran).await

@@ -1,5 +1,5 @@
-//! The client behind a call, as far as a tool that takes its time needs one: it can be told how far things are,
-//! its person can be asked, and it can go away.
+//! The client behind a call, as a slow tool needs it: it can be told the progress,
+//! its person can be asked, and it can leave.
 
 use async_trait::async_trait;
 
@@ -71,12 +71,12 @@ pub trait Client: Send + Sync {
 
     /// Resolves when the call is no longer wanted, unless that drops the call itself.
     async fn cancelled(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Resolves when nobody waits for the answer any more, where a client may lose its connection and come back.
     async fn left(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Returns whether the client cancelled the call, rather than lost its connection.
@@ -85,7 +85,7 @@ pub trait Client: Send + Sync {
     }
 }
 
-/// Resumption of an earlier call by one that repeats it: nothing is done again, its execution is taken up.
+/// Resumption of an earlier call by one that repeats it: nothing is done again, its execution is resumed.
 #[derive(Clone)]
 pub struct Resumption {
     pub execution_id: String,

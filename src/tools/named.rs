@@ -19,7 +19,7 @@ pub(super) const MAX_SHOWN: usize = 20_000;
 pub(super) const SHOWN_CELLS: usize = 20;
 const MAX_NAME: usize = 200;
 
-/// Refuses what is no name for a notebook.
+/// Refuses a name that no notebook can have.
 pub(super) fn check_name(name: &str) -> Result<(), ToolError> {
     if name.trim().is_empty() || name.chars().count() > MAX_NAME {
         let why = format!("a name has 1 to {MAX_NAME} characters");

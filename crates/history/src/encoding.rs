@@ -23,7 +23,7 @@ pub enum DecodeError {
     Malformed { why: String },
     #[error("stored history is damaged: it is larger than any document")]
     TooLarge,
-    #[error("stored history is damaged: its hash is another")]
+    #[error("stored history is damaged: its hash does not match")]
     Hash,
 }
 

@@ -1,6 +1,6 @@
 //! Calls that a person must allow, by the rules of the tenant. Rules about the call as such are judged before its tool runs,
 //! or when a document is opened that no argument names; rules about code where code is about to run, whichever tool runs
-//! it. What is sent to a kernel is held against what was allowed once more, since cells can be edited while they wait.
+//! it. Code is compared with the allowed code once more before it is sent to a kernel, since cells can be edited while they wait.
 
 use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
 
@@ -65,7 +65,7 @@ pub struct Unanswered {
     pub message: String,
 }
 
-/// Something that a rule is about.
+/// Something that a rule matches.
 struct Matched<'a> {
     rule: &'a ApprovalRule,
     /// Place of the code, and the part of it that matches.
@@ -227,7 +227,7 @@ impl Call {
         self.approvals.lock().has_edited = true;
     }
 
-    /// The last word on the code that this call has run.
+    /// The final check of the code that this call runs.
     pub(super) fn code_gate(&self) -> Option<CodeGate> {
         self.code_rules().next()?;
         let (tenant, tool) = (Arc::clone(&self.principal.tenant), self.tool.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Notices that an answer has beside its own text: what the caller must know, told once.
+//! Notices of an answer beside its own text, each delivered once.
 
 use executor::Execution;
 use jupyter_client::DocPath;
@@ -14,7 +14,7 @@ impl Call {
         self.notices.lock().push(notice);
     }
 
-    /// Adds to the answer what the caller must know of an execution and was not told yet.
+    /// Adds the notices of an execution that were not delivered yet.
     pub(in crate::tools) fn add_notices_of(&self, execution: &Execution) {
         self.notices.lock().extend(execution.take_notices());
     }

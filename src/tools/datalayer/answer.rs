@@ -45,10 +45,10 @@ impl Facts {
 }
 
 pub(super) fn text(kind: &'static str, result: String) -> ToolReply<TextAnswer> {
-    told(kind, result, Facts::default())
+    with_facts(kind, result, Facts::default())
 }
 
-pub(super) fn told(kind: &'static str, result: String, facts: Facts) -> ToolReply<TextAnswer> {
+pub(super) fn with_facts(kind: &'static str, result: String, facts: Facts) -> ToolReply<TextAnswer> {
     ToolReply::in_blocks(blocks([result.clone()]), TextAnswer { kind, result, facts })
 }
 

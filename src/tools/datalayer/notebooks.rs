@@ -80,7 +80,7 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let before = place(&call).active().map(str::to_owned);
     let kernel = choose_kernel(&call, &notebook, &choice).await?;
     call.connections().activate(&call.principal().id, call.session(), name);
-    let mut told_text = match before {
+    let mut answer = match before {
         Some(before) if is_known && before == name => {
             let answer = format!("Notebook '{name}' is already connected and active. {kernel}");
             return Ok(text("notebook.use", answer));
@@ -94,11 +94,11 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let (count, shown) = (cells.cell_count(), cells.cell_count().min(SHOWN_CELLS));
     // A string takes everything.
     let _ = write!(
-        told_text,
+        answer,
         "\n\nNotebook has {count} cells.\nShowing first {shown} cells:\n\n{}",
         cells.brief()
     );
-    Ok(text("notebook.use", told_text))
+    Ok(text("notebook.use", answer))
 }
 
 /// Returns whether the name is already this notebook's. It must not be another's, unless that one is gone.

@@ -75,7 +75,7 @@ fn hub_name(call: &Call, account: &HubAccount, named: &str) -> Result<HubName, T
     new().ok_or(unknown)
 }
 
-/// Starts a server and tells the client how far that is.
+/// Starts a server and reports the progress to the client.
 async fn follow(call: &Call, account: &HubAccount, name: &HubName) -> Result<Arc<JupyterServer>, ToolError> {
     let (told, mut messages) = mpsc::channel(MAX_MESSAGES);
     let starting = account.start(name, &told);

@@ -1,5 +1,5 @@
-//! Scaling of images: few at a time, so that memory and threads last, and never one tenant before all
-//! others. What need not be scaled waits for nobody.
+//! Scaling of images: few at a time, to bound memory and threads, and never one tenant before all
+//! others. Images that need no scaling do not wait.
 
 use std::{
     collections::HashMap,

@@ -152,7 +152,7 @@ async fn follow_events(mut response: Response, told: &mpsc::Sender<SpawnProgress
                 return Ok(());
             }
             // Who does not listen fast enough misses something that the next message overtakes.
-            let _ = told.try_send(event.told());
+            let _ = told.try_send(event.into_progress());
         }
         if unread.len() > MAX_EVENT_BYTES {
             return Err(HubError::TooLarge);
@@ -167,7 +167,7 @@ fn event(line: &[u8]) -> Option<Event> {
 }
 
 impl Event {
-    fn told(self) -> SpawnProgress {
+    fn into_progress(self) -> SpawnProgress {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -195,7 +195,7 @@ mod tests {
     fn lines_are_events_or_nothing() {
         let progress = event(b"data: {\"progress\": 40, \"message\": \" \\u001b[1mPulling\\u001b[0m \"}\n").unwrap();
         assert!(!progress.ready && !progress.failed);
-        let told = progress.told();
+        let told = progress.into_progress();
         assert_eq!((told.percent, told.message.as_str()), (Some(40), "Pulling"));
         let failed = event(b"data: {\"progress\": 100, \"failed\": true, \"message\": \"Spawn failed\"}\r\n").unwrap();
         assert!(failed.failed);
@@ -203,6 +203,6 @@ mod tests {
             assert!(event(line).is_none());
         }
         let odd = event(b"data: {\"progress\": -3.5, \"message\": \"\"}\n").unwrap();
-        assert_eq!(odd.told().percent, Some(0));
+        assert_eq!(odd.into_progress().percent, Some(0));
     }
 }

@@ -244,7 +244,7 @@ async fn keep(server: Arc<Host>) {
                 }
             }
         }
-        if !server.global_awareness.lock().goes_on() {
+        if !server.global_awareness.lock().prepare_to_rejoin() {
             return;
         }
         sleep(backoff(attempts)).await;
@@ -301,7 +301,7 @@ impl State {
     }
 
     /// Returns whether somebody is to be shown when the room is joined again; their states are then sent anew.
-    fn goes_on(&mut self) -> bool {
+    fn prepare_to_rejoin(&mut self) -> bool {
         self.due();
         self.awareness.repeat_all_now();
         self.is_kept = self.is_needed();

@@ -126,7 +126,7 @@ impl Document {
     }
 
     fn record_version(&self, recorder: &mut Recorder, author: By, label: Label) {
-        if !recorder.touched.is_worth_a_look() {
+        if !recorder.touched.has_edits() {
             return;
         }
         let touched = std::mem::take(&mut recorder.touched);
@@ -223,7 +223,7 @@ impl Document {
                     principal: Arc::clone(principal),
                     name: Arc::clone(principal),
                 };
-                if recorder.touched.is_worth_a_look() {
+                if recorder.touched.has_edits() {
                     recorder.edit = Some((author, label));
                 }
             }

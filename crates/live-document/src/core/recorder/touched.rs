@@ -57,7 +57,7 @@ impl Touched {
     }
 
     /// Returns whether an author may have changed something, and not only a run.
-    pub(crate) fn is_worth_a_look(&self) -> bool {
+    pub(crate) fn has_edits(&self) -> bool {
         let is_edited = |parts: &Parts| parts.content || parts.outputs_by_edit;
         self.all || self.whole || self.metadata || self.cells.values().any(is_edited)
     }
