@@ -1,4 +1,4 @@
-//! Executions beside the limit: the same code over a bare line to the same kernel, and the same writes into the
+//! Executions beside the limit: the same code over a bare connection to the same kernel, and the same writes into the
 //! same document by a bare client of its room. Both in turn, so that only the ratios say something.
 
 use std::{
@@ -25,11 +25,11 @@ use super::{
 };
 
 const AGENTS: usize = 32;
-/// How often something is run in each round.
+/// Number of runs in each round.
 const RUNS: usize = 4;
-/// How long many execute at a time, again and again.
+/// Time for which many execute at once, again and again.
 const WINDOW: Duration = Duration::from_secs(4);
-/// How long the server may be busy with what was written before.
+/// Longest time that the server may be busy with earlier writes.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(4);
 const PARTS: [&str; 5] = [
     "executions one",
@@ -81,15 +81,15 @@ struct Bench {
     folder: Folder,
 }
 
-/// A bare line to a kernel.
-struct Line {
+/// A bare connection to a kernel.
+struct BareKernel {
     link: KernelLink,
     events: Receiver<KernelEvent>,
 }
 
 /// A bare client of a notebook's kernel and of its document.
 struct Bare {
-    line: Line,
+    kernel: BareKernel,
     room: Room,
     cell: String,
     author: Arc<str>,
@@ -113,7 +113,7 @@ impl Bench {
         for round in 0..=rounds() * RUNS {
             let measured = [
                 agent.execute().await,
-                bare.line.execute("1+1").await,
+                bare.kernel.execute("1+1").await,
                 cells.execute().await,
                 bare.execute_stored("1+1").await,
             ];
@@ -166,13 +166,13 @@ impl Bench {
                 started.elapsed()
             };
             let sent = async {
-                until_stream(&mut bare.line.events).await;
+                until_stream(&mut bare.kernel.events).await;
                 started.elapsed()
             };
             let (seen, sent, _) = tokio::join!(seen, sent, agent.execute());
             ours.push(micros(seen));
             theirs.push(micros(sent));
-            while bare.line.events.try_recv().is_ok() {}
+            while bare.kernel.events.try_recv().is_ok() {}
         }
         row(
             "first output until another has it, us",
@@ -210,11 +210,11 @@ impl Bench {
         );
     }
 
-    /// The same beside lines to kernels of their own, over which nothing is written into any notebook.
+    /// The same beside kernels to kernels of their own, over which nothing is written into any notebook.
     async fn apart(&self) {
-        let (mut agents, mut lines) = (Vec::new(), Vec::new());
+        let (mut agents, mut kernels) = (Vec::new(), Vec::new());
         for _ in 0..AGENTS {
-            lines.push(self.line().await);
+            kernels.push(self.bare_kernel().await);
         }
         for number in 0..AGENTS {
             let path = self.notebook(&format!("apart-{number}.ipynb"), "1+1");
@@ -229,7 +229,7 @@ impl Bench {
             // The server saves the notebooks after the last change.
             tokio::time::sleep(SAVE_TIMEOUT).await;
             let started = Instant::now();
-            let count = again_and_again(&mut lines, async |line| line.execute("1+1").await).await;
+            let count = again_and_again(&mut kernels, async |kernel| kernel.execute("1+1").await).await;
             theirs.push(micros(started.elapsed()) / count);
             if round == 0 {
                 let first = Compared::new(std::mem::take(&mut ours), std::mem::take(&mut theirs));
@@ -240,7 +240,7 @@ impl Bench {
         row("32 agents beside bare kernels, us", compared, Goal::Ratio(1.25));
     }
 
-    /// Many agents with a cell each in one notebook, beside a bare line that sends all that the kernel is to run at once.
+    /// Many agents with a cell each in one notebook, beside a bare connection that sends the kernel all of it at once.
     async fn shared(&self) {
         let path = self.notebook_of("shared.ipynb", "1+1", AGENTS);
         let mut agents = Vec::new();
@@ -248,7 +248,7 @@ impl Bench {
             let execute = json!({ "path": path, "ranges": [{ "start": number }] });
             agents.push(self.agent("execute_nb_cells", &execute).await);
         }
-        let mut line = self.line().await;
+        let mut kernel = self.bare_kernel().await;
         let [mut ours, mut theirs] = [Vec::new(), Vec::new()];
         for round in 0..=rounds().div_ceil(4) {
             let started = Instant::now();
@@ -258,7 +258,7 @@ impl Bench {
             let started = Instant::now();
             let mut count = 0.0;
             while started.elapsed() < WINDOW {
-                line.execute_all("1+1", AGENTS).await;
+                kernel.execute_all("1+1", AGENTS).await;
                 count += AGENTS as f64;
             }
             if round > 0 {
@@ -274,16 +274,16 @@ impl Bench {
         );
     }
 
-    /// A line to a new kernel.
-    async fn line(&self) -> Line {
-        let kernel = self.server.start_kernel(None, None).await.expect("a kernel");
+    /// A bare connection to a new kernel.
+    async fn bare_kernel(&self) -> BareKernel {
+        let started = self.server.start_kernel(None, None).await.expect("a kernel");
         let session = uuid::Uuid::new_v4().to_string();
-        let (link, events) = KernelLink::connect(Arc::clone(&self.server), &kernel.id, &session)
+        let (link, events) = KernelLink::connect(Arc::clone(&self.server), &started.id, &session)
             .await
-            .expect("a line");
-        let mut line = Line { link, events };
-        line.execute("1").await;
-        line
+            .expect("a connection");
+        let mut kernel = BareKernel { link, events };
+        kernel.execute("1").await;
+        kernel
     }
 
     fn notebook(&self, name: &str, source: &str) -> String {
@@ -312,7 +312,7 @@ impl Bench {
         let session = uuid::Uuid::new_v4().to_string();
         let (link, events) = KernelLink::connect(Arc::clone(&self.server), &kernel.id, &session)
             .await
-            .expect("a line");
+            .expect("a connection");
         let room = Room::open(
             Arc::new(Host::new(Arc::clone(&self.server))),
             &path,
@@ -322,7 +322,7 @@ impl Bench {
         .await
         .expect("a room");
         Bare {
-            line: Line { link, events },
+            kernel: BareKernel { link, events },
             room,
             cell: "c0".to_owned(),
             author: "bare".into(),
@@ -341,7 +341,7 @@ impl Agent {
     }
 }
 
-impl Line {
+impl BareKernel {
     async fn execute(&mut self, code: &str) -> f64 {
         while self.events.try_recv().is_ok() {}
         let started = Instant::now();
@@ -386,7 +386,7 @@ impl Line {
         let (mut replied, mut idle, mut result) = (false, false, Value::Null);
         while !(replied && idle) {
             let Some(KernelEvent::Message(message)) = self.events.recv().await else {
-                panic!("the line to the kernel was cut");
+                panic!("the connection to the kernel was cut");
             };
             if message.parent_id.as_ref() != Some(&id) {
                 continue;
@@ -417,13 +417,13 @@ fn request_of(code: &str) -> ExecuteRequest {
 impl Bare {
     /// The same with what JupyterLab would write into the document.
     async fn execute_stored(&mut self, code: &str) -> f64 {
-        while self.line.events.try_recv().is_ok() {}
+        while self.kernel.events.try_recv().is_ok() {}
         let started = Instant::now();
         self.write(&CellWrite {
             begin: true,
             ..CellWrite::default()
         });
-        let result = self.line.request(code).await;
+        let result = self.kernel.request(code).await;
         let outputs = OutputsChange {
             push: vec![result],
             ..OutputsChange::default()
@@ -470,7 +470,7 @@ async fn per_execution(started: Instant, count: f64, bares: &[Bare]) -> f64 {
     micros(started.elapsed()) / count
 }
 
-/// How often all of them did it together in a while.
+/// Runs per second of all of them together.
 async fn again_and_again<T>(all: &mut [T], run: impl AsyncFn(&mut T) -> f64) -> f64 {
     let started = Instant::now();
     let repeat = async |one: &mut T| {

@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const CLIENTS: usize = 4;
 const FLOOD_PAUSE: Duration = Duration::from_millis(2);
 const GOAL: f64 = 1.5;
-/// What the processors' time for the flood's own clients may cost.
+/// Allowance for the processor time that the flood's own clients take.
 const ALLOWANCE: Duration = Duration::from_millis(2);
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What the gateway costs: `overhead` per call beside a bare rmcp server, `rooms` beside a bare client of
+//! Costs of the gateway: `overhead` per call beside a bare rmcp server, `rooms` beside a bare client of
 //! Jupyter's shared documents, `executions` beside a bare line to a kernel, `fairness` to
 //! one tenant beside another that floods, and `memory` of the binary.
 //!

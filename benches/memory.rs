@@ -1,4 +1,4 @@
-//! What the binary takes from the machine: time to start, and resident memory as sessions come and go.
+//! Costs of the binary itself: time to start, and resident memory as sessions come and go.
 
 use std::time::{Duration, Instant};
 

@@ -19,7 +19,7 @@ use super::{
 const ROUND: Duration = Duration::from_millis(100);
 const DEFAULT_ROUNDS: usize = 40;
 const CASES: [(Era, usize); 4] = [(Era::Legacy, 1), (Era::Legacy, 32), (Era::Modern, 1), (Era::Modern, 32)];
-/// How much longer a call may take than without all that the gateway adds.
+/// Longest time of a call, as a multiple of one to a bare server.
 const GOAL: f64 = 1.3;
 const TOOL: &str = "get_base_url";
 
@@ -34,7 +34,7 @@ struct Client {
     call: Vec<u8>,
 }
 
-/// What one server did in all rounds.
+/// Results of one server in all rounds.
 #[derive(Default)]
 struct Tally {
     latencies: Vec<Duration>,

@@ -28,7 +28,7 @@ pub(crate) use bare::{is_bare_child, run_bare_child};
 
 const ROUND: Duration = Duration::from_millis(100);
 const CLIENTS: usize = 32;
-/// What takes milliseconds and Jupyter's help is done so often for each round of what does not.
+/// Number of slow measurements, which take milliseconds and need Jupyter, for each round of quick ones.
 const EDITS: usize = 2;
 const OPENINGS: usize = 12;
 const OPEN_ROOMS: usize = 20;
@@ -40,7 +40,7 @@ struct Bench {
     folder: Folder,
 }
 
-/// What was measured beside its limit: the medians of both, and of the ratios of what was measured
+/// A measurement beside its limit: the medians of both, and of the ratios of what was measured
 /// together, which differ where the machine was busy with something else for a while.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared {
@@ -69,7 +69,7 @@ impl Compared {
     }
 }
 
-/// How a measurement is judged.
+/// Criterion by which a measurement is judged.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
     /// At most so many times the limit.
@@ -279,7 +279,7 @@ impl Bench {
         row("open 500 cells, us", Compared::new(ours, theirs), Goal::Ratio(1.1));
     }
 
-    /// What an open room takes beside a document that is only kept.
+    /// Measures the memory of an open room beside that of a bare document.
     async fn memory(&self) {
         let update = Peer::join(&self.write("whole.ipynb", 500)).await.whole();
         let bare = bare::megabytes_each(&update, OPEN_ROOMS);

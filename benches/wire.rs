@@ -135,7 +135,7 @@ fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Ve
     .into_bytes()
 }
 
-/// Whether a whole answer is there: as many bytes as announced, or the last of its chunks.
+/// Returns whether an answer is complete: as many bytes as announced, or the last of its chunks.
 fn is_complete(answer: &[u8]) -> bool {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;

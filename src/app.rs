@@ -24,8 +24,8 @@ use tokio::{
     sync::{broadcast, watch},
 };
 use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
 };
 
 pub use local_token::local_token;
@@ -47,7 +47,7 @@ use crate::{
     tools::{Scaling, Services},
 };
 
-/// How long documents and executions that were given up may still take to end.
+/// Longest time that documents and executions may take to end once they are given up.
 const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
@@ -411,18 +411,18 @@ impl App {
             history.close().await;
         }
         // What ends last is recorded last.
-        if let Some(file) = self.audit.file {
-            file.flush().await;
-        }
+        self.audit.close().await;
         self.store.close().await;
     }
 }
 
-/// Where records of calls go.
+/// Destination of the records of calls.
 struct Audit {
     sink: Arc<dyn AuditSink>,
     file: Option<Arc<AuditFile>>,
-    _writer: Option<AbortOnDropHandle<()>>,
+    writer: TaskTracker,
+    /// Ends the writer, also if the gateway cannot be built.
+    stop: DropGuard,
 }
 
 impl Audit {
@@ -436,12 +436,27 @@ impl Audit {
         };
         let file = config.audit.file.as_ref().map(open).transpose()?;
         let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
-        let writer = file.clone().map(|file| tokio::spawn(async move { file.write().await }));
+        let (writer, stop) = (TaskTracker::new(), CancellationToken::new());
+        if let Some(file) = file.clone() {
+            let stop = stop.clone();
+            writer.spawn(async move { stop.run_until_cancelled(file.write()).await });
+        }
         Ok(Self {
             sink: Arc::new(trail),
             file,
-            _writer: writer.map(AbortOnDropHandle::new),
+            writer,
+            stop: stop.drop_guard(),
         })
+    }
+
+    /// Returns when everything is written, unless the disk does not take it.
+    async fn close(self) {
+        if let Some(file) = &self.file {
+            file.flush().await;
+        }
+        drop(self.stop);
+        self.writer.close();
+        self.writer.wait().await;
     }
 }
 
@@ -458,7 +473,7 @@ struct Parts {
     background: TaskTracker,
     history: Option<Arc<History>>,
     limits: Arc<Limits>,
-    /// What the page for people works with, if there is one.
+    /// Services of the page for people, if there is one.
     for_people: Option<Services>,
 }
 

@@ -72,7 +72,7 @@ pub struct AuditRecord<'a> {
     /// Path, or URI of a resource, as the caller named it.
     pub path: Option<&'a str>,
     pub decision: Decision,
-    /// What a person decided who was asked.
+    /// Decision of the person who was asked.
     pub approval: Option<&'a str>,
     pub outcome: Outcome,
     pub duration: Duration,

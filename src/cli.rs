@@ -18,7 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     app::{AppError, place_store, unsupported},
-    config::{Config, ConfigError, Env},
+    config::{Config, ConfigError, Env, environment},
     telemetry,
 };
 
@@ -132,6 +132,20 @@ fn load_config(file: Option<&Path>, env: &Env) -> Result<Config, CommandError> {
         place_store(&mut config);
     }
     Ok(config)
+}
+
+/// The settings of a command that works on the store, checked as `serve` checks them.
+fn checked_config(file: Option<&Path>) -> Result<Config, CommandError> {
+    let env = environment()?;
+    let config = load_config(file, &env)?;
+    require_supported(&config, &env, file)?;
+    Ok(config)
+}
+
+/// Does the work of a command that needs no more than one thread.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.map_err(|error| failed(&error))?.block_on(work))
 }
 
 /// Refuses what this version cannot honour, in the form in which all that is wrong with a config is told.

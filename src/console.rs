@@ -141,7 +141,7 @@ impl Console {
         path == "console/live"
     }
 
-    /// Who is logged in by the cookie of a request.
+    /// The visitor who is logged in by the cookie of a request.
     pub async fn visitor(&self, visit: &Visit) -> Option<Visitor> {
         let id = Cookie::Session.find(&visit.cookies, &visit.site)?;
         self.sessions.visitor(id).await

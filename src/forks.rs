@@ -3,18 +3,18 @@
 //!
 //! | question | where |
 //! | --- | --- |
-//! | how contents are kept in the store | `record` |
-//! | where a fork can be joined, and what its room is given when it was made anew | `keeper` |
-//! | how changes of the document flow into a fork | `follow` |
-//! | how a fork is taken over, or given up | `merge` |
-//! | what must not happen at the same time | `turns` |
+//! | contents in the store | `record` |
+//! | the room of a fork, and its content when the room was made anew | `keeper` |
+//! | changes of the document that flow into a fork | `follow` |
+//! | merging a fork, or giving it up | `merge` |
+//! | work that must not happen at the same time | `locks` |
 
 mod error;
 mod follow;
 mod keeper;
+mod locks;
 mod merge;
 mod record;
-mod turns;
 
 use std::{
     collections::BTreeMap,
@@ -37,8 +37,8 @@ pub use self::{
     merge::{ForkContent, MergeForm, Merged},
 };
 use self::{
+    locks::Locks,
     record::{base_of, content_of, encode},
-    turns::Turns,
 };
 
 /// Forks of one document, and those among them of one principal.
@@ -46,7 +46,7 @@ const MAX_OF_DOCUMENT: usize = 32;
 const MAX_OF_PRINCIPAL: usize = 8;
 /// Bytes of the content of a fork.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// A fork that nobody used for so long is given up.
+/// Time after which an unused fork is given up.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The document that a fork is a copy of.
@@ -83,10 +83,10 @@ pub struct NewForkOf<'a> {
 pub struct Forks {
     pool: Arc<Pool>,
     store: Store,
-    /// Sees to it that what is kept of one fork is written in order.
-    writing: Turns,
-    /// Sees to it that one fork is merged, or brought up to its document, once at a time.
-    merging: Turns,
+    /// Orders the writes of one fork's record.
+    writing: Locks,
+    /// Orders the merges of one fork, in either direction.
+    merging: Locks,
     /// Keeps two calls of one principal from making a review fork each.
     making: Semaphore,
     tasks: TaskTracker,
@@ -99,8 +99,8 @@ impl Forks {
         let forks = Arc::new_cyclic(|own| Self {
             pool: Arc::clone(pool),
             store,
-            writing: Turns::default(),
-            merging: Turns::default(),
+            writing: Locks::default(),
+            merging: Locks::default(),
             making: Semaphore::new(1),
             tasks,
             own: Weak::clone(own),
@@ -230,7 +230,7 @@ impl Forks {
         Ok(lease)
     }
 
-    /// Writes down what a fork holds now.
+    /// Stores the present content of a fork.
     pub async fn save(&self, fork: &Room) -> Result<(), ForkError> {
         let Some(fork_id) = fork.fork_id() else { return Ok(()) };
         let path = fork.info().path;
@@ -246,9 +246,9 @@ impl Forks {
         Ok(())
     }
 
-    /// Changes what is kept of a fork, and returns it.
+    /// Changes the record of a fork, and returns it.
     async fn update(&self, fork_id: &str, change: impl FnOnce(&mut ForkRecord)) -> Result<ForkRecord, ForkError> {
-        let _turn = self.writing.take(fork_id).await;
+        let _locked = self.writing.lock(fork_id).await;
         let before = self.kept(fork_id).await?;
         let mut record = before.clone();
         change(&mut record);

@@ -1,5 +1,5 @@
-//! The memory of documents: takes every version that open documents have, keeps them in the store in their order, and
-//! tells contents, undo plans and notices from them. Editing never waits for it. Knows nothing of MCP or of principals'
+//! The history of documents: takes every version of open documents, keeps them in the store in their order, and
+//! derives contents, undo plans and notices from them. Editing never waits for it. Knows nothing of MCP or of principals'
 //! rules.
 //!
 //! | module | what it owns |
@@ -141,7 +141,7 @@ impl History {
         }
     }
 
-    /// The notice that somebody who uses a document must read and was not told yet.
+    /// The notice for a user of a document, if it was not told yet.
     pub fn take_notice(&self, document: &DocumentId, principal: &Arc<str>) -> Option<String> {
         if document.is_fork() {
             return None;
@@ -150,7 +150,7 @@ impl History {
         self.notices.take(document, &path, principal)
     }
 
-    /// A document was made one of its versions again.
+    /// Records that a document was restored to one of its versions.
     pub fn on_restored(&self, document: &DocumentId) {
         self.notices.settle(document);
     }
@@ -163,7 +163,7 @@ impl History {
         (known.as_deref() == Some(revision)).then(|| id.clone())
     }
 
-    /// An open document says this now. Versions that could not be followed are made up for.
+    /// Records the present content of an open document, which makes up for versions that could not be followed.
     pub fn observe(&self, document: &DocumentId, content: &Content) {
         let Some(track) = self.track(document).filter(|track| track.lock().live.is_none()) else {
             return;

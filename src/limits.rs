@@ -22,7 +22,7 @@ pub use addresses::AddressLimit;
 pub use admission::Admission;
 pub use bucket::Rate;
 pub use refusal::Refusal;
-pub use resource::{Held, Resource};
+pub use resource::{Reservation, Resource};
 
 use self::{addresses::AddressCounts, tenant::TenantLimits};
 use crate::{
@@ -91,7 +91,7 @@ impl Limits {
     }
 
     /// Takes a share of what a tenant may have at once.
-    pub fn hold(&self, tenant: &str, resource: Resource, amount: usize) -> Result<Held, Refusal> {
+    pub fn hold(&self, tenant: &str, resource: Resource, amount: usize) -> Result<Reservation, Refusal> {
         self.tenant(tenant).hold(resource, amount)
     }
 
@@ -138,7 +138,7 @@ impl Limits {
         Arc::new(limits)
     }
 
-    /// How much of each limit a tenant uses at this moment.
+    /// The use that a tenant makes of each limit at this moment.
     pub fn usage_of(&self, tenant: &str) -> Vec<LimitUse> {
         let counts = self.counts.get().map(|counts| counts(tenant));
         self.tenant(tenant).usage(counts.unwrap_or_default())

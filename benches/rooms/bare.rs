@@ -1,4 +1,4 @@
-//! What documents take that are only kept, in a process of their own: this program, started once more.
+//! Memory of bare documents, measured in a process of their own: this program, started once more.
 
 use std::process::Command;
 

@@ -32,7 +32,7 @@ pub(super) struct Peer {
     socket: WebSocketStream<TcpStream>,
 }
 
-/// What a frame brought.
+/// Contents of a frame.
 struct Heard {
     step: u8,
     of_mine: bool,

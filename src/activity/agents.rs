@@ -51,7 +51,7 @@ impl KnownAgents {
         self.index();
     }
 
-    /// Notes an agent that uses the gateway.
+    /// Records an agent that uses the gateway.
     pub(super) fn note(&mut self, id: &Arc<str>, name: &str, tenant: &str) {
         if self.used.get(id).is_some_and(|known| known.name == name) {
             return;

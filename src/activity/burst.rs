@@ -104,7 +104,7 @@ impl Burst {
         activity.metadata.insert("changes".to_owned(), self.changes.into());
     }
 
-    /// When it is over, if nothing comes before.
+    /// The time at which it is over, if nothing comes before.
     pub(super) fn ends_at(&self) -> Instant {
         (self.last + PAUSE).min(self.began + LONGEST)
     }

@@ -25,7 +25,7 @@ use crate::history::{History, LostContent};
 
 /// Edits and runs that are followed at a time; beyond it the oldest are over.
 const MAX_BURSTS: usize = 4_096;
-/// By then an agent that renamed something has said so itself.
+/// Time within which an agent that renamed something has recorded that itself.
 const RENAME_SETTLES: Duration = Duration::from_secs(1);
 /// Renames that wait for that.
 const MAX_RENAMES: usize = 256;
@@ -155,7 +155,7 @@ impl Follower {
         }
     }
 
-    /// Notes the names that a document has when it is opened: they are not new.
+    /// Records the names that a document has when it is opened: they are not new.
     fn on_opened(&mut self, document: &DocumentId, room: &Room) {
         let names = self.log.names();
         let followed = self.documents.entry(document.clone()).or_default();

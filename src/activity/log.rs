@@ -41,7 +41,7 @@ pub struct Found {
     pub is_complete: bool,
 }
 
-/// Which activities are wanted.
+/// Filter of activities.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Of one server only.
@@ -207,7 +207,7 @@ impl ActivityLog {
         self.agents.lock().set_configured(configured);
     }
 
-    /// Notes an agent that uses the gateway.
+    /// Records an agent that uses the gateway.
     pub fn note_agent(&self, id: &Arc<str>, name: &str, tenant: &str) {
         self.agents.lock().note(id, name, tenant);
     }

@@ -1,4 +1,4 @@
-//! Which mentions of agents are new in a document. A mention counts once, when its name is complete, and again only if it
+//! New mentions of agents in a document. A mention counts once, when its name is complete, and again only if it
 //! was removed meanwhile.
 
 use std::{

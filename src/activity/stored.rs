@@ -29,7 +29,7 @@ pub(super) fn record(activity: &Activity) -> ActivityRecord {
     }
 }
 
-/// The activity of a record; nothing if its path cannot be one, so that nobody could be let see it.
+/// The activity of a record; none if its path cannot be one, so that nobody could be let see it.
 pub(super) fn activity(record: ActivityRecord) -> Option<Activity> {
     let mut metadata = match record.metadata {
         Value::Object(metadata) => metadata,

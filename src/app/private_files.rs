@@ -26,7 +26,7 @@ pub(super) fn private_file(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file whole, unless there is one of that name; whether it did.
+/// Writes a file whole, unless there is one of that name; returns whether it did.
 pub(super) fn write_new(file: &Path, content: &str) -> io::Result<bool> {
     let draft = draft(file, content)?;
     // Unlike renaming, linking fails where another process was faster.

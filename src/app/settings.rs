@@ -225,7 +225,7 @@ pub(super) fn edge(config: &Config) -> EdgeConfig {
     }
 }
 
-/// Who issues the tokens that are accepted here: the gateway itself where people log in with a browser.
+/// Issuers of the tokens that are accepted here: the gateway itself where people log in with a browser.
 fn authorization_servers(config: &Config) -> Vec<String> {
     let own = config.http.public_url.as_ref().filter(|_| config.auth.oauth.enabled);
     match own {

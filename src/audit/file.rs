@@ -39,9 +39,9 @@ pub struct AuditFile {
 struct State {
     waiting: VecDeque<String>,
     bytes: usize,
-    /// Whether some are being written at this moment.
+    /// True while some are being written.
     is_writing: bool,
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     failure: Option<String>,
 }
 
@@ -183,6 +183,8 @@ fn append_all(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
+    use tokio::task::JoinSet;
+
     use super::*;
 
     async fn eventually(mut is_so: impl FnMut() -> bool) {
@@ -201,7 +203,8 @@ mod tests {
         fs::write(&path, "before\n").unwrap();
         let file = Arc::new(AuditFile::open(&path).unwrap());
         let writer = Arc::clone(&file);
-        let task = tokio::spawn(async move { writer.write().await });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { writer.write().await });
         for n in 0..1000 {
             file.note(&n.to_string());
         }
@@ -213,7 +216,6 @@ mod tests {
         file.flush().await;
         assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        task.abort();
     }
 
     #[tokio::test]
@@ -223,7 +225,8 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", &link).unwrap();
         let file = Arc::new(AuditFile::open(&link).unwrap());
         let writer = Arc::clone(&file);
-        let task = tokio::spawn(async move { writer.write().await });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { writer.write().await });
         assert!(file.can_take());
         file.note("first");
         eventually(|| !file.can_take()).await;
@@ -234,7 +237,6 @@ mod tests {
         file.flush().await;
         assert_eq!(fs::read_to_string(&target).unwrap(), "first\nsecond\n");
         assert_eq!(file.lost(), 0);
-        task.abort();
     }
 
     #[tokio::test]

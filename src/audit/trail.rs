@@ -14,7 +14,7 @@ const MAX_NAME: usize = 1024;
 pub struct AuditTrail {
     store: Store,
     file: Option<Arc<AuditFile>>,
-    /// Whether calls are refused of which the record cannot be kept.
+    /// True if calls that cannot be recorded are refused.
     is_required: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a user of a Hub has there, as one of their tokens reaches it: their servers under the names by which the gateway
+//! The account of a Hub's user, as far as one of their tokens reaches: their servers under the names by which the gateway
 //! knows them, and starting one.
 
 use std::{fmt, sync::Arc};

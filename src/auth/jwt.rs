@@ -25,7 +25,7 @@ const FRESHNESS: Freshness = Freshness {
     accepted: Duration::from_secs(5 * 60),
     refused: Duration::ZERO,
 };
-/// What scopes for this gateway begin with.
+/// Prefix of scopes for this gateway.
 const SCOPE_PREFIX: &str = "jupyter:";
 
 /// The scope of a permission.

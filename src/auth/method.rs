@@ -38,7 +38,7 @@ pub enum Outcome {
     Unavailable,
 }
 
-/// Why credentials are not accepted by the method that knows them.
+/// Reason why credentials are not accepted by the method that knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
     /// They do not hold: what is wrong with them, and nothing of what would be right.
@@ -74,7 +74,7 @@ pub trait Method: Send + Sync {
     }
 }
 
-/// Why nobody was found.
+/// Reason why nobody was found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     #[error("no bearer token was sent")]

@@ -38,7 +38,7 @@ pub struct Provider {
     secret: Option<Secret>,
 }
 
-/// Where the provider's documents are.
+/// URLs of the provider's documents.
 struct Source {
     issuer: String,
     /// `None` asks the discovery document.

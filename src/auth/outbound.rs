@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(8);
 /// Key sets and discovery documents have some kilobytes.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
     #[error("it cannot be reached: {0}")]

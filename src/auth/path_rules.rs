@@ -1,4 +1,4 @@
-//! Which paths a tenant or token may touch: globs over normalised paths, `!` denies, deny wins.
+//! The paths that a tenant or token may touch: globs over normalised paths, `!` denies, deny wins.
 
 mod reach;
 #[cfg(test)]
@@ -27,7 +27,7 @@ pub struct PathRules {
     reaches: Vec<Reach>,
 }
 
-/// Why not all of a directory may be touched.
+/// Reason why not all of a directory may be touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotFullyAllowed {
     /// This denial could match something in it.

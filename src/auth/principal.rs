@@ -24,7 +24,7 @@ pub struct Tenant {
     pub toolsets: Vec<Toolset>,
     pub max_open_rooms: usize,
     pub max_concurrent_executions: usize,
-    /// Whether edits of agents go to a fork that somebody else merges.
+    /// True if edits of agents go to a fork that somebody else merges.
     pub review_required: bool,
     /// Calls that a person must allow.
     pub approvals: ApprovalRules,
@@ -37,13 +37,13 @@ pub struct Principal {
     /// Display name, as collaborators see it.
     pub name: String,
     pub tenant: Arc<Tenant>,
-    /// What its credentials say, which its tenant bounds.
+    /// Permissions in its credentials, before its tenant narrows them.
     granted: PermissionSet,
     permissions: PermissionSet,
     paths: PathRules,
     /// Its own servers in the place of its tenant's.
     servers: Option<Arc<[String]>>,
-    /// What it has in a JupyterHub, if it is a user of one.
+    /// Account in a JupyterHub, if it is a user of one.
     hub: Option<Arc<HubAccount>>,
     expires_at: Option<SystemTime>,
     /// The client wanted no more than to read.
@@ -124,7 +124,7 @@ impl Principal {
         }
     }
 
-    /// What it has in a JupyterHub.
+    /// The account in a JupyterHub.
     pub fn hub(&self) -> Option<&Arc<HubAccount>> {
         self.hub.as_ref()
     }
@@ -143,7 +143,7 @@ impl Principal {
         self.servers.as_deref().unwrap_or(&self.tenant.servers)
     }
 
-    /// When its credentials expire, if they do.
+    /// The time at which its credentials expire, if they do.
     pub fn expires_at(&self) -> Option<SystemTime> {
         self.expires_at
     }

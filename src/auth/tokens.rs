@@ -33,7 +33,7 @@ impl OwnTokens {
         })
     }
 
-    /// Refuses tokens from now on; whether anybody is cut off by that.
+    /// Refuses tokens from now on; returns whether anybody is cut off by that.
     pub(super) fn revoke(&self, digests: &[method::TokenDigest]) -> bool {
         *self.revoked.write() = digests.iter().copied().map(words).collect();
         let tokens = Arc::clone(&self.tokens.read());

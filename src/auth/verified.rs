@@ -27,7 +27,7 @@ const MAX_REFUSED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Principals that are remembered; beyond it those are forgotten whom nothing is done for.
 const MAX_ACCEPTED: usize = 20_000;
 /// Questions at a time, each about another token: whoever invents tokens must not have all of them asked about.
-const MAX_ASKED: usize = 256;
+const MAX_PENDING: usize = 256;
 /// Time after which a service that did not answer is asked again about a principal in use.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -40,7 +40,7 @@ pub trait Verifier: Send + Sync + 'static {
     fn verify(&self, bearer: &Secret) -> impl Future<Output = Outcome> + Send;
 }
 
-/// How long an answer holds.
+/// Times for which answers are valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
     /// Of an accepted token, unless it expires sooner.
@@ -65,10 +65,10 @@ struct Inner<V> {
 struct State {
     accepted: HashMap<TokenDigest, Accepted>,
     refused: LruCache<TokenDigest, (Outcome, Instant)>,
-    asked: HashMap<TokenDigest, Asked>,
+    pending: HashMap<TokenDigest, PendingAnswer>,
 }
 
-type Asked = Shared<BoxFuture<'static, Outcome>>;
+type PendingAnswer = Shared<BoxFuture<'static, Outcome>>;
 
 struct Accepted {
     principal: Arc<Principal>,
@@ -83,7 +83,7 @@ impl<V: Verifier> Verified<V> {
         let state = State {
             accepted: HashMap::new(),
             refused: LruCache::new(MAX_REFUSED),
-            asked: HashMap::new(),
+            pending: HashMap::new(),
         };
         Self {
             inner: Arc::new(Inner {
@@ -115,12 +115,12 @@ impl<V: Verifier> Verified<V> {
     }
 
     /// The answer about a token, which is asked for unless somebody does already.
-    fn ask(&self, digest: TokenDigest, bearer: &str) -> Option<Asked> {
+    fn ask(&self, digest: TokenDigest, bearer: &str) -> Option<PendingAnswer> {
         let mut state = self.inner.state.lock();
-        if let Some(asked) = state.asked.get(&digest) {
-            return Some(asked.clone());
+        if let Some(pending) = state.pending.get(&digest) {
+            return Some(pending.clone());
         }
-        if state.asked.len() >= MAX_ASKED {
+        if state.pending.len() >= MAX_PENDING {
             return None;
         }
         let (inner, bearer) = (Arc::clone(&self.inner), Secret::new(bearer));
@@ -129,16 +129,16 @@ impl<V: Verifier> Verified<V> {
             inner.on_answer(digest, bearer, outcome)
         });
         let inner = Arc::clone(&self.inner);
-        let asked = async move {
+        let pending = async move {
             asking.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a token could not be checked");
-                inner.state.lock().asked.remove(&digest);
+                inner.state.lock().pending.remove(&digest);
                 Outcome::Unavailable
             })
         };
-        let asked = asked.boxed().shared();
-        state.asked.insert(digest, asked.clone());
-        Some(asked)
+        let pending = pending.boxed().shared();
+        state.pending.insert(digest, pending.clone());
+        Some(pending)
     }
 }
 
@@ -151,7 +151,7 @@ impl<V: Verifier> Method for Verified<V> {
             return known;
         }
         match self.ask(credentials.digest, credentials.bearer) {
-            Some(asked) => asked.await,
+            Some(pending) => pending.await,
             None => Outcome::Unavailable,
         }
     }
@@ -209,7 +209,7 @@ impl<V> Inner<V> {
     fn on_answer(&self, digest: TokenDigest, bearer: Secret, outcome: Outcome) -> Outcome {
         let now = Instant::now();
         let mut state = self.state.lock();
-        state.asked.remove(&digest);
+        state.pending.remove(&digest);
         match outcome {
             Outcome::Accepted(principal) => {
                 // The tenants may have been replaced meanwhile.

@@ -9,8 +9,8 @@ use std::{
 use clap::Args;
 use store::{AuditFilter, AuditRow, Console};
 
-use super::{CommandError, failed, load_config, require_supported};
-use crate::{audit::json_line, config::environment};
+use super::{CommandError, block_on, checked_config, failed};
+use crate::audit::json_line;
 
 /// Calls that are read at once.
 const PAGE: usize = 1000;
@@ -47,21 +47,14 @@ fn since(text: &str) -> Result<SystemTime, String> {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    let file = arguments.config.as_deref();
-    let env = environment()?;
-    let config = load_config(file, &env)?;
-    require_supported(&config, &env, file)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| failed(&error))?;
-    runtime.block_on(async {
+    let config = checked_config(arguments.config.as_deref())?;
+    block_on(async {
         let console = Console::open(config.store.url.expose()).await;
         let console = console.map_err(|error| failed(&error))?;
         let printed = print(&console, arguments).await;
         console.close().await;
         printed
-    })
+    })?
 }
 
 /// Prints the calls page by page, the newest first.

@@ -4,20 +4,11 @@ use std::path::Path;
 
 use store::Store;
 
-use super::{CommandError, failed, load_config, require_supported};
-use crate::config::environment;
+use super::{CommandError, block_on, checked_config, failed};
 
 pub(super) fn run(file: Option<&Path>) -> Result<(), CommandError> {
-    let env = environment()?;
-    let config = load_config(file, &env)?;
-    require_supported(&config, &env, file)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| failed(&error))?;
-    let migrated = runtime
-        .block_on(Store::migrate(config.store.url.expose()))
-        .map_err(|error| failed(&error))?;
+    let config = checked_config(file)?;
+    let migrated = block_on(Store::migrate(config.store.url.expose()))?.map_err(|error| failed(&error))?;
     for step in &migrated.applied {
         println!("{}: applied {step}", migrated.database);
     }

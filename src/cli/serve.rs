@@ -60,7 +60,7 @@ pub(super) struct Arguments {
     telemetry: Option<TelemetryOutput>,
 }
 
-/// Where telemetry is shown.
+/// Place where telemetry is shown.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TelemetryOutput {
     Console,

@@ -6,10 +6,10 @@ use std::{path::PathBuf, time::SystemTime};
 use clap::{Args, Subcommand};
 use store::{Console, RevokedToken, StoreError};
 
-use super::{CommandError, failed, load_config, require_supported};
+use super::{CommandError, block_on, checked_config, failed};
 use crate::{
     config::{
-        Config, TokenConfig, environment,
+        Config, TokenConfig,
         token::{hex, new_token, sha256_hex, token_toml},
     },
     types::Permission,
@@ -70,7 +70,7 @@ fn new(name: &str) {
 }
 
 fn list(arguments: &ListArguments) -> Result<(), CommandError> {
-    let config = load(arguments.config.as_ref())?;
+    let config = checked_config(arguments.config.as_deref())?;
     let revoked = with_store(&config, async |store| match store {
         Some(store) => store.revoked_tokens().await,
         // No gateway has run yet, or what it knows goes with it.
@@ -108,7 +108,7 @@ fn line(token: &TokenConfig, revoked: Option<&RevokedToken>) -> String {
 }
 
 fn revoke(arguments: &RevokeArguments) -> Result<(), CommandError> {
-    let config = load(arguments.config.as_ref())?;
+    let config = checked_config(arguments.config.as_deref())?;
     let tokens = &config.auth.tokens;
     let found = tokens.iter().find(|token| token.name == arguments.name);
     let Some((token, digest)) = found.and_then(|token| Some((token, digest(token)?))) else {
@@ -143,24 +143,12 @@ fn revoke(arguments: &RevokeArguments) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn load(file: Option<&PathBuf>) -> Result<Config, CommandError> {
-    let file = file.map(PathBuf::as_path);
-    let env = environment()?;
-    let config = load_config(file, &env)?;
-    require_supported(&config, &env, file)?;
-    Ok(config)
-}
-
 /// Does something in the store, which may be one that no other process sees.
 fn with_store<T>(
     config: &Config,
     work: impl AsyncFnOnce(Option<&Console>) -> Result<T, StoreError>,
 ) -> Result<T, CommandError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| failed(&error))?;
-    let done = runtime.block_on(async {
+    let done = block_on(async {
         let console = match Console::open_or_create(config.store.url.expose()).await {
             Ok(console) => Some(console),
             Err(StoreError::InMemory) => None,
@@ -171,7 +159,7 @@ fn with_store<T>(
             console.close().await;
         }
         done
-    });
+    })?;
     done.map_err(|error| failed(&error))
 }
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::error::nearest;
 
-/// Why a configuration cannot be used.
+/// Reason why a configuration cannot be used.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("{file}: cannot be read: {source}")]

@@ -58,7 +58,7 @@ fn from_env(variable: &str, env: &Env) -> Result<Secret, Why> {
     }
 }
 
-/// What browser logins lack, if they are enabled.
+/// Settings that browser logins lack, if they are enabled.
 pub(super) fn validate(config: &Config) -> Vec<Problem> {
     let oauth = &config.auth.oauth;
     if !oauth.enabled {

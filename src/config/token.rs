@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// What the tokens begin with that a gateway makes.
+/// Prefix of tokens that a gateway generates.
 pub const TOKEN_PREFIX: &str = "jmg_";
 
 /// A new bearer token with 256 bits of randomness.

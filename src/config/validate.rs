@@ -21,7 +21,7 @@ pub fn validate_exposure(config: &Config) -> Result<(), Problem> {
     Err(Problem::new("http.listen", Why::Exposed { listen }))
 }
 
-/// What works but is hardly meant, each as `key: why`.
+/// Settings that work but are hardly meant, each as `key: why`.
 pub fn warnings(config: &Config) -> Vec<String> {
     let unprotected = |(i, server): (usize, &ServerConfig)| {
         let is_plain = server.url.scheme() == "http" && !is_loopback(&server.url);

@@ -1,4 +1,4 @@
-//! What this is, how to connect each client, and the way in for people.
+//! Front page: what this is, how to connect each client, and the login for people.
 
 use maud::{Markup, html};
 
@@ -11,11 +11,11 @@ use super::{
 /// Stands for the token, which no page shows.
 const TOKEN: &str = "TOKEN";
 
-/// How one client is told of the gateway.
+/// Configuration of one client.
 struct Client {
     id: &'static str,
     name: &'static str,
-    /// Where the text goes.
+    /// File or dialog in which the text belongs.
     place: Markup,
     text: String,
 }

@@ -1,9 +1,8 @@
-//! What a page of one visitor is made with: their calls of tools, with every check and record that agents' calls have.
+//! Tool calls of one visitor, from which pages are made, with every check and record that agents' calls have.
 
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use executor::Question;
 use jupyter_client::DocPath;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -12,7 +11,7 @@ use super::{Console, Place, Visitor};
 use crate::{
     audit::{AuditedCall, Decision, Origin, Outcome},
     error::{ClientError, ErrorKind},
-    tools::{Block, Call, ChoiceForm, ChoiceReply, Client, ClientReply, Output, Scope, ToolDefinition, ToolError},
+    tools::{Block, Call, ChoiceForm, ChoiceReply, Client, Output, Scope, ToolDefinition, ToolError},
     types::Permission,
 };
 
@@ -26,11 +25,11 @@ pub(super) struct Desk {
     pub(super) visitor: Visitor,
     pub(super) scope: Scope,
     pub(super) origin: Origin,
-    /// What leads from the page to the root.
+    /// Relative path from the page to the root.
     pub(super) root: &'static str,
 }
 
-/// Why something cannot be shown or done, in words for the person.
+/// Reason why something cannot be shown or done, in words for the person.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
@@ -203,37 +202,11 @@ struct Browser {
 
 #[async_trait]
 impl Client for Browser {
-    fn knows_tasks(&self) -> bool {
-        false
-    }
-
-    fn follows(&self) -> bool {
-        false
-    }
-
-    async fn progress(&self, _: &str) {}
-
-    async fn ask(&self, _: &Question) -> ClientReply {
-        ClientReply::Unable
-    }
-
     async fn choose(&self, form: &ChoiceForm) -> ChoiceReply {
         match self.shown.as_deref() == Some(&form.version) {
             // The call names only what was chosen.
             true => ChoiceReply::Chosen(form.choices.iter().map(|choice| choice.key.clone()).collect()),
             false => ChoiceReply::Unable,
         }
-    }
-
-    async fn cancelled(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    async fn left(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    fn takes_back(&self) -> bool {
-        false
     }
 }

@@ -56,7 +56,7 @@ fn link(root: &str, place: &Place, fork: &str) -> String {
     format!("{root}console/fork?{}&{fork}", document::query(place))
 }
 
-/// The forks of a document; nothing if there are none.
+/// The forks of a document; none if there are none.
 pub(super) async fn list(desk: &Desk, place: &Place) -> Markup {
     let asked = json!({ "server": place.server, "path": place.path });
     let found = match desk.may_use("list_document_forks") {

@@ -104,7 +104,7 @@ impl Console {
     }
 }
 
-/// What went wrong, as a sentence.
+/// Returns an error as a sentence.
 fn sentence(error: &impl ToString) -> String {
     let message = error.to_string();
     let mut rest = message.chars();

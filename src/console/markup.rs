@@ -14,7 +14,7 @@ pub(super) struct Button<'a> {
     /// Name of what is done.
     pub(super) action: &'a str,
     pub(super) label: &'a str,
-    /// What it is done to, for those who do not see where the button stands.
+    /// Object of the action, for people who cannot see where the button is.
     pub(super) about: &'a str,
     pub(super) fields: &'a [(&'a str, &'a str)],
     /// Question to whoever presses it, where that cannot be taken back.
@@ -60,7 +60,7 @@ pub(super) fn state(word: &str, tone: Tone) -> Markup {
     html! { span.state.(tone.class()) { (word) } }
 }
 
-/// What a state means for whoever reads it.
+/// Meaning of a state to the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Good,

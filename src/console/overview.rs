@@ -208,7 +208,7 @@ pub(super) fn server_name(desk: &Desk, server: &str) -> Markup {
     html! { @if desk.scope.servers().len() > 1 { span.on { (server) " " } } }
 }
 
-/// Who is in a document.
+/// The people and agents in a document.
 pub(super) fn people(participants: &[Participant]) -> Markup {
     html! {
         @if participants.is_empty() { span.quiet { "nobody in it" } }

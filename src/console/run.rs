@@ -1,4 +1,4 @@
-//! What runs: a list with the last lines of output, one execution by itself, and ending it.
+//! Executions: a list with the last lines of output, one by itself, and ending it.
 
 mod outputs;
 
@@ -82,7 +82,7 @@ struct InputRequest {
 }
 
 impl Executions {
-    /// How many run and wait, in words.
+    /// The numbers of executions that run and wait, in words.
     pub(super) fn news(&self) -> String {
         let count = |status: &str| self.executions.iter().filter(|run| run.status == status).count();
         let counts = [
@@ -313,7 +313,7 @@ pub(super) fn after(form: &Fields) -> String {
     run_link("../", form.get("id"))
 }
 
-/// What most tools answer in a sentence.
+/// The sentence in which most tools answer.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) message: String,

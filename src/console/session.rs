@@ -42,16 +42,16 @@ pub(super) struct Session {
     pub(super) csrf: String,
     began: Instant,
     used: Mutex<Instant>,
-    /// What the next page is to tell.
+    /// Message for the next page.
     told: Mutex<Option<Told>>,
 }
 
-/// How the person logged in.
+/// Credential with which the person logged in.
 enum Credential {
     Bearer(Secret),
 }
 
-/// What came of a form, for the page after it.
+/// Outcome of a form, for the page after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
     Done(String),
@@ -179,7 +179,7 @@ impl Session {
 }
 
 impl Visitor {
-    /// Who the visitor is to all tools and limits.
+    /// The visitor as a principal, for all tools and limits.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
     }

@@ -32,7 +32,7 @@ pub struct Visit {
 pub struct Site {
     /// Ends with a slash.
     pub url: String,
-    /// Whether the browser speaks https, to the gateway or to a proxy in front of it.
+    /// True if the browser uses https, to the gateway or to a proxy in front of it.
     pub is_secure: bool,
     /// The port in the visitor's address: cookies are shared by all ports of a host.
     pub port: Option<u16>,
@@ -74,7 +74,7 @@ impl Fields {
 }
 
 impl Visit {
-    /// What leads from the page back to the root, as the gateway may be served below a path that only a proxy knows.
+    /// Relative path from the page to the root, since the gateway may be served below a path that only a proxy knows.
     pub(super) fn root(&self) -> &'static str {
         match self.path.contains('/') {
             true => "../",

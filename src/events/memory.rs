@@ -365,6 +365,7 @@ mod tests {
     async fn age_is_bounded() {
         let events = log(1000, usize::MAX, Duration::ZERO);
         let id = events.append("a", &result()).await.expect("memory");
+        // The event must be older than nothing.
         std::thread::sleep(Duration::from_millis(2));
         events.sweep().await;
         assert_eq!(events.usage(), (0, 0));

@@ -1,4 +1,4 @@
-//! Forks that follow their document: what is changed in it flows into the fork.
+//! Forks that follow their document: its changes flow into the fork.
 //!
 //! Jupyter could pass on the changes themselves. But a fork of which some cells were taken over has the same text as the document by
 //! changes of its own, and would get it twice. So what changed is taken over by content, as a fork is, the other way round.
@@ -11,9 +11,9 @@ use tokio::time::sleep;
 
 use super::{ForkError, Forks, Root, base_of, encode};
 
-/// Changes that follow each other within this time flow together.
+/// Time in which changes are gathered, to flow together.
 const GATHERED: Duration = Duration::from_millis(50);
-/// The author of what flows into a fork.
+/// The author of changes that flow into a fork.
 const GATEWAY: &str = "gateway";
 
 /// The document that an open fork follows.
@@ -36,14 +36,14 @@ impl Followed {
 }
 
 impl Forks {
-    /// Brings a fork up to its document, if it follows that.
+    /// Updates a fork from its document, if it follows that.
     pub async fn catch_up(&self, root: Root<'_>, fork: &Room) -> Result<(), ForkError> {
         let Some(fork_id) = fork.fork_id() else { return Ok(()) };
-        let _turn = self.merging.take(fork_id).await;
+        let _locked = self.merging.lock(fork_id).await;
         self.bring_up(root, fork).await
     }
 
-    /// The same for who has the turn at the fork.
+    /// The same for callers that hold the lock of the fork.
     pub(super) async fn bring_up(&self, root: Root<'_>, fork: &Room) -> Result<(), ForkError> {
         let Some(fork_id) = fork.fork_id() else { return Ok(()) };
         let record = self.kept(fork_id).await?;
@@ -60,7 +60,7 @@ impl Forks {
         Ok(())
     }
 
-    /// Brings an open fork up to its document whenever that changes, until one of them is closed.
+    /// Updates an open fork whenever its document changes, until one of them is closed.
     pub(super) async fn keep_up(&self, fork: Room, followed: Followed) {
         let original = match self.lease_root(followed.root()).await {
             Ok(original) => original,
@@ -84,7 +84,7 @@ impl Forks {
     }
 }
 
-/// Takes over into a fork what its document has become. Where the fork changed the same place it stays as it is. Returns the base of
+/// Merges the present content of the document into a fork. Where the fork changed the same place it stays as it is. Returns the base of
 /// what the fork differs in then.
 async fn pass_on(mut base: DocumentContent, now: DocumentContent, fork: &Room) -> Result<DocumentContent, ForkError> {
     let author: Arc<str> = GATEWAY.into();

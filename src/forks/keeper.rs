@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{ForkError, Forks, Root, base_of, content_of, encode, follow::Followed};
 
-/// Changes of a fork are written down when it was quiet for so long, and at the latest after some such times.
+/// Time without changes after which a fork is stored; it is at the latest after some such times.
 const QUIET: Duration = Duration::from_millis(300);
 const MAX_QUIETS: usize = 10;
 
@@ -83,7 +83,7 @@ impl Forks {
         self.make_room_anew(root, record).await
     }
 
-    /// Makes another fork room for what a restarted server has forgotten.
+    /// Makes another fork room in the place of one that a restarted server has forgotten.
     async fn make_room_anew(&self, root: Root<'_>, record: ForkRecord) -> Result<PreparedFork, ForkError> {
         let original = self.lease_root(root).await?;
         let file_id = original.info().file_id;
@@ -120,7 +120,7 @@ impl Forks {
         })
     }
 
-    /// Writes down what happens in an open fork, whoever does it, until it is closed.
+    /// Stores the changes of an open fork, whoever makes them, until it is closed.
     async fn write_down(&self, room: &Room) {
         let mut changes = room.changes();
         loop {
@@ -136,7 +136,7 @@ impl Forks {
             match self.save(room).await {
                 Ok(()) => {}
                 Err(ForkError::Gone { .. }) => return,
-                Err(error) => tracing::warn!(%error, "a fork could not be written down"),
+                Err(error) => tracing::warn!(%error, "a fork could not be stored"),
             }
             if is_over {
                 return;

@@ -46,20 +46,20 @@ impl ForkContent {
 impl Forks {
     /// A fork as it stands now, up to date with its document if it follows that.
     pub async fn read(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
-        let _turn = self.merging.take(fork_id).await;
-        self.read_in_turn(root, fork_id).await
+        let _locked = self.merging.lock(fork_id).await;
+        self.read_locked(root, fork_id).await
     }
 
     /// The room of a fork, up to date with its document if it follows that.
     pub async fn room(&self, root: Root<'_>, fork_id: &str) -> Result<Lease, ForkError> {
-        let _turn = self.merging.take(fork_id).await;
+        let _locked = self.merging.lock(fork_id).await;
         let record = self.find(root, fork_id).await?;
         let fork = self.lease(root, &record).await?;
         self.bring_up(root, &fork).await?;
         Ok(fork)
     }
 
-    async fn read_in_turn(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
+    async fn read_locked(&self, root: Root<'_>, fork_id: &str) -> Result<ForkContent, ForkError> {
         let record = self.find(root, fork_id).await?;
         let fork = self.lease(root, &record).await?;
         self.bring_up(root, &fork).await?;
@@ -74,8 +74,8 @@ impl Forks {
     /// Takes over a fork into its document, beside what others did there meanwhile. A fork of which everything was
     /// taken is gone then.
     pub async fn merge(&self, root: Root<'_>, fork_id: &str, form: MergeForm<'_>) -> Result<Merged, ForkError> {
-        let _turn = self.merging.take(fork_id).await;
-        let fork = self.read_in_turn(root, fork_id).await?;
+        let _locked = self.merging.lock(fork_id).await;
+        let fork = self.read_locked(root, fork_id).await?;
         let original = self.lease_root(root).await?;
         let is_chosen = |found: &CellDifference| form.cells.is_none_or(|cells| cells.contains(&found.cell));
         let (cells, left): (Vec<_>, Vec<_>) = fork.differences().into_iter().partition(is_chosen);

@@ -18,7 +18,7 @@ use super::{
 /// Versions after which a snapshot is made, and bytes of deltas from which on one is, if it is not larger.
 const SNAPSHOT_VERSIONS: i64 = 100;
 const SNAPSHOT_BYTES: usize = 64 * 1024;
-/// Attempts in a row at which others may be faster.
+/// Attempts in a row that others may overtake.
 const MAX_CONFLICTS: usize = 8;
 /// Versions that are looked through for the one that a document was opened as.
 const LOOK_BACK: i64 = 100;
@@ -61,7 +61,7 @@ impl History {
 
     async fn write_version(&self, track: &Arc<Track>, entry: &Entry) -> Result<Stored, StoreError> {
         if entry.is_loss {
-            // What is lost must be a version to which one can go back.
+            // A lost content must be a version that can be restored.
             self.settle(track, &entry.before, true).await?;
         }
         let mut stored = self.end_of_log(track, &entry.before).await?;
@@ -227,7 +227,7 @@ impl History {
         self.append(&end, next).await
     }
 
-    /// Takes down what happened to a document while it was not open. Nothing, if somebody else wrote to its log meanwhile.
+    /// Records the change of a document while it was not open; none, if somebody else wrote to its log meanwhile.
     async fn append_outside(
         &self,
         track: &Arc<Track>,
@@ -293,7 +293,7 @@ impl History {
         }
     }
 
-    /// Notices that a document was opened without what it had, or as it was before its last changes.
+    /// Detects that a document was opened without most of its content, or as it was before its last changes.
     pub(super) async fn notice_outside(
         &self,
         track: &Arc<Track>,
@@ -367,7 +367,7 @@ impl History {
         Ok(None)
     }
 
-    /// The end of the log as somebody else has left it.
+    /// The end of the log after somebody else wrote to it.
     pub(super) async fn after_conflict(
         &self,
         track: &Arc<Track>,

@@ -14,7 +14,7 @@ pub(super) struct Loaded {
     pub(super) since_snapshot: Since,
 }
 
-/// Why a content cannot be put together.
+/// Reason why a content cannot be put together.
 #[derive(Debug)]
 pub(super) struct Damage(pub(super) String);
 

@@ -29,13 +29,13 @@ const NAMED: usize = 5;
 /// Versions that are looked through for a revision.
 const MAX_SEARCHED: usize = 10_000;
 
-/// A document whose history is asked for.
+/// A document whose history is requested.
 pub struct Subject {
     path: DocPath,
     track: Option<Arc<Track>>,
-    /// The store's number of it.
+    /// Its number in the store.
     document: Option<i64>,
-    /// Why the store cannot be asked.
+    /// Reason why the store cannot be asked.
     failure: Option<String>,
 }
 
@@ -45,11 +45,11 @@ pub struct Listing {
     pub versions: Vec<Version>,
     /// True if there are older ones.
     pub has_more: bool,
-    /// When its recording began, as far as it is kept.
+    /// Start of its recording, as far as it is kept.
     pub since: Option<SystemTime>,
     /// Versions of all documents that were given up since the gateway began.
     pub lost: u64,
-    /// Why older versions cannot be shown.
+    /// Reason why older versions cannot be shown.
     pub failure: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl History {
             .map(|track| Arc::clone(&track))
     }
 
-    /// Takes down where a file is, and says whether that has a history.
+    /// Records the path of a file; returns whether it has a history.
     pub async fn note_path(&self, server: &str, file_id: &str, path: &DocPath) -> Result<(), HistoryError> {
         Ok(self.store.note_document_path(server, file_id, path.as_str()).await?)
     }

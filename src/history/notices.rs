@@ -1,4 +1,4 @@
-//! Notices of documents that lost what was recorded of them, for everybody who uses them next.
+//! Notices of documents that lost recorded content, for everybody who uses them next.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use live_document::{DocumentId, Loss};
 
 /// Time for which a notice is told to those who were not told yet.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Documents of which there are notices at most; the oldest is forgotten.
+/// Most documents with notices; the oldest is forgotten.
 const MAX_NOTICES: usize = 1000;
 /// A document with less than this never had much to lose.
 const MIN_CELLS: usize = 3;
@@ -82,14 +82,14 @@ impl Notices {
         }
     }
 
-    /// A version is known by another id: what a document was opened with was stored already.
+    /// Replaces the id of a version: the content that a document was opened with was stored already.
     pub(super) fn rename_version(&self, document: &DocumentId, from: &VersionId, to: &VersionId) {
         if let Some(mut notice) = self.0.get_mut(document).filter(|notice| notice.good == *from) {
             notice.good = to.clone();
         }
     }
 
-    /// Somebody made the document a version again; nothing is lost any more.
+    /// Forgets a loss, since somebody restored a version of the document.
     pub(super) fn settle(&self, document: &DocumentId) {
         self.0.remove(document);
     }

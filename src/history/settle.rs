@@ -40,7 +40,7 @@ pub(super) struct Unsettled {
     is_opening: bool,
     blobs: Vec<Blob>,
     since: Instant,
-    /// When the document or its log changed last.
+    /// Time of the last change of the document or its log.
     changed: Instant,
 }
 
@@ -88,7 +88,7 @@ impl Unsettled {
 }
 
 impl State {
-    /// Somebody waits for the log to be complete.
+    /// Records that somebody waits for the log to be complete.
     pub(super) fn hurry(&mut self) {
         self.hurried_until = Some(Instant::now() + FLUSH_TIMEOUT);
     }
@@ -112,7 +112,7 @@ impl History {
                     Some(loaded) if !missing(&loaded.content, &entry.after).is_only_runs() => {
                         stored(&row, loaded, &entry.after)
                     }
-                    // There is nothing that others could still write.
+                    // Forgets what others could still write.
                     _ => return self.begin(track, &entry.version, &entry.after, &entry.blobs).await,
                 }
             }
@@ -129,7 +129,7 @@ impl History {
         Ok(end)
     }
 
-    /// Looks whether the logs of documents have got what was left to others.
+    /// Checks whether the logs of documents have the changes that were left to others.
     pub(super) async fn settle_all(&self) -> Result<(), StoreError> {
         for track in self.queue.unsettled() {
             let live = {
@@ -160,7 +160,7 @@ impl History {
         Ok(())
     }
 
-    /// Ends what is unsettled if the log says what the document says, or if it is time to write the difference down.
+    /// Ends the wait if the log has the document's content, or if it is time to record the difference.
     pub(super) async fn settle(&self, track: &Arc<Track>, live: &Content, is_now: bool) -> Result<(), StoreError> {
         let end = self.followed_end(track, live).await?;
         let delta = missing(&end.content, live);

@@ -394,7 +394,7 @@ async fn versions_for_which_there_is_no_room_are_made_up_for() {
     let store = store().await;
     let history = start(&store);
     let mut writer = Writer::open(&history, "a.ipynb", notebook(&[("a", ""), ("b", "")]));
-    // Nothing is written meanwhile: the writer has no turn before somebody waits.
+    // Nothing is written meanwhile: the writer does not run before somebody waits.
     for letter in ["x", "y", "z"] {
         writer.set_cell(agent("ana"), "a", &letter.repeat(30 << 20));
     }

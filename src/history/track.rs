@@ -24,13 +24,13 @@ pub(super) struct Track {
 }
 
 pub(super) struct State {
-    /// Of the original if it is a fork.
+    /// The original's id if it is a fork.
     pub(super) path: DocPath,
     /// The store has another path.
     pub(super) has_moved: bool,
     /// Number of times that the document is open: twice for the moment in which a duplicate is closed.
     pub(super) open: usize,
-    /// After the newest version; none if one did not fit, so that it is not known what the document says.
+    /// Content after the newest version; none if one did not fit, so that the content is not known.
     pub(super) live: Option<Content>,
     pub(super) pending: VecDeque<Arc<Entry>>,
     /// The end of the log, once it is known.
@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) is_shared: bool,
     /// Changes that others may be about to write.
     pub(super) unsettled: Option<Unsettled>,
-    /// Until when somebody waits for the log to be complete.
+    /// Time until which somebody waits for the log to be complete.
     pub(super) hurried_until: Option<Instant>,
     /// True if the writer knows that there is something to write.
     pub(super) is_queued: bool,
@@ -170,7 +170,7 @@ impl Track {
         }
     }
 
-    /// Notes where the document is now.
+    /// Records the present path of the document.
     pub(super) fn set_path(&self, state: &mut State, path: &DocPath) {
         state.has_moved |= state.path != *path && !self.document.is_fork();
         state.path = path.clone();
@@ -183,7 +183,7 @@ impl Track {
         edits.map(|entry| entry.version.clone()).collect()
     }
 
-    /// An entry is in the store, or needs not be.
+    /// Removes an entry that is in the store, or need not be.
     pub(super) fn on_written(&self, entry: &Arc<Entry>, stored: Stored) {
         let mut state = self.lock();
         if state.pending.front().is_some_and(|front| Arc::ptr_eq(front, entry)) {

@@ -1,4 +1,4 @@
-//! Taking back exactly what somebody did: which versions, and the delta from the present content.
+//! Undo plans: the versions to be taken back, and the delta from the present content.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Versions as the history tells them.
+//! Versions as callers see them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use store::VersionRow;
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Letters of a version's time in milliseconds, enough until the year 3000.
 const TIME_LETTERS: u32 = 9;
-/// Letters by chance, which tell versions of one millisecond apart.
+/// Random letters, which tell versions of one millisecond apart.
 const CHANCE_LETTERS: u32 = 5;
 
 /// The word for changes from outside.
@@ -78,7 +78,7 @@ impl Kind {
 }
 
 impl Version {
-    /// Its author in the words in which one can be asked for.
+    /// Its author, as filters name it.
     pub fn author(&self) -> String {
         self.authors.join(", ")
     }

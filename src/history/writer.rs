@@ -33,7 +33,7 @@ const MAX_RENAMES: usize = 1000;
 const AFTER_EDIT: Duration = Duration::from_millis(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Versions of one document that are written before it is another one's turn.
+/// Versions of one document that are written before those of another one.
 const TURN: usize = 64;
 /// Attempts for a version that the database refuses although it takes others.
 const MAX_FAILURES: u32 = 5;
@@ -115,7 +115,7 @@ impl Queue {
         self.versions.load(Ordering::Relaxed)
     }
 
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.lock().clone()
     }
@@ -127,7 +127,7 @@ impl Queue {
     }
 }
 
-/// Writes what there is, for ever.
+/// Writes versions and renames, for ever.
 pub(super) async fn write(history: Arc<History>) {
     let queue = &history.queue;
     let (mut pause, mut looked) = (FIRST_PAUSE, Instant::now());
@@ -157,7 +157,7 @@ pub(super) async fn write(history: Arc<History>) {
 }
 
 impl History {
-    /// Takes down that a file or a directory was renamed, also one that is not open.
+    /// Records that a file or a directory was renamed, also one that is not open.
     pub fn note_rename(&self, server: &Arc<str>, from: &str, to: &str) {
         let mut renames = self.queue.renames.lock();
         if renames.len() >= MAX_RENAMES {
@@ -182,7 +182,7 @@ impl History {
         self.wait_until(is_written).await;
     }
 
-    /// Waits until it is known where a document is in the store.
+    /// Waits until the number of a document in the store is known.
     pub(super) async fn wait_until_found(&self, track: &Track) {
         self.wait_until(|| track.lock().stored.is_some()).await;
     }
@@ -192,7 +192,7 @@ impl History {
         while !is_so() && progress.changed().await.is_ok() {}
     }
 
-    /// Writes for one document. Whether there was one.
+    /// Writes for one document; returns whether there was one.
     async fn write_next(&self) -> Result<bool, StoreError> {
         let rename = self.queue.renames.lock().front().cloned();
         if let Some(rename) = rename {

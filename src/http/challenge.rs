@@ -1,4 +1,4 @@
-//! Where clients find out how to log in: the `WWW-Authenticate` header and the protected resource metadata of RFC 9728.
+//! Discovery of the login for clients: the `WWW-Authenticate` header and the protected resource metadata of RFC 9728.
 //! Both name an authorization server only where there is one: clients that were given a token must not be sent to log in.
 
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::{auth::scope_of, types::Permission};
 
 /// Path of the metadata; those of `/mcp` are below it.
 pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource";
-/// What clients ask for unless they are told otherwise.
+/// Permissions that clients ask for unless they are told otherwise.
 const USUAL: [Permission; 3] = [Permission::Read, Permission::Write, Permission::Execute];
 
-/// What clients are told about logging in.
+/// Information for clients on logging in.
 #[derive(Debug, Clone)]
 pub struct Challenges {
     /// Issuers of tokens that are accepted here; empty if there is nothing to log in to.
     pub authorization_servers: Vec<String>,
-    /// How clients reach the gateway; `None` is as they do.
+    /// URL at which clients reach the gateway; `None` means the one that they use.
     pub public_url: Option<Url>,
     /// Scheme of the gateway's own address.
     pub scheme: &'static str,
@@ -86,7 +86,7 @@ pub(super) async fn metadata<H>(State(edge): State<Arc<Edge<H>>>, uri: Uri, head
     Json(document).into_response()
 }
 
-/// What clients are told that look for an authorization server where there is none.
+/// Answer to clients that look for an authorization server where there is none.
 pub(super) fn nothing_to_log_in_to() -> Problem {
     Problem::oauth(
         "this gateway has no authorization server and nothing to log in to; configure the client to send the header \

@@ -1,4 +1,4 @@
-//! Which connections may be open: how many at once, how many of one client, and which one goes when another needs its
+//! Limits of open connections: how many at once, how many of one client, and which one goes when another needs its
 //! place. Knows nothing of what is sent over them.
 
 mod client_connection;
@@ -74,7 +74,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Why the gateway closes or refuses a connection; metrics count by it.
+/// Reason why the gateway closes or refuses a connection; metrics count by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
     Handshake,
@@ -224,7 +224,7 @@ impl Place {
         &self.connection
     }
 
-    /// Notes that the gateway closes the connection.
+    /// Records that the gateway closes the connection.
     pub(super) fn closed(&self, reason: CloseReason) {
         self.table.metrics.connection_closed(reason.as_str());
     }

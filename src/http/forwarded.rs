@@ -22,7 +22,7 @@ impl TrustedProxies {
     }
 
     /// The right-most address that no trusted proxy has, since each proxy appends the address that it was called from.
-    /// Where an entry is no address, the proxy that passed it on is the last that is known.
+    /// If an entry is not an address, it is the proxy that passed it on.
     pub(super) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let peer = peer.to_canonical();
         if self.0.is_empty() || !self.contains(peer) {

@@ -29,7 +29,7 @@ use crate::telemetry::{HttpTrace, UNTRACED};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Where MCP is served.
+/// Path at which MCP is served.
 const MCP_ROUTE: &str = "/mcp";
 /// The paths that all gateways have; all others but that of MCP are asked by machines that look on.
 const ROUTES: [&str; 4] = [MCP_ROUTE, "/healthz", "/readyz", "/metrics"];

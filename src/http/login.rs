@@ -1,4 +1,4 @@
-//! Who calls: the credentials of a request, and what clients are told whose are missing, wrong or not enough.
+//! Authentication of requests, and the answers to clients whose credentials are missing, wrong or not enough.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub(super) async fn authenticate<H>(edge: &Edge<H>, uri: &Uri, headers: &HeaderM
 /// Time after which a login service may answer again.
 const RETRY_SECONDS: u32 = 5;
 
-/// What a request says of who sends it, to be asked again later.
+/// Credentials of a request, kept to authenticate its sender again later.
 pub(super) struct SentCredentials {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,

@@ -30,7 +30,7 @@ use crate::{
     tools::Scope,
 };
 
-/// So many bytes of a body count as another request.
+/// Bytes of a body that count as another request.
 const BYTES_PER_REQUEST: usize = 256 * 1024;
 
 pub(super) async fn handle<H: ServerHandler>(State(edge): State<Arc<Edge<H>>>, request: Request) -> Response {

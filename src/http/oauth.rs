@@ -29,7 +29,7 @@ use crate::{
     limits::{AddressLimit, Refusal},
 };
 
-/// What the routes need.
+/// State of the routes.
 struct Logins<H> {
     oauth: Arc<OAuth>,
     edge: Arc<Edge<H>>,
@@ -185,7 +185,7 @@ fn refuse(refusal: LoginRefusal) -> Response {
     }
 }
 
-/// What is asked for too often, in the form in which whoever asks is told.
+/// Refuses requests that come too often, in the form that the caller expects.
 fn too_many(refusal: &Refusal, told: fn(&OAuthError) -> Response) -> Response {
     let mut response = told(&OAuthError {
         code: ErrorCode::TemporarilyUnavailable,
@@ -235,7 +235,7 @@ fn problem(error: &OAuthError) -> Response {
     no_store((status(error.code), Json(body)).into_response())
 }
 
-/// What is secret is in nobody's cache.
+/// Keeps secrets out of caches.
 fn no_store(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

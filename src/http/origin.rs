@@ -1,4 +1,4 @@
-//! Which hosts and origins may reach the gateway. A page on the web must not be able to drive a
+//! Hosts and origins that may reach the gateway. A page on the web must not be able to drive a
 //! gateway on somebody's laptop by pointing a name at 127.0.0.1 (DNS rebinding).
 
 use std::net::IpAddr;

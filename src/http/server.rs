@@ -55,7 +55,7 @@ pub struct Drain {
     stop: CancellationToken,
     work: TaskTracker,
     deadline: Duration,
-    /// When it was told to leave.
+    /// Time at which it was told to leave.
     began: Arc<OnceLock<Instant>>,
 }
 

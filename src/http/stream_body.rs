@@ -22,7 +22,7 @@ pub(super) struct StreamBody {
     revoked: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A stream is being worked on until its last byte is sent.
     _working: Option<TaskTrackerToken>,
-    /// What the answer holds of its tenant's until then.
+    /// The request's admission, which is held until then.
     _admission: Arc<Admission>,
 }
 

@@ -1,4 +1,4 @@
-//! What counts by client address, because nobody is known yet: failed logins, and the steps of a browser login. Bounded,
+//! Limits by client address, for requests of unknown callers: failed logins, and the steps of a browser login. Bounded,
 //! however many addresses there are.
 
 use std::{
@@ -19,7 +19,7 @@ const MAX_ADDRESSES: usize = 65_536;
 /// A flood from many addresses must not have all of them looked through for each.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What an address may do only so often.
+/// Kind of request that is limited by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressLimit {
     FailedLogins,
@@ -44,7 +44,7 @@ impl AddressLimit {
         }
     }
 
-    /// How often within the window.
+    /// Highest number within the window.
     fn max(self) -> u32 {
         match self {
             Self::FailedLogins | Self::Logins => 100,
@@ -66,7 +66,7 @@ struct Counted {
     swept: Instant,
 }
 
-/// How often an address did it since the first time.
+/// Number of requests of an address since the first one.
 struct Window {
     since: Instant,
     times: u32,

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 
 use super::{
-    Held, Refusal, Resource,
+    Refusal, Reservation, Resource,
     bucket::Bucket,
     refusal::{POLICY, PRINCIPAL, STATE, TENANT},
     tenant::{Rates, TenantLimits},
@@ -21,9 +21,9 @@ pub struct Admission {
     principal: Arc<Bucket>,
     /// Requests that are left to the principal, and to all of its tenant.
     left: [AtomicU32; 2],
-    place: Mutex<Held>,
+    place: Mutex<Reservation>,
     /// The body that is worked on, then the answer that is being sent.
-    bytes: Mutex<Option<Held>>,
+    bytes: Mutex<Option<Reservation>>,
 }
 
 impl Admission {
@@ -72,7 +72,7 @@ impl Admission {
     }
 
     /// A place among the MCP sessions of the tenant.
-    pub fn hold_session(&self) -> Result<Held, Refusal> {
+    pub fn hold_session(&self) -> Result<Reservation, Refusal> {
         self.tenant.hold(Resource::Sessions, 1)
     }
 

@@ -38,7 +38,7 @@ pub enum Refusal {
     #[error("{} and wait {} s before you try again", too_often(*.limit), seconds(*.retry_after))]
     Address { limit: AddressLimit, retry_after: Duration },
     #[error("{} ({})", .resource.advice(*.max), .resource.key())]
-    Held { resource: Resource, max: usize },
+    InUse { resource: Resource, max: usize },
 }
 
 impl Refusal {
@@ -48,7 +48,7 @@ impl Refusal {
             Self::Principal { .. } => PRINCIPAL,
             Self::Tenant { .. } => TENANT,
             Self::Address { limit, .. } => limit.key(),
-            Self::Held { resource, .. } => resource.key(),
+            Self::InUse { resource, .. } => resource.key(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Refusal {
             Self::Principal { retry_after, .. }
             | Self::Tenant { retry_after, .. }
             | Self::Address { retry_after, .. } => *retry_after,
-            Self::Held { .. } => RETRY_HELD,
+            Self::InUse { .. } => RETRY_HELD,
         }
     }
 
@@ -74,7 +74,7 @@ impl Refusal {
     }
 }
 
-/// What an address does too often, and what to do.
+/// Says what an address does too often, and what to do.
 fn too_often(limit: AddressLimit) -> &'static str {
     match limit {
         AddressLimit::FailedLogins => "too many failed logins from your address; check the token of the client",

@@ -111,13 +111,13 @@ impl Gauge {
 }
 
 /// A share of a resource, given back when dropped.
-pub struct Held {
+pub struct Reservation {
     tenant: Arc<TenantLimits>,
     resource: Resource,
     amount: usize,
 }
 
-impl Held {
+impl Reservation {
     pub(super) fn new(tenant: &Arc<TenantLimits>, resource: Resource, amount: usize) -> Self {
         Self {
             tenant: Arc::clone(tenant),
@@ -127,7 +127,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.tenant.gauge(self.resource).give_back(self.amount);
     }

@@ -13,7 +13,7 @@ use http::HeaderValue;
 use parking_lot::RwLock;
 
 use super::{
-    Counts, Held, Rate, Refusal, Resource,
+    Counts, Rate, Refusal, Reservation, Resource,
     bucket::Bucket,
     refusal::{PRINCIPAL, TENANT},
     resource::Gauge,
@@ -23,7 +23,7 @@ use crate::{
     telemetry::{LimitUse, Metrics},
 };
 
-/// So many principals of a tenant may use all of their rate, where the config does not say otherwise.
+/// Number of principals of a tenant that may use all of their rate, unless the config says otherwise.
 const PRINCIPALS_AT_FULL_RATE: u32 = 10;
 
 pub(super) struct TenantLimits {
@@ -104,11 +104,11 @@ impl TenantLimits {
     }
 
     /// Takes a share of a resource, if there is enough.
-    pub(super) fn hold(self: &Arc<Self>, resource: Resource, amount: usize) -> Result<Held, Refusal> {
+    pub(super) fn hold(self: &Arc<Self>, resource: Resource, amount: usize) -> Result<Reservation, Refusal> {
         let gauge = self.gauge(resource);
         match gauge.try_take(amount) {
-            true => Ok(Held::new(self, resource, amount)),
-            false => Err(self.refused(Refusal::Held {
+            true => Ok(Reservation::new(self, resource, amount)),
+            false => Err(self.refused(Refusal::InUse {
                 resource,
                 max: gauge.max(),
             })),
@@ -116,9 +116,9 @@ impl TenantLimits {
     }
 
     /// Takes a share of a resource, whatever the limit is: it is there already.
-    pub(super) fn hold_anyway(self: &Arc<Self>, resource: Resource, amount: usize) -> Held {
+    pub(super) fn hold_anyway(self: &Arc<Self>, resource: Resource, amount: usize) -> Reservation {
         self.gauge(resource).take(amount);
-        Held::new(self, resource, amount)
+        Reservation::new(self, resource, amount)
     }
 
     /// Counts a refusal.

@@ -39,7 +39,7 @@ pub struct Catalogue {
 #[derive(PartialEq, Eq, Hash)]
 struct ListKey {
     toolsets: Arc<[Toolset]>,
-    /// What the caller may do, by permission.
+    /// The caller's permissions.
     may: [bool; Permission::ALL.len()],
     is_readonly: bool,
     has_schemas: bool,
@@ -59,7 +59,7 @@ struct Entry {
     tool: Tool,
 }
 
-/// Why a tool cannot be called, in words for the model.
+/// Reason why a tool cannot be called, in words for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("Unknown tool: {0}")]

@@ -236,7 +236,7 @@ pub(super) fn choice_required(state: String, form: &ChoiceForm) -> InputRequired
     InputRequiredResult::new(Some(requests), Some(state))
 }
 
-/// What was chosen, as far as a client says so: without an answer it is to be asked again.
+/// The choice in a client's answers; none if there is no answer, so that the client is asked again.
 pub(super) fn choice(responses: Option<&InputResponses>) -> Option<ChoiceReply> {
     let reply = responses?.get(CHOICE)?;
     match reply.get("action").map(|action| action.as_str().unwrap_or_default()) {

@@ -21,7 +21,7 @@ pub struct Selection {
     pub servers: Vec<String>,
     /// True if answers have structured content. `None`: unless the client is one that hides text beside it.
     pub structured: Option<bool>,
-    /// Whether edits go to a fork that somebody else merges, also where the tenant does not demand it.
+    /// True if edits go to a fork that somebody else merges, even where the tenant does not demand it.
     pub review: bool,
 }
 

@@ -39,7 +39,7 @@ use super::{Begun, Written, reply::stored_response};
 use crate::{
     auth::Principal,
     events::{EventLog, SessionEvents, StreamGuard},
-    limits::{self, Held, Refusal},
+    limits::{self, Refusal, Reservation},
     telemetry::Metrics,
 };
 
@@ -56,7 +56,7 @@ pub(super) struct TooManySessions {
     limit: usize,
 }
 
-/// Why a session could not be begun.
+/// Reason why a session could not be begun.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BeginError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ struct Admission {
     counts: Arc<DashMap<Arc<str>, usize>>,
     total: Arc<AtomicUsize>,
     /// The place among the sessions of the tenant.
-    _of_tenant: Option<Held>,
+    _of_tenant: Option<Reservation>,
 }
 
 struct Session {

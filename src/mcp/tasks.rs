@@ -49,7 +49,7 @@ impl Default for TaskCalls {
 }
 
 impl TaskCalls {
-    /// Notes the call behind an execution, and returns the task for it.
+    /// Records the call behind an execution, and returns the task for it.
     pub(super) async fn begin(&self, call: &Call, id: &str, made_by: TaskCall) -> Result<CreateTaskResult, ErrorData> {
         let snapshot = find_execution(call, id).await.map_err(|error| not_found(&error))?;
         let principal = &call.principal().id;

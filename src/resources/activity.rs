@@ -113,7 +113,7 @@ impl ActivityWatch {
         self.kept.truncate(MAX_KEPT);
     }
 
-    /// What the reader did itself is no news to it.
+    /// Returns whether an activity is news to the reader: visible, and not its own.
     fn concerns(&self, activity: &Activity) -> bool {
         activity.actor.id != self.view.principal.id && self.view.sees_activity(activity)
     }

@@ -15,7 +15,7 @@ const SKILLS: &str = "skill://";
 pub(super) enum Address {
     List,
     Current,
-    /// What people and agents did.
+    /// Activities of people and agents.
     Activity,
     Template(String),
     /// A file of a server.

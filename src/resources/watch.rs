@@ -302,7 +302,7 @@ impl NotebookWatch {
         })
     }
 
-    /// Waits for the next change; whether it was the last one, the room being over or out of the principal's reach.
+    /// Waits for the next change; returns whether it was the last one, the room being over or out of the principal's reach.
     async fn changed(&mut self, next: &mut Instant) -> bool {
         loop {
             let is_over = tokio::select! {
@@ -360,7 +360,7 @@ impl HistoryWatch {
         })
     }
 
-    /// Waits for the next version; whether there can be no more.
+    /// Waits for the next version; returns whether there can be no more.
     async fn changed(&mut self, next: &mut Instant) -> bool {
         let is_over = self.next_event().await;
         sleep_until(*next).await;
@@ -369,7 +369,7 @@ impl HistoryWatch {
         is_over || !self.is_seen()
     }
 
-    /// Waits for a version; whether the room is over or out of the principal's reach instead.
+    /// Waits for a version; returns whether the room is over or out of the principal's reach instead.
     async fn next_event(&mut self) -> bool {
         loop {
             tokio::select! {

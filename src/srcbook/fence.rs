@@ -7,7 +7,7 @@ pub(super) struct Fences {
 }
 
 impl Fences {
-    /// Takes in a line; whether it belongs to a block, its first and last line included.
+    /// Takes in a line; returns whether it belongs to a block, its first and last line included.
     pub(super) fn line(&mut self, line: &str) -> bool {
         let Some(open) = self.open else {
             self.open = opening(line).map(|(mark, count, _)| (mark, count));

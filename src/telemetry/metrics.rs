@@ -1,4 +1,4 @@
-//! What is measured, as callers tell it. One set of instruments per gateway, so that several can live in one process.
+//! Metrics, as reported by callers. One set of instruments per gateway, so that several can live in one process.
 //!
 //! | module | what it owns |
 //! | --- | --- |
@@ -50,7 +50,7 @@ struct Inner {
     servers: Arc<KnownServers>,
 }
 
-/// Who reads the metrics beside `/metrics`, and whose they are.
+/// Readers of the metrics beside `/metrics`, and the resource they belong to.
 pub struct Readers {
     pub(super) resource: Resource,
     pub(super) otlp: Option<Watched<MetricExporter>>,

@@ -20,7 +20,7 @@ use crate::config::{Env, OtlpProtocol, TelemetryConfig};
 const HTTP_PORT: u16 = 4318;
 /// The variable that names the collector of all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Where a collector is if it is asked for without saying where.
+/// Address of the collector if none is given.
 const LOCAL_GRPC: &str = "http://localhost:4317";
 const LOCAL_HTTP: &str = "http://localhost:4318";
 const SAMPLERS: [&str; 6] = [
@@ -32,7 +32,7 @@ const SAMPLERS: [&str; 6] = [
     "parentbased_traceidratio",
 ];
 
-/// What is wrong with what is wanted of telemetry.
+/// Defect of the settings for telemetry.
 #[derive(Debug, thiserror::Error)]
 pub enum OtlpError {
     #[error("{variable}: {value:?} is not supported; expected one of {expected}")]
@@ -49,13 +49,13 @@ pub enum OtlpError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// Where each signal is sent, if it is.
+/// Destination of each signal, if it is sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Otlp {
     traces: Option<Target>,
     metrics: Option<Target>,
     logs: Option<Target>,
-    /// Whether the environment wants spans and metrics on the console.
+    /// True if the environment wants spans and metrics on the console.
     pub(super) console: bool,
 }
 
@@ -207,7 +207,7 @@ impl Variables<'_> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Whether `OTEL_TRACES_EXPORTER` and its like want a signal to go by an exporter, if they say anything.
+    /// Returns whether `OTEL_TRACES_EXPORTER` or its like choose an exporter for a signal; none if they are not set.
     fn wants(&self, signal: Signal, exporter: &str) -> Result<Option<bool>, OtlpError> {
         let variable = signal.variable("OTEL_", "_EXPORTER");
         let Some(value) = self.get(&variable) else {

@@ -168,7 +168,7 @@ fn is_traced(metadata: &Metadata<'_>) -> bool {
     is_ours && *metadata.level() <= level && target != UNTRACED
 }
 
-/// Who tells all this: the config's name first, then what the environment says.
+/// The telemetry resource: the config's name first, then that of the environment.
 fn resource(config: &TelemetryConfig, env: &Env) -> Resource {
     let is_named = |variable: &str| env.get(variable).is_some_and(|value| !value.is_empty());
     let named_by_attributes = || {

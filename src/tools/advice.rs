@@ -22,7 +22,7 @@ static TOOLS: LazyLock<HashMap<&'static str, Vec<ToolDefinition>>> = LazyLock::n
     tools
 });
 
-/// A message as this call's caller should read it.
+/// A message, worded for this call's caller.
 pub(super) fn advise(call: &Call, message: &str) -> String {
     let granted = call.principal().permissions();
     advice_for(message, |tool| {
@@ -40,7 +40,7 @@ pub fn advice_for(message: &str, is_listed: impl Fn(&str) -> Option<bool>) -> St
     let clauses = clauses(message).into_iter().enumerate();
     let fitting = clauses.filter_map(|(index, clause)| {
         let renamed = renamed(clause, &is_listed);
-        // What has happened is always told.
+        // The report of what happened is always kept.
         renamed.or_else(|| (index == 0).then(|| clause.to_owned()))
     });
     fitting.collect::<Vec<_>>().join("; ")

@@ -64,7 +64,7 @@ impl Arguments {
     }
 }
 
-/// A value that cannot be meant, and where it stands.
+/// Error for a value that cannot be meant, and its place.
 struct Fault {
     path: String,
     why: String,
@@ -202,7 +202,7 @@ fn is_left_out(member: &Member, value: &Value) -> bool {
     }
 }
 
-/// Gives members their names in the schema. What has none there is left to be refused with the names of the others.
+/// Gives members their names in the schema. Unknown ones are left, to be refused with the names of the others.
 fn rename(known: &Members, members: &mut Map<String, Value>, unknown: Vec<String>) -> Result<(), Fault> {
     let mut renamed: Vec<(&str, String)> = Vec::new();
     for given in unknown {
@@ -270,7 +270,7 @@ fn from_text(shape: &Shape, text: &str) -> Option<Value> {
     (fits(shape) || is_item()).then_some(parsed)
 }
 
-/// The refusal of arguments in the words of serde, told to who calls a tool.
+/// The refusal of arguments by serde, worded for the caller of a tool.
 fn refusal(path: &str, said: &str) -> ToolError {
     if let Some(unknown) = said.strip_prefix("unknown field `") {
         return unknown_argument(path, unknown);
@@ -284,7 +284,7 @@ fn refusal(path: &str, said: &str) -> ToolError {
     }
 }
 
-/// Refuses a member that there is none of; `said` begins with its name and ends with those that there are.
+/// Refuses an unknown member; `said` begins with its name and ends with the known ones.
 fn unknown_argument(path: &str, said: &str) -> ToolError {
     let (name, known) = said.rsplit_once("`, expected ").unwrap_or((said, ""));
     let name = name.split("`, there are no fields").next().unwrap_or(name);
@@ -306,7 +306,7 @@ fn unknown_argument(path: &str, said: &str) -> ToolError {
     ToolError::UnknownArgument { argument, advice }
 }
 
-/// The message without the names of types that mean nothing to who calls a tool.
+/// The message without the names of types that mean nothing to the caller of a tool.
 fn in_plain_words(message: &str) -> String {
     if message.starts_with("missing field ") {
         return "required but missing".to_owned();

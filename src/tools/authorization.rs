@@ -14,11 +14,11 @@ use super::{Call, ToolDefinition, ToolError};
 /// Things on a Jupyter server that a call reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No document that is named: the gateway, a server as a whole, what the caller owns, lists of what it may see.
+    /// No named document: the gateway, a server as a whole, things of the caller's own, lists of what it may see.
     Nothing,
     /// Documents and directories that these arguments name. Without one it is all that the caller may see.
     Paths(&'static [&'static str]),
-    /// What this argument names, which may be a glob. What matches one and may not be read is left out of what is found.
+    /// The paths that this argument names, which may be a glob. Matches that may not be read are left out of the result.
     Matches(&'static str),
     /// The notebook that the caller has given a name: where that is, and whether it may go there, is seen when it is
     /// looked up.
@@ -42,7 +42,7 @@ impl Reach {
     }
 }
 
-/// What a tool reaches; none if it is not told of here.
+/// Reach of a tool; none if it is not listed here.
 pub(super) fn reach(tool: &str) -> Option<Reach> {
     Some(match tool {
         "list_servers"

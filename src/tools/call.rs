@@ -3,15 +3,18 @@
 mod approving;
 mod explaining;
 mod forking;
+mod notices;
+mod scope;
 
 pub(super) use approving::PATHS;
 pub use approving::Unanswered;
+pub use scope::Scope;
 
 use std::{borrow::Cow, sync::Arc};
 
-use executor::{Actor, Claim, Engine, Execution, Owner};
+use executor::{Actor, Claim, Engine, Owner};
 use history::Delta;
-use jupyter_client::{DocPath, JupyterServer, Secret, Servers, Starter, UnknownServer};
+use jupyter_client::{DocPath, JupyterServer, Secret, Servers, Starter};
 use live_document::{
     Activity, DeltaOptions, DeltaOutcome, DocumentId, Edit, EditOptions, Edited, Room, RoomKind,
     pool::{Account, Lease, Pool},
@@ -37,72 +40,6 @@ use crate::{
     },
     types::Toolset,
 };
-
-/// Number of lost edits a notice names.
-const MAX_LOST: usize = 20;
-
-/// Servers that a request may use, the default first: the principal's, narrowed by the client's URL.
-#[derive(Debug, Clone)]
-pub struct Scope {
-    servers: Arc<[Arc<JupyterServer>]>,
-    /// The client wanted these and no others.
-    is_narrowed: bool,
-}
-
-impl Scope {
-    /// Narrows a principal's servers to those the client selected; no selection means all of them.
-    pub fn new(principal: &Principal, all: &Servers, selected: &[String]) -> Result<Self, UnknownServer> {
-        let named = principal.servers().iter().filter_map(|name| all.get(name)).cloned();
-        let of_hub = principal.hub().map(|account| account.servers()).unwrap_or_default();
-        let own: Arc<[Arc<JupyterServer>]> = named.chain(of_hub).collect();
-        let whole = Self {
-            servers: own,
-            is_narrowed: false,
-        };
-        if selected.is_empty() {
-            return Ok(whole);
-        }
-        let servers: Result<Arc<[_]>, _> = selected.iter().map(|name| whole.find(name).cloned()).collect();
-        Ok(Self {
-            servers: servers?,
-            is_narrowed: true,
-        })
-    }
-
-    pub fn servers(&self) -> &[Arc<JupyterServer>] {
-        &self.servers
-    }
-
-    /// Returns whether only some of the tenant's servers were selected, so that the others must not be used.
-    pub fn is_narrowed(&self) -> bool {
-        self.is_narrowed
-    }
-
-    /// A server by its name, or by the one it has in its Hub if that means no other.
-    fn find(&self, name: &str) -> Result<&Arc<JupyterServer>, UnknownServer> {
-        let mut servers = self.servers.iter();
-        let in_hub = || {
-            let is_it =
-                |server: &&Arc<JupyterServer>| server.hub().is_some_and(|place| place.name().to_string() == name);
-            self.servers.iter().find(is_it)
-        };
-        let found = servers.find(|server| server.name() == name).or_else(in_hub);
-        found.ok_or_else(|| self.unknown(name))
-    }
-
-    fn unknown(&self, name: &str) -> UnknownServer {
-        let names: Vec<&str> = self.servers.iter().map(|server| server.name()).collect();
-        let available = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        };
-        UnknownServer {
-            name: name.chars().take(100).collect(),
-            available,
-        }
-    }
-}
 
 /// Services that tools work with, whoever calls.
 #[derive(Clone)]
@@ -139,28 +76,28 @@ pub struct Call {
     resumption: Option<Resumption>,
     /// True if the answer has structured content beside its text.
     wants_structured: bool,
-    /// Rooms in which work of the caller is gone, which the answer is to tell.
+    /// Rooms in which work of the caller was lost, which the answer reports.
     discarding: Arc<Mutex<Vec<Room>>>,
-    /// Documents that the call uses, of which there may be something to tell.
+    /// Documents that the call uses, which may have notices.
     used: Arc<Mutex<Vec<DocumentId>>>,
-    /// Other notices that the answer is to tell.
+    /// Other notices for the answer.
     notices: Arc<Mutex<Vec<String>>>,
     /// The effect of the tool that is called, once it is known.
     effect: Option<Effect>,
-    /// The fork that the call names, to work in that.
+    /// The fork that the call names and works in.
     fork: Option<Arc<str>>,
-    /// Whether the caller's edits have to be accepted by somebody else.
+    /// True if the caller's edits have to be accepted by somebody else.
     is_reviewed: bool,
-    /// What the person has chosen whom an earlier call asked.
+    /// Choice of the person whom an earlier call asked, and the version of the form.
     choice: Option<(ChoiceReply, String)>,
     /// Forks in which the call did something.
     forked: Arc<Mutex<Vec<Room>>>,
-    /// What a person allowed of it.
+    /// Approvals that a person gave to the call.
     approvals: Arc<Mutex<Approvals>>,
     reader: Reader,
 }
 
-/// Who reads the answer of a call.
+/// Reader of the answer of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Agent,
@@ -196,7 +133,7 @@ impl Call {
         }
     }
 
-    /// Marks the call as a person's, who has the token of an agent. What the agent must be told is left for the agent, and
+    /// Marks the call as a person's, who has the token of an agent. Notices are left for the agent, and
     /// no images are prepared.
     pub fn of_person(mut self) -> Self {
         self.reader = Reader::Person;
@@ -327,12 +264,12 @@ impl Call {
         &self.services.connections
     }
 
-    /// What agents and people did.
+    /// Activities of agents and people.
     pub(super) fn activity(&self) -> &Arc<ActivityLog> {
         &self.services.activity
     }
 
-    /// Whether the caller may know of something that somebody did.
+    /// Returns whether the caller may see an activity.
     pub(super) fn sees_activity(&self, activity: &UserActivity) -> bool {
         let has_server = |name: &str| self.servers().iter().any(|server| server.name() == name);
         activity.is_visible_to(&self.principal, has_server)
@@ -345,7 +282,7 @@ impl Call {
         agents
     }
 
-    /// Notes who calls, so that others can call them by their name.
+    /// Records who calls, so that others can call them by their name.
     pub(super) fn note_caller(&self) {
         if self.reader != Reader::Agent {
             return;
@@ -369,7 +306,7 @@ impl Call {
         Ok(self.services.history.as_ref().ok_or(HistoryError::Off)?)
     }
 
-    /// Makes a document another one in the name of the caller, with the smallest edit.
+    /// Applies a delta to a document in the name of the caller, with the smallest edit.
     pub(super) async fn apply_delta(
         &self,
         room: &Room,
@@ -476,12 +413,12 @@ impl Call {
     ) -> Result<Lease, ToolError> {
         let room = self.services.pool.lease(server, path, kind, &self.account()).await?;
         if server.hub().is_some() && !room.is_connected() {
-            // Whether the connection comes back soon, or the server was stopped, the Hub knows.
+            // The Hub knows whether the server was stopped or the connection comes back soon.
             Box::pin(server.status()).await?;
         }
         room.connected().await?;
         room.show_activity(&self.principal.id, &self.principal.name, Activity::Reading);
-        // What code of the caller wrote is read as it wrote it.
+        // A read must see what code of the caller has written to the file.
         let ran = self.engine().last_ran(&self.principal.id, server.name(), path);
         if let Some(ran) = ran
             && !room.follows_file(ran).await
@@ -500,37 +437,6 @@ impl Call {
         Ok(room)
     }
 
-    pub(super) fn add_notice(&self, notice: String) {
-        self.notices.lock().push(notice);
-    }
-
-    /// Adds to the answer what the caller must know of an execution and was not told yet.
-    pub(super) fn add_notices_of(&self, execution: &Execution) {
-        self.notices.lock().extend(execution.take_notices());
-    }
-
-    /// Takes the notices of earlier calls that the caller must know of, in the words of an answer. They are told once.
-    pub(super) fn take_notices(&self) -> Vec<String> {
-        if self.reader != Reader::Agent {
-            return std::mem::take(&mut *self.notices.lock());
-        }
-        let rooms = std::mem::take(&mut *self.discarding.lock());
-        let told = rooms.iter().filter_map(|room| {
-            let lost = room.take_discarded(&self.principal.id);
-            (!lost.is_empty()).then(|| notice(&room.info().path, &lost))
-        });
-        let used = std::mem::take(&mut *self.used.lock());
-        let history = self.services.history.iter();
-        let of_history = history.flat_map(|history| {
-            let tell = |document: &DocumentId| history.take_notice(document, &self.principal.id);
-            used.iter().filter_map(tell).collect::<Vec<_>>()
-        });
-        let mut notices = std::mem::take(&mut *self.notices.lock());
-        notices.extend(told);
-        notices.extend(of_history);
-        notices
-    }
-
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
@@ -542,7 +448,7 @@ impl Call {
     /// The servers that the call may use, with those that have become the caller's since it began.
     pub(super) fn latest_servers(&self) -> Vec<Arc<JupyterServer>> {
         let mut servers = self.servers().to_vec();
-        if let Some(account) = self.principal.hub().filter(|_| !self.scope.is_narrowed) {
+        if let Some(account) = self.principal.hub().filter(|_| !self.scope.is_narrowed()) {
             let is_new = |server: &Arc<JupyterServer>| self.servers().iter().all(|known| known.name() != server.name());
             servers.extend(account.servers().into_iter().filter(is_new));
         }
@@ -551,12 +457,12 @@ impl Call {
 
     /// Returns whether the client's URL selects servers.
     pub(super) fn selects_servers(&self) -> bool {
-        self.scope.is_narrowed
+        self.scope.is_narrowed()
     }
 
     /// URLs that a call may connect to beyond its servers.
     pub(super) fn connect_urls(&self) -> &[Url] {
-        match self.scope.is_narrowed {
+        match self.scope.is_narrowed() {
             true => &[],
             false => &self.principal.tenant.connect_urls,
         }
@@ -573,7 +479,7 @@ impl Call {
             Some(name) => Ok(self.scope.find(name)?),
             None => Ok(self
                 .scope
-                .servers
+                .servers()
                 .first()
                 .ok_or_else(|| self.scope.unknown("default"))?),
         }
@@ -601,16 +507,4 @@ impl Call {
             Err(_) => false,
         }
     }
-}
-
-fn notice(path: &DocPath, lost: &[String]) -> String {
-    let more = match lost.len().saturating_sub(MAX_LOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "An earlier edit of yours in {path} was lost ({}{more}): the file was overwritten on disk before Jupyter had saved \
-         the edit. Read it again, and repeat the edit if it is still wanted.",
-        lost[..lost.len().min(MAX_LOST)].join(", ")
-    )
 }

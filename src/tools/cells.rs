@@ -142,7 +142,7 @@ pub(super) async fn notebook(
 pub(super) enum Exec {
     Wanted,
     Unwanted,
-    /// Left out only for want of the permission.
+    /// True if it is left out only for lack of the permission.
     Forbidden,
 }
 

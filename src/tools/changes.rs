@@ -111,7 +111,7 @@ pub(super) fn revision(edited: &cells::Edited) -> String {
     format!("revision {}{unconfirmed}", edited.revision)
 }
 
-/// Positions to list: those of cells in new places, marked, and of those around a place where something happened.
+/// Positions to list: those of cells in new places, marked, and of those around a change.
 fn rows(room: &Room, edited: &Edited, moved: &[String]) -> BTreeMap<usize, char> {
     let (mut new, mut places) = (Vec::new(), Vec::new());
     let mut gone = 0;

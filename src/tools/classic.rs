@@ -1,5 +1,5 @@
 //! The vocabulary of ChengJiale150's jupyter-mcp-server: notebooks are connected under a name, cells are known by index, and answers
-//! are text made for models. Faces over the operations that the other tools have; what is here is words.
+//! are text made for models. Faces over the operations of the other tools, with words of their own.
 
 mod connect;
 mod edit;

@@ -1,5 +1,5 @@
-//! The client behind a call, as far as a tool that takes its time needs one: it can be told how far things are,
-//! its person can be asked, and it can go away.
+//! The client behind a call, as a slow tool needs it: it can be told the progress,
+//! its person can be asked, and it can leave.
 
 use async_trait::async_trait;
 
@@ -44,35 +44,48 @@ pub enum ChoiceReply {
     Unable,
 }
 
+/// By default a client that waits for the answer and does nothing else.
 #[async_trait]
 pub trait Client: Send + Sync {
     /// Returns whether the client can follow an execution as a task, and so need not wait for it.
-    fn knows_tasks(&self) -> bool;
+    fn knows_tasks(&self) -> bool {
+        false
+    }
 
     /// Returns whether the client wants progress notifications.
-    fn follows(&self) -> bool;
+    fn follows(&self) -> bool {
+        false
+    }
 
-    async fn progress(&self, message: &str);
+    async fn progress(&self, _message: &str) {}
 
     /// Shows a question to the client's person. Must not be logged, and neither must the answer.
-    async fn ask(&self, question: &Question) -> ClientReply;
+    async fn ask(&self, _: &Question) -> ClientReply {
+        ClientReply::Unable
+    }
 
     /// Lets the client's person choose.
     async fn choose(&self, _: &ChoiceForm) -> ChoiceReply {
         ChoiceReply::Unable
     }
 
-    /// Resolves when the call is no longer wanted.
-    async fn cancelled(&self);
+    /// Resolves when the call is no longer wanted, unless that drops the call itself.
+    async fn cancelled(&self) {
+        std::future::pending::<()>().await;
+    }
 
     /// Resolves when nobody waits for the answer any more, where a client may lose its connection and come back.
-    async fn left(&self);
+    async fn left(&self) {
+        std::future::pending::<()>().await;
+    }
 
     /// Returns whether the client cancelled the call, rather than lost its connection.
-    fn takes_back(&self) -> bool;
+    fn takes_back(&self) -> bool {
+        false
+    }
 }
 
-/// Resumption of an earlier call by one that repeats it: nothing is done again, its execution is taken up.
+/// Resumption of an earlier call by one that repeats it: nothing is done again, its execution is resumed.
 #[derive(Clone)]
 pub struct Resumption {
     pub execution_id: String,

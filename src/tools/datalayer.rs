@@ -1,5 +1,5 @@
 //! The vocabulary of datalayer's jupyter-mcp-server 2.2.4: notebooks are used under a name, one of them is the active one, cells are
-//! known by index or id, and answers are text. Faces over the operations that the other tools have; what is here is words.
+//! known by index or id, and answers are text. Faces over the operations of the other tools, with words of their own.
 
 mod answer;
 mod arrange;

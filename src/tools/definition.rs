@@ -54,7 +54,7 @@ type ToolFunction =
 #[derive(Clone)]
 pub struct ToolDefinition {
     pub name: &'static str,
-    /// Older names under which it can be called; nobody is told of them but people.
+    /// Older names under which it can be called; only people are told of them.
     pub aliases: &'static [&'static str],
     pub description: &'static str,
     /// Toolsets that offer it; its own first.
@@ -63,13 +63,13 @@ pub struct ToolDefinition {
     /// Needed as well.
     pub also_needs: Option<Permission>,
     pub effect: Effect,
-    /// What it reaches; one of which that is not known is never run.
+    /// Its reach; a tool without one is never run.
     pub(super) reach: Option<Reach>,
     /// Cost of a call against the rates of its caller.
     cost: u32,
-    /// Whether it needs its client: it asks their person, or reports how far it is.
+    /// True if it needs its client, to ask the person or to report progress.
     asks: bool,
-    /// Whether only users of a JupyterHub have it.
+    /// True if only users of a JupyterHub have it.
     only_for_hub: bool,
     pub input_schema: Map<String, Value>,
     pub output_schema: Map<String, Value>,
@@ -131,19 +131,19 @@ impl ToolDefinition {
         }
     }
 
-    /// Has the tool need another permission beside that of its effect.
+    /// Makes the tool need another permission beside that of its effect.
     pub(super) fn also_needs(mut self, permission: Permission) -> Self {
         self.also_needs = Some(permission);
         self
     }
 
-    /// Has a call cost something else than is usual for its effect.
+    /// Sets the cost of a call, if it is not the usual one for its effect.
     pub(super) fn costing(mut self, cost: u32) -> Self {
         self.cost = cost;
         self
     }
 
-    /// Has the tool need its client, whose person it may ask.
+    /// Makes the tool need its client, whose person it may ask.
     pub(super) fn asking(mut self) -> Self {
         self.asks = true;
         self
@@ -154,13 +154,13 @@ impl ToolDefinition {
         [Some(self.permission), self.also_needs].into_iter().flatten()
     }
 
-    /// Has the tool need its client, which it tells how far it is.
+    /// Makes the tool need its client, to which it reports progress.
     pub(super) fn reporting(mut self) -> Self {
         self.asks = true;
         self
     }
 
-    /// Has only users of a JupyterHub know the tool.
+    /// Offers the tool to users of a JupyterHub only.
     pub(super) fn only_for_hub(mut self) -> Self {
         self.only_for_hub = true;
         self
@@ -203,7 +203,7 @@ impl ToolDefinition {
 
     /// Returns whether a person may have to allow a call with these arguments, by the rules of a tenant.
     pub fn may_need_approval(&self, rules: &ApprovalRules, arguments: Option<&Map<String, Value>>) -> bool {
-        // Input for running code is code too, if that asks for some.
+        // Input for running code is code too.
         let only_reads = self.only_reads() && !arguments.is_some_and(|arguments| arguments.contains_key("input"));
         rules.iter().any(|(_, rule)| rule.is_about(self.name, only_reads))
     }
@@ -243,7 +243,7 @@ impl ToolDefinition {
         }
     }
 
-    /// A failure as the vocabulary of the tool begins it, by which its clients know one.
+    /// A failure with the prefix of the tool's vocabulary, by which its clients recognise one.
     fn in_its_words(&self, error: ToolError) -> ToolError {
         match self.toolsets.first() {
             Some(Toolset::Datalayer) => ToolError::Advised {

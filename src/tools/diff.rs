@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-/// Time for a fine diff, which could take forever on two long texts; a coarser one does as well.
+/// Time limit for a fine diff, which could take forever on two long texts; a coarser one is good enough.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The lines that differ, with some around them; empty if none do.

@@ -18,7 +18,7 @@ pub(super) use find::{FoundExecution, resumed_execution};
 pub(super) use result::{CellResult, InputRequest, RunOptions, RunResult, timestamp};
 pub(super) use wait::Disconnect;
 
-/// Toolsets that run code and have no word of their own for following it, which they tell models to do.
+/// Toolsets that run code and have no tool of their own for following it.
 const RUNNING: &[Toolset] = &[Toolset::Notebook, Toolset::Collab, Toolset::Classic, Toolset::Datalayer];
 
 pub(super) fn tools() -> Vec<ToolDefinition> {

@@ -1,5 +1,5 @@
-//! Tools about what documents were and could be: versions, differences, restoring and undoing, and forks, in which
-//! changes are proposed and from which they are taken over.
+//! Tools for the history of documents: versions, differences, restoring and undoing, and forks, in which
+//! changes are proposed and from which they are merged.
 
 mod diff;
 mod discard;

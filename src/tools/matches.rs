@@ -1,4 +1,4 @@
-//! Replacement of text that is named by what it says, and why it cannot be done: where the text is, or what is there that may
+//! Replacement of text by exact match, and the reasons why it cannot be done: where the text is, or what may
 //! have been meant.
 
 use jupyter_client::counted;
@@ -116,7 +116,7 @@ fn shown(text: &str, line: usize) -> String {
     format!("\nline {line}: {content}")
 }
 
-/// The lines at which a text begins if white space is not looked at closely.
+/// The lines at which a text begins if white space is ignored.
 fn white_space(text: &str, old: &str) -> Vec<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<String> = old.lines().map(words).skip_while(String::is_empty).collect();

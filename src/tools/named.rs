@@ -9,7 +9,7 @@ mod target;
 pub use connections::Connections;
 pub(super) use connections::{Connection, Place, ServerRef};
 pub(super) use servers::find_server;
-pub(super) use target::{CellIndex, Notebook, current_path, not_connected};
+pub(super) use target::{CellIndex, NameUse, Notebook, current_path, name_use, not_connected};
 
 use super::{Block, ToolError};
 
@@ -19,7 +19,7 @@ pub(super) const MAX_SHOWN: usize = 20_000;
 pub(super) const SHOWN_CELLS: usize = 20;
 const MAX_NAME: usize = 200;
 
-/// Refuses what is no name for a notebook.
+/// Refuses a name that no notebook can have.
 pub(super) fn check_name(name: &str) -> Result<(), ToolError> {
     if name.trim().is_empty() || name.chars().count() > MAX_NAME {
         let why = format!("a name has 1 to {MAX_NAME} characters");

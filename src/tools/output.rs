@@ -50,7 +50,7 @@ pub struct Output {
     pub is_failure: bool,
     /// The execution that this tells of, if it has not ended.
     pub open: Option<OpenExecution>,
-    /// What the client's person is asked before the call can do anything.
+    /// Question to the client's person that must be answered before the call does anything.
     pub asks: Option<ChoiceForm>,
 }
 

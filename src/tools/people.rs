@@ -1,4 +1,4 @@
-//! People in a document, as reads tell of them, and what of a document a caller was shown.
+//! People in a document, for the answers of reads, and the record of what a caller was shown.
 
 use live_document::{Person, Room, SourceShown};
 use schemars::JsonSchema;
@@ -47,7 +47,7 @@ pub(super) fn people_line(people: &[PersonHere]) -> Option<String> {
 }
 
 impl Call {
-    /// Notes which sources the answer shows.
+    /// Records which sources the answer shows.
     pub(super) fn record_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
         let shown = cells.iter().map(|cell| SourceShown {
             cell: cell.id(),
@@ -56,7 +56,7 @@ impl Call {
         room.record_shown(&self.principal().id, revision, shown);
     }
 
-    /// Notes that the answer shows all cells of a notebook.
+    /// Records that the answer shows all cells of a notebook.
     pub(super) fn record_all_shown(&self, room: &Room, revision: &str, cells: &[ShownCell]) {
         self.record_shown(room, revision, cells);
         room.record_order(&self.principal().id, revision, cells.iter().map(ShownCell::id));

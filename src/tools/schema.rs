@@ -15,7 +15,7 @@ pub(super) fn input_schema<A: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// The schema as models see it: what only programs want, and is known by another tool, is left out.
+/// The schema for models, without what only programs need and another tool describes.
 pub(super) fn listed(mut schema: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Object(members)) = schema.get_mut("properties") {
         members.retain(|_, member| member.get(UNLISTED).is_none());

@@ -1,4 +1,4 @@
-//! What a model reads of long outputs, of what goes on, and of lists.
+//! Text of answers for models: long outputs, running executions, and lists.
 
 use serde_json::{Value, json};
 

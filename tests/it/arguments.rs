@@ -43,7 +43,7 @@ async fn what_has_one_reading_is_taken() {
     }
 }
 
-/// What is written into a notebook is what was sent, however much it looks like something else.
+/// Texts are written into a notebook as they were sent, even if they look like something else.
 #[tokio::test]
 async fn texts_stay_as_they_are() {
     let gateway = Gateway::start().await;

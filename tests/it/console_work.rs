@@ -1,4 +1,4 @@
-//! What people do on the page: they end runs, take back edits, restore versions, and accept changes cell by cell.
+//! Actions of people on the page: ending runs, undoing edits, restoring versions, and accepting changes cell by cell.
 
 use serde_json::json;
 

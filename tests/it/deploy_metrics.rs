@@ -24,7 +24,7 @@ use crate::support::{
 };
 
 const CHART: &str = "helm/jupyter-mcp-gateway";
-/// What Prometheus itself adds to every series.
+/// Labels that Prometheus itself adds to every series.
 const OF_A_SCRAPE: [&str; 2] = ["job", "instance"];
 /// Panels that are empty as long as nothing goes wrong that a test cannot have go wrong at will.
 const EMPTY_WHEN_WELL: [&str; 2] = [
@@ -93,7 +93,7 @@ async fn scrape(gateway: &Gateway) -> String {
     answer.text().await.unwrap()
 }
 
-/// What is there only after something went wrong.
+/// Metrics that exist only after something went wrong.
 fn rare() -> String {
     let metrics = Metrics::new("test", None).unwrap();
     metrics.connection_closed("evicted");

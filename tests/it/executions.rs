@@ -1,7 +1,5 @@
 //! Running cells and code: what agents get, what people in the notebook see, and what is left in the file.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -144,7 +142,7 @@ async fn code_runs_beside_the_notebook_or_in_a_kernel_of_its_own() {
 
 #[tokio::test]
 async fn cancelling_interrupts_what_runs_and_removes_what_waits() {
-    let scene = Scene::new(&["while True: pass", "print('waits')"]).await;
+    let scene = Scene::new(&["print('begun', flush=True)\nwhile True: pass", "print('waits')"]).await;
     let start = async |cell: usize| {
         let run = json!({ "ranges": [{ "start": cell }], "timeout": 0 });
         scene.call("execute_nb_cells", run).await.ok()["execution_id"].clone()
@@ -165,8 +163,7 @@ async fn cancelling_interrupts_what_runs_and_removes_what_waits() {
         (seen["status"] == "running").then_some(())
     })
     .await;
-    // A kernel that has only just been told may not have begun.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene.shows(0, "begun").await;
     let cancelled = scene
         .agent
         .call("cancel_execution", json!({ "execution_id": first }))

@@ -1,4 +1,4 @@
-//! What a token may not do or see by way of executions and kernels.
+//! Limits of a token's access to executions and kernels.
 
 use reqwest::Method;
 use serde_json::json;

@@ -24,7 +24,7 @@ async fn a_cell_that_runs_longer_than_rooms_stay_open_keeps_its_room() {
     let id = scene.start(0).await;
     // Nobody asks for anything meanwhile.
     scene.shows(0, "5\n").await;
-    assert_eq!(scene.rests(0).await, COUNTED);
+    assert_eq!(scene.idle_output(0).await, COUNTED);
     let ended = scene.ended(&id).await;
     assert_eq!(ended["status"], "completed");
     assert_eq!(texts(&ended["cells"][0]), [COUNTED]);
@@ -75,7 +75,7 @@ async fn a_client_that_is_killed_loses_nothing() {
             (&json!("completed"), vec![COUNTED]),
             "{era:?}"
         );
-        assert_eq!(scene.rests(0).await, COUNTED);
+        assert_eq!(scene.idle_output(0).await, COUNTED);
         let refused = ben.call("get_execution", json!({ "execution_id": id })).await.error();
         assert!(refused.contains("you have no execution"), "{refused}");
     }
@@ -84,7 +84,7 @@ async fn a_client_that_is_killed_loses_nothing() {
 #[tokio::test]
 async fn beyond_the_limit_it_is_said_what_runs() {
     let tenant = everything().replace("name = \"all\"\n", "name = \"all\"\nmax_concurrent_executions = 1\n");
-    let scene = Scene::notebook(&["import time; time.sleep(60)", "1"])
+    let scene = Scene::notebook(&["import time; print('begun', flush=True); time.sleep(60)", "1"])
         .configured(&format!("{}{tenant}{BEN}", lab_server("lab")))
         .set()
         .await;
@@ -99,8 +99,7 @@ async fn beyond_the_limit_it_is_said_what_runs() {
         refused.contains("1 of others") && !refused.contains("get_execution"),
         "{refused}"
     );
-    scene.shows_running(0).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene.shows(0, "begun").await;
     scene
         .agent
         .call("cancel_execution", json!({ "execution_id": running }))

@@ -1,4 +1,4 @@
-//! What is cancelled, declined or refused stays so: nothing of it runs, is asked or is done once more.
+//! Executions that are cancelled, declined or refused stay so: none of their code runs or asks again.
 
 use std::time::Duration;
 

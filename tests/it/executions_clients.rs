@@ -1,9 +1,6 @@
-//! How executions meet their clients: questions to the person, progress, tasks, leaving and cancelling.
-
-use std::time::Duration;
+//! Executions and their clients: questions to the person, progress, tasks, leaving and cancelling.
 
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::support::{
     Agent, Era, Gateway, eventually,
@@ -472,7 +469,10 @@ async fn a_legacy_client_that_does_not_come_back_interrupts_if_it_said_so() {
 #[tokio::test]
 async fn a_legacy_client_that_takes_its_call_back_interrupts_the_kernel() {
     let (gateway, folder) = start().await;
-    let path = folder.write("loop.ipynb", &notebook(&["while True: pass"]));
+    let path = folder.write(
+        "loop.ipynb",
+        &notebook(&["print('begun', flush=True)\nwhile True: pass"]),
+    );
     let agent = Agent::connect(&gateway, Era::Legacy).await;
     agent.call("run_code", json!({ "path": path, "code": "1" })).await.ok();
     let call = json!({ "name": "execute_nb_cells", "arguments": first_cell(&path) });
@@ -484,7 +484,14 @@ async fn a_legacy_client_that_takes_its_call_back_interrupts_the_kernel() {
             .map(|execution| execution["execution_id"].clone())
     })
     .await;
-    sleep(Duration::from_millis(300)).await;
+    eventually("it has begun", async || {
+        let seen = agent
+            .call("get_execution", json!({ "execution_id": running }))
+            .await
+            .ok();
+        seen.to_string().contains("begun").then_some(())
+    })
+    .await;
     agent
         .send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 9 } }))
         .await;

@@ -71,7 +71,7 @@ async fn after_a_cut_everything_is_there() {
         (&json!("completed"), vec!["begin\nmiddle\n", "'end'"])
     );
     assert!(ended["reason"].is_null(), "nothing is missing: {ended}");
-    assert_eq!(scene.rests(0).await, "begin\nmiddle\n'end'");
+    assert_eq!(scene.idle_output(0).await, "begin\nmiddle\n'end'");
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
 }
 
@@ -93,7 +93,7 @@ async fn what_jupyter_did_not_keep_is_lost_and_has_not_failed() {
             .contains("connection to the kernel was lost"),
         "{ended}"
     );
-    assert_eq!(scene.rests(0).await, "begin\nExecutionLost");
+    assert_eq!(scene.idle_output(0).await, "begin\nExecutionLost");
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
 }
 
@@ -110,7 +110,7 @@ async fn a_cut_in_the_middle_loses_nothing_of_what_comes_after() {
         (&json!("completed"), vec!["begin\nmiddle\n", "'end'"])
     );
     assert_eq!(
-        scene.rests(0).await,
+        scene.idle_output(0).await,
         "begin\nmiddle\n'end'",
         "the room was cut too, and has it all"
     );

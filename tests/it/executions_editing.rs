@@ -41,7 +41,7 @@ async fn cells_come_and_go_around_the_one_that_runs() {
         (&json!("completed"), vec!["begin\nend\n"])
     );
     scene.shows(2, "end").await;
-    assert_eq!(scene.rests(2).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(2).await, "begin\nend\n");
     assert_eq!(scene.ended(&id).await["cells"][0]["index"], 2, "where it is now");
     let ids: Vec<String> = scene.human.cells().into_iter().map(|cell| cell.id).collect();
     assert_eq!(ids, ["new", "c2", "c1"]);
@@ -72,7 +72,7 @@ async fn a_cell_that_is_moved_while_it_runs_is_shown_running_and_gets_all_its_ou
     .await;
     scene.enough();
     assert_eq!(scene.ended(&id).await["status"], "completed");
-    assert_eq!(scene.rests(0).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(0).await, "begin\nend\n");
 }
 
 #[tokio::test]
@@ -132,6 +132,7 @@ async fn what_is_left_of_a_batch_when_its_notebook_is_deleted_is_cancelled() {
     assert!(message.contains("notebook was deleted"), "{message}");
     assert!(!scene.folder.has("ran"));
     let before = eventually("it is looked for", async || refusals(&scene).await).await;
+    // Longer than the gateway waits before it would look again.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(refusals(&scene).await, Some(before), "once");
 }
@@ -153,11 +154,14 @@ async fn outputs_that_the_person_clears_stay_cleared() {
         .human
         .wait_for("it is empty", |human| human.cell(1)["outputs"] == json!([]))
         .await;
-    // The gateway hears of it a moment later.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    eventually("the gateway has it", async || {
+        let read = scene.call("read_nb_cells", json!({})).await.ok();
+        (read["cells"][1]["outputs"] == json!([])).then_some(())
+    })
+    .await;
     scene.enough();
     let ended = scene.ended(&id).await;
     assert_eq!(texts(&ended["cells"][0]), ["begin\nend\n"], "the agent gets all");
     scene.shows(1, "end").await;
-    assert_eq!(scene.rests(1).await, "end\n", "the notebook has what came since");
+    assert_eq!(scene.idle_output(1).await, "end\n", "the notebook has what came since");
 }

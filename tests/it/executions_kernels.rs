@@ -40,7 +40,11 @@ async fn a_kernel_that_dies_fails_what_ran_and_the_next_is_at_work() {
     let waited = scene.ended(&second).await;
     assert_eq!(waited["status"], "cancelled");
     assert!(waited["reason"].as_str().unwrap().contains("not run"), "{waited}");
-    assert_eq!(scene.rests(0).await, "last words\nKernelDied", "the notebook says so");
+    assert_eq!(
+        scene.idle_output(0).await,
+        "last words\nKernelDied",
+        "the notebook says so"
+    );
     let ran = scene.run(1, 2).await.ok();
     assert_eq!(texts(&ran["execution_results"][0]), ["42"]);
     assert_eq!(ran["execution_results"][0]["execution_count"], 1, "in a new process");
@@ -83,7 +87,7 @@ async fn a_kernel_that_a_person_restarts_cancels_what_ran() {
             _ => assert!(is_interrupted, "{ended}"),
         }
     }
-    let left = scene.rests(0).await;
+    let left = scene.idle_output(0).await;
     assert!(left.starts_with("begin\n"), "what came is kept: {left}");
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
     assert_eq!(scene.kernel().await, kernel);
@@ -99,6 +103,7 @@ async fn what_is_sent_while_a_kernel_restarts_runs_or_is_said_not_to() {
             let restart = restart.clone();
             async move { person().send(Method::POST, &restart, json!({})).await.status() }
         });
+        // At another moment of the restart each time.
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let run = json!({ "ranges": [{ "start": 0 }], "timeout": 20 });
         let ran = scene.call("execute_nb_cells", run).await.structured;
@@ -129,7 +134,7 @@ async fn a_kernel_that_a_person_shuts_down_cancels_what_ran_and_another_is_start
         _ => panic!("{ended}"),
     }
     assert_eq!(scene.ended(&waiting).await["status"], "cancelled");
-    scene.rests(0).await;
+    scene.idle_output(0).await;
     assert_eq!(texts(&scene.run(1, 2).await.ok()["execution_results"][0]), ["next\n"]);
     assert_ne!(scene.kernel().await, kernel);
 }
@@ -149,7 +154,7 @@ async fn what_a_person_interrupts_has_failed_as_the_kernel_says() {
         "completed",
         "what waits is run next"
     );
-    assert_eq!(scene.rests(0).await, "begin\nKeyboardInterrupt");
+    assert_eq!(scene.idle_output(0).await, "begin\nKeyboardInterrupt");
 }
 
 #[tokio::test]
@@ -206,7 +211,7 @@ async fn what_is_cancelled_behind_a_persons_code_leaves_no_trace() {
         (&json!("completed"), vec!["ran\n"])
     );
     assert_eq!(scene.folder.read("ran"), "x", "only what was wanted ran");
-    assert_eq!(scene.rests(0).await, "ran\n");
+    assert_eq!(scene.idle_output(0).await, "ran\n");
 }
 
 #[tokio::test]
@@ -248,6 +253,7 @@ async fn what_is_cancelled_at_any_moment_ends() {
     assert_eq!(scene.code("1").await, "1");
     for pause in [0, 2, 5, 10, 20, 40] {
         let unwanted = scene.start(0).await;
+        // At another moment of the start each time.
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let cancelled = scene
             .agent

@@ -102,7 +102,7 @@ async fn threads_that_print_after_their_cell_ended_print_there() {
     let ran = scene.run(0, 2).await.ok();
     assert_eq!(texts(&ran["execution_results"][1]), ["in time\n"]);
     scene.shows(1, "late").await;
-    assert_eq!(scene.rests(1).await, "in time\nlate\n");
+    assert_eq!(scene.idle_output(1).await, "in time\nlate\n");
     scene.saved("run.ipynb", 1, "in time\nlate\n").await;
     let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
     assert_eq!(texts(&told["cells"][1]), ["in time\nlate\n"], "the record has it too");
@@ -133,7 +133,11 @@ async fn what_a_widget_captures_is_the_widgets_and_is_told_all_the_same() {
         "the agent is told everything"
     );
     scene.shows(1, "free").await;
-    assert_eq!(scene.rests(1).await, "free\n", "in the notebook it is the widget's");
+    assert_eq!(
+        scene.idle_output(1).await,
+        "free\n",
+        "in the notebook it is the widget's"
+    );
     let told = scene.ended(ran["execution_id"].as_str().unwrap()).await;
     assert_eq!(texts(&told["cells"][0]), ["free\n", "captured\n", "'shown'"]);
     let in_widget = "print([output.get('text') or output['data']['text/plain'] for output in out.outputs])";
@@ -143,13 +147,13 @@ async fn what_a_widget_captures_is_the_widgets_and_is_told_all_the_same() {
     scene.run(3, 4).await.ok();
     assert_eq!(scene.code(in_widget).await, "['anew\\n']\n");
     assert_eq!(
-        (scene.rests(2).await, scene.rests(3).await),
+        (scene.idle_output(2).await, scene.idle_output(3).await),
         (String::new(), String::new())
     );
     let ran = scene.run(4, 5).await.ok();
     assert!(texts(&ran["execution_results"][0]).contains(&"got 3\n"), "{ran}");
     scene.shows(4, "interactive").await;
-    let shown = scene.rests(4).await;
+    let shown = scene.idle_output(4).await;
     assert!(!shown.contains("got 3"), "{shown}");
 }
 
@@ -159,12 +163,13 @@ async fn a_cell_that_prints_without_end_can_be_interrupted() {
         Scene::new(&["import time\nprint('xxx', flush=True)\ntime.sleep(0.3)\nwhile True: print('x' * 100)"]).await;
     let running = scene.start(0).await;
     scene.shows(0, "xxx").await;
+    // The flood has to go on for a while, so that queues on its way are full.
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     scene.call("interrupt_nb_kernel", json!({})).await.ok();
     let ended = scene.ended(&running).await;
     assert_eq!(ended["status"], "cancelled", "{}", ended["reason"]);
     // What Jupyter itself thins out may include the last words.
-    assert!(scene.rests(0).await.starts_with("xxx\n"));
+    assert!(scene.idle_output(0).await.starts_with("xxx\n"));
     assert_eq!(scene.code("1").await, "1");
 }
 
@@ -174,7 +179,7 @@ async fn an_output_that_is_too_large_is_left_out_and_that_is_said() {
     let scene = Scene::new(&[large]).await;
     let ran = scene.run(0, 1).await.ok();
     assert_eq!(ran["status"], "completed");
-    let shown = scene.rests(0).await;
+    let shown = scene.idle_output(0).await;
     assert_eq!(shown, "small\n\n[output beyond 10485760 bytes left out]\nafter\n");
 }
 

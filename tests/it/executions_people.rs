@@ -1,4 +1,4 @@
-//! What people see of an agent's cells that wait and ask, and what agents are told of what people do to their kernels.
+//! People's view of an agent's cells that wait and ask, and what agents learn of people's actions on their kernels.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn people_see_what_code_asks_and_what_was_answered() {
     let answer = json!({ "execution_id": asked["execution_id"], "input": "Ana", "wait": 30 });
     let ended = scene.agent.call("get_execution", answer).await.ok();
     assert_eq!(texts(&ended["cells"][0]), ["Hello Ana\n"], "{ended}");
-    assert_eq!(scene.rests(0).await, "Who? Ana\nHello Ana\n");
+    assert_eq!(scene.idle_output(0).await, "Who? Ana\nHello Ana\n");
     scene.saved("run.ipynb", 0, "Who? Ana\nHello Ana\n").await;
 }
 
@@ -160,7 +160,7 @@ async fn a_password_is_asked_for_in_the_cell_and_never_shown_there() {
     scene.shows(0, "Key: ").await;
     let answer = json!({ "execution_id": asked["execution_id"], "input": "s3cret", "wait": 30 });
     scene.agent.call("get_execution", answer).await.ok();
-    assert_eq!(scene.rests(0).await, "6\n");
+    assert_eq!(scene.idle_output(0).await, "6\n");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ async fn a_renamed_notebook_has_one_queue_whichever_name_was_used() {
     }
 }
 
-/// Whether what runs and what waits goes on in the renamed notebook, which has one queue, one kernel and all records.
+/// Checks that running and waiting executions go on in the renamed notebook, with one queue, one kernel and all records.
 async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
     assert_eq!(listed(&scene.agent, &scene.path).await, [waiting, running]);
     let seen = scene
@@ -121,7 +121,7 @@ async fn follows(scene: &Scene, [running, waiting]: [&str; 2], kernel: &str) {
         );
     }
     scene.shows(1, "end").await;
-    assert_eq!(scene.rests(1).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(1).await, "begin\nend\n");
     scene.shows(2, "'below'").await;
     assert_eq!(scene.code("mark").await, "42");
     assert_eq!(scene.kernel().await, kernel, "one kernel all the time");

@@ -32,7 +32,7 @@ impl ProcessScene {
         (running, waiting)
     }
 
-    /// What the next gateway must find, if the code ended while it could be heard or was kept for it.
+    /// Checks what the next gateway finds if the code ended while its outputs were received or kept for it.
     async fn is_completed(&self, agent: &Agent, running: &str, waiting: &str) {
         let result = ended(agent, running).await;
         let statuses: Vec<&Value> = result["cells"]
@@ -45,7 +45,7 @@ impl ProcessScene {
         assert_eq!(texts(&result["cells"][0]), ["'first'"]);
         assert_eq!(texts(&result["cells"][1]), ["begin\nmiddle\n", "'end'"]);
         assert!(result["reason"].as_str().unwrap().contains("restarted"), "{result}");
-        self.rests("begin\nmiddle\n'end'").await;
+        self.shows_idle("begin\nmiddle\n'end'").await;
         for cell in [0, 2] {
             let looks_queued = |human: &Human| human.cell(cell)["execution_state"] == "running";
             self.human
@@ -56,9 +56,9 @@ impl ProcessScene {
         assert_eq!(self.folder.read("runs"), "once ", "nothing runs twice");
     }
 
-    async fn rests(&self, text: &str) {
+    async fn shows_idle(&self, text: &str) {
         self.human
-            .wait_for("the cell rests", |human| {
+            .wait_for("the cell is idle", |human| {
                 let cell = human.cell(1);
                 cell["execution_state"] == "idle" && shown(&cell).contains(text)
             })
@@ -150,6 +150,7 @@ async fn a_jupyter_that_cannot_be_reached_at_once_is_waited_for() {
     gateway.ended().await;
     proxy.refuse(true);
     let (_gateway, agent) = scene.gateway().await;
+    // Long enough for some attempts to reach the server, all in vain.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let get = json!({ "execution_id": running });
     let seen = agent.call("get_execution", get).await.structured;
@@ -192,7 +193,7 @@ async fn outputs_of_an_earlier_run_are_not_taken_for_those_of_one_that_was_kille
     scene.folder.write("go", "");
     let result = ended(&agent, &running).await;
     assert_eq!(texts(&result["cells"][0]), ["middle\n", "'end'"], "{result}");
-    scene.rests("middle\n'end'").await;
+    scene.shows_idle("middle\n'end'").await;
     assert!(!shown(&scene.human.cell(1)).contains("earlier"));
     assert_eq!(scene.folder.read("runs"), "once ");
 }
@@ -223,7 +224,7 @@ async fn what_nobody_kept_for_the_next_gateway_is_lost() {
     let told = texts(&result["cells"][1]);
     assert_eq!((told[0], told[2]), ("begin\n", "ExecutionLost"), "{result}");
     assert!(told[1].contains("may be lost: the gateway was down"), "{result}");
-    scene.rests("ExecutionLost").await;
+    scene.shows_idle("ExecutionLost").await;
     assert_eq!(ended(&agent, &waiting).await["status"], "cancelled");
     assert_eq!(scene.folder.read("runs"), "once ");
 }
@@ -279,7 +280,7 @@ async fn output_that_was_lost_while_the_gateway_was_down_is_marked_and_the_agent
         result["reason"].as_str().unwrap().contains("the gateway was down"),
         "{result}"
     );
-    scene.rests("after").await;
+    scene.shows_idle("after").await;
     let seen = shown(&scene.human.cell(1));
     assert!(
         seen.starts_with("begin\n[jupyter-mcp-gateway: output between "),

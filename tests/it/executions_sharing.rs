@@ -29,7 +29,10 @@ async fn what_a_person_runs_at_the_same_time_stays_theirs() {
     let ran = ran.ok();
     for n in 0..6 {
         assert_eq!(texts(&ran["execution_results"][n]), [format!("ours {n}\n")]);
-        assert_eq!(scene.rests(u32::try_from(n).unwrap()).await, format!("ours {n}\n"));
+        assert_eq!(
+            scene.idle_output(u32::try_from(n).unwrap()).await,
+            format!("ours {n}\n")
+        );
     }
 }
 

@@ -71,7 +71,7 @@ async fn a_question_that_nobody_answers_is_interrupted_in_time() {
         reason(&ended).contains("nobody answered") && reason(&ended).contains("2s"),
         "{ended}"
     );
-    let seen = scene.rests(0).await;
+    let seen = scene.idle_output(0).await;
     assert!(seen.contains("nobody answered within 2s"), "{seen}");
     assert_eq!(scene.ended(&waiting).await["status"], "completed");
     let late = json!({ "execution_id": asking, "input": "ana" });

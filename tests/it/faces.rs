@@ -16,7 +16,7 @@ fn text(result: &Value) -> &str {
         .unwrap_or_else(|| panic!("{result}"))
 }
 
-/// Whether answers have structured content, and whether tools have a schema of it.
+/// Returns whether answers have structured content, and whether tools have a schema of it.
 async fn has_structured(agent: &Agent) -> (bool, bool) {
     let answer = call(agent, "get_base_url", json!({})).await;
     assert!(text(&answer).starts_with("http://"), "{answer}");

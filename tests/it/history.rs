@@ -139,6 +139,7 @@ async fn a_version_is_restored_with_the_smallest_edit(store: &str) {
     let late = async {
         for letter in typed.chars().rev() {
             scene.human.splice_cell("c2", 0, 0, &letter.to_string());
+            // Spread over the time of the restoration.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -32,7 +32,7 @@ async fn editing_goes_on_without_a_database_and_is_written_afterwards() {
         (database.sql("SELECT count(*) FROM versions").trim() == "2").then_some(())
     })
     .await;
-    database.take_away();
+    database.refuse_connections();
     for n in 0..3 {
         edit(&agent, &path, "c0", &format!("meanwhile {n}")).await;
     }
@@ -47,7 +47,7 @@ async fn editing_goes_on_without_a_database_and_is_written_afterwards() {
         error.contains("history cannot be used now") && !error.contains("hunter2"),
         "{error}"
     );
-    database.bring_back();
+    database.accept_connections();
     eventually("all are written", async || {
         (database.sql("SELECT count(*) FROM versions").trim() == "5").then_some(())
     })

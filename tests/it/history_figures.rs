@@ -1,4 +1,4 @@
-//! What history costs. Run by hand: `cargo test --test it history_figures:: -- --ignored --nocapture --test-threads=1`.
+//! Costs of history. Run by hand: `cargo test --test it history_figures:: -- --ignored --nocapture --test-threads=1`.
 
 use std::time::{Duration, Instant};
 

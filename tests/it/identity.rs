@@ -1,4 +1,4 @@
-//! What a token may see and touch: permissions, paths, toolsets, servers.
+//! Access of a token: permissions, paths, toolsets, servers.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a model is told before anything else: short, and only about what is listed for it.
+//! Instructions for a model: short, and only about what is listed for it.
 
 use std::collections::BTreeSet;
 

@@ -312,7 +312,7 @@ async fn what_nobody_uses_does_not_keep_a_server_from_being_culled() {
     // Nothing is said to the server for longer than anything that is open stays silent: whoever lists servers, or logs in,
     // asks the Hub.
     let mut latest = (user.last_traffic().await, SystemTime::now());
-    within(TIMEOUT, "silence", async {
+    within(TIMEOUT, "an idle server", async {
         while latest.1.elapsed().unwrap_or_default() < Duration::from_secs(9) {
             tokio::time::sleep(Duration::from_millis(500)).await;
             assert_eq!(servers(&agent).await[0].1["state"], "running");

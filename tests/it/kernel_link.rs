@@ -340,12 +340,14 @@ async fn a_flood_waits_for_its_listener_and_holds_up_nothing_that_is_sent() {
     let barrier = new_id();
     let sent = timeout(Duration::from_secs(5), kernel.link.kernel_info(&barrier)).await;
     sent.expect("not held up").unwrap();
+    // Long enough for all of them to arrive, if they were read ahead.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(kernel.events.len() < 32, "{} events wait", kernel.events.len());
     // The loop is reached once the last display was made.
     let mut about = Vec::new();
     while about.len() < 50 {
         about.push(kernel.message_of_type("display_data").await);
+        // A listener that is slower than the kernel.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     for (index, message) in about.iter().enumerate() {

@@ -139,7 +139,7 @@ async fn who_runs_something_is_told_who_shut_the_kernel_down() {
             "{seen}"
         );
     }
-    scene.rests(1).await;
+    scene.idle_output(1).await;
     assert_eq!(scene.kernels().await, [], "the session is gone too");
     let again = ben.call("shutdown_kernel", json!({ "path": scene.path })).await.ok();
     assert_eq!(again["kernel_shut_down"], false);

@@ -11,7 +11,7 @@ use crate::support::{
     running::{Home, Running},
 };
 
-/// What the gateway says of a document whose edits are not on disk.
+/// Log line about a document whose edits are not on disk.
 const UNSAVED: &str = "closed a document before Jupyter had saved its last edits";
 
 /// A gateway whose agent has edited `n.ipynb` just now, in front of a Jupyter that does nothing any more.

@@ -165,8 +165,8 @@ async fn a_running_cell_is_moved_and_keeps_its_outputs_and_its_state() {
         (&ended["status"], texts(&ended["cells"][0])),
         (&json!("completed"), vec!["begin\nend\n"])
     );
-    assert_eq!(scene.rests(0).await, "begin\nend\n");
-    assert_eq!(scene.rests(1).await, "'queued'");
+    assert_eq!(scene.idle_output(0).await, "begin\nend\n");
+    assert_eq!(scene.idle_output(1).await, "'queued'");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What is read of notebooks that are not as simple as one would like: cells of one name, other names, what was run.
+//! Reading notebooks that are not simple: cells with the same name, renamed ones, and runs.
 
 use jupyter_mcp_gateway::srcbook::{parse, templates};
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::Semaphore;
 
 use crate::support::{
     Agent, Era, Gateway, eventually,
@@ -20,12 +20,18 @@ use crate::support::{
 };
 
 /// A tool that reports progress step by step, each step when the test says so, then its result.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Stepwise {
-    go_on: Arc<Notify>,
+    steps: Arc<Semaphore>,
 }
 
 const STEPS: u32 = 6;
+
+impl Stepwise {
+    async fn wait_for_step(&self) {
+        self.steps.acquire().await.expect("it is never closed").forget();
+    }
+}
 
 impl ServerHandler for Stepwise {
     fn get_info(&self) -> ServerConfig {
@@ -42,7 +48,7 @@ impl ServerHandler for Stepwise {
             .get_progress_token()
             .ok_or_else(|| ErrorData::invalid_params("no token", None))?;
         for step in 1..=STEPS {
-            self.go_on.notified().await;
+            self.wait_for_step().await;
             let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
             context
                 .peer
@@ -50,7 +56,7 @@ impl ServerHandler for Stepwise {
                 .await
                 .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         }
-        self.go_on.notified().await;
+        self.wait_for_step().await;
         Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
     }
 }
@@ -67,7 +73,9 @@ impl SteppedCall {
     }
 
     async fn with(settings: &str) -> Self {
-        let tool = Stepwise::default();
+        let tool = Stepwise {
+            steps: Arc::new(Semaphore::new(0)),
+        };
         let factory = {
             let tool = tool.clone();
             move || tool.clone()
@@ -83,14 +91,13 @@ impl SteppedCall {
     }
 
     fn step(&self) {
-        self.tool.go_on.notify_one();
+        self.tool.steps.add_permits(1);
     }
 
-    /// Lets the tool run on, as fast as it takes the steps.
-    async fn run_to_the_end(&self) {
+    /// Lets the tool run to its end.
+    fn run_to_the_end(&self) {
         for _ in 0..=STEPS {
             self.step();
-            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
@@ -154,7 +161,7 @@ async fn who_drops_in_the_middle_and_returns_misses_nothing() {
         Some(3.0),
         "what came while away, the named event not again"
     );
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     let (steps, result) = rest(&mut resumed).await;
     assert_eq!(steps, [4.0, 5.0, 6.0]);
     assert_eq!(result.unwrap()["result"]["content"][0]["text"], "done");
@@ -166,7 +173,7 @@ async fn a_result_that_came_meanwhile_is_kept() {
     let mut events = scene.start_call().await;
     let primed = events.next().await.unwrap();
     drop(events);
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     for _ in 0..2 {
         let (steps, result) = rest(&mut scene.resume(&primed).await).await;
         assert_eq!(steps, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "however often it is asked for");
@@ -221,7 +228,7 @@ async fn unknown_and_foreign_events_do_not_exist() {
 async fn a_reader_who_stalls_holds_up_nobody() {
     let scene = SteppedCall::open().await;
     let stalled = scene.start_call().await;
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     let answered = tokio::time::timeout(Duration::from_secs(5), scene.agent.request("ping", json!({}))).await;
     assert!(answered.is_ok(), "the session goes on");
     drop(stalled);
@@ -245,6 +252,7 @@ async fn a_cancelled_request_no_longer_keeps_its_session() {
     events.next().await.unwrap();
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
     assert_eq!(scene.agent.send(cancel).await.status(), 202);
+    // Longer than a session may be idle. Asking meanwhile would keep it alive.
     tokio::time::sleep(Duration::from_millis(1000)).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 8, "method": "ping" });
     assert_eq!(scene.agent.send(ping).await.status(), 404);
@@ -268,8 +276,9 @@ async fn a_call_that_is_silent_for_long_keeps_its_session() {
     let scene = SteppedCall::with("mcp.session_idle_timeout = \"200ms\"").await;
     let mut events = scene.start_call().await;
     events.next().await.unwrap();
+    // Longer than a session may be idle.
     tokio::time::sleep(Duration::from_millis(1000)).await;
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     let (steps, result) = rest(&mut events).await;
     assert_eq!(steps.len(), 6);
     assert!(result.is_some());
@@ -281,7 +290,7 @@ async fn more_events_than_are_kept_lose_the_oldest_and_never_the_result() {
     let mut events = scene.start_call().await;
     let primed = events.next().await.unwrap();
     drop(events);
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     let (steps, result) = rest(&mut scene.resume(&primed).await).await;
     assert_eq!(steps, [5.0, 6.0]);
     assert!(result.is_some());
@@ -298,7 +307,7 @@ async fn while_it_leaves_a_gateway_finishes_calls_and_says_it_is_unready() {
         (unready.status.as_u16(), unready.json()["status"].as_str()),
         (503, Some("draining"))
     );
-    scene.run_to_the_end().await;
+    scene.run_to_the_end();
     let (steps, result) = rest(&mut events).await;
     assert_eq!(steps.len(), 6);
     assert!(result.is_some(), "the call was finished");

@@ -184,7 +184,7 @@ async fn undo_under_review_takes_back_what_is_proposed() {
     );
 }
 
-/// What a person is shown of a form, by the names of its fields.
+/// The fields of a form as a person sees them: names and diffs.
 fn fields(params: &Value) -> Vec<(String, String)> {
     let fields = params["requestedSchema"]["properties"].as_object().expect("fields");
     let diff = |field: &Value| field["description"].as_str().unwrap_or_default().to_owned();

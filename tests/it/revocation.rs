@@ -16,7 +16,7 @@ use crate::support::{
     running::{Home, Running},
 };
 
-/// How soon nobody may hear anything any more.
+/// Time within which streams must have ended.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Stage {

@@ -28,6 +28,7 @@ async fn a_line_that_is_cut_again_and_again_loses_and_doubles_nothing() {
         let source = format!("step {step}");
         let cutting = async {
             if step % 3 == 0 {
+                // At another moment of the edit each time.
                 tokio::time::sleep(Duration::from_millis(step % 7)).await;
                 proxy.cut();
             }

@@ -1,4 +1,4 @@
-//! What edits of cells and text do and refuse, as agents and a person in the same document see it.
+//! Edits of cells and text, and their refusals, as agents and a person in the same document see them.
 
 use serde_json::{Value, json};
 

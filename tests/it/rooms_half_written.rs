@@ -17,7 +17,7 @@ async fn insert(agent: &Agent, source: &str, executes: bool) -> Value {
     agent.call("insert_nb_cells", arguments).await.ok()
 }
 
-/// What a server leaves that is killed while it writes: half of the new file, and the old one under another name.
+/// Leaves the files of a server that was killed while it wrote: half of the new one, and the old one under another name.
 fn write_by_half(lab: &OwnLab) {
     let (file, before) = (lab.file("n.ipynb"), lab.file(".~n.ipynb"));
     let written = std::fs::metadata(&file).unwrap().modified().unwrap();

@@ -1,4 +1,4 @@
-//! How many rooms are open and for how long, and documents of unusual size.
+//! Limits on the number of open rooms and their idle time, and documents of unusual size.
 
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,7 @@ async fn a_room_nobody_uses_is_closed_and_opened_again() {
     let until = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < until {
         assert_eq!(read(&agent, path).await["cell_count"], 2);
+        // More often than the room may be idle.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(proxy.rooms_opened(), 1, "use keeps it open");
@@ -85,6 +86,7 @@ async fn at_a_limit_the_least_used_idle_room_is_closed() {
         let paths = notebooks(&folder, 5);
         for path in [&paths[0], &paths[1], &paths[2], &paths[0]] {
             read(&agent, path).await;
+            // The times of the last uses are kept in milliseconds.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         read(&agent, &paths[3]).await;

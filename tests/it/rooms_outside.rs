@@ -1,4 +1,4 @@
-//! What happens to an open document from outside of its room: renamed, deleted, overwritten.
+//! Changes to an open document from outside of its room: renamed, deleted, overwritten.
 
 use std::time::Duration;
 

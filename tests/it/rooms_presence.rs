@@ -1,4 +1,4 @@
-//! What people see of agents, and when their file is written.
+//! People's view of agents, and the time at which their file is written.
 
 use std::time::{Duration, Instant};
 
@@ -140,6 +140,7 @@ async fn a_person_who_switched_autosave_off_before_is_left_to_save_by_hand() {
         agent.call("modify_nb_cells", modify(&path, source)).await.ok();
         let all_stand_back = human.others().iter().all(|state| state["autosave"] == false);
         assert!(all_stand_back || !saves_as_told(), "{:?}", human.others());
+        // Longer than the server waits before it saves.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert_eq!(
             on_disk(&folder).unwrap(),
@@ -157,6 +158,7 @@ async fn a_person_who_switched_autosave_off_before_is_left_to_save_by_hand() {
 #[tokio::test]
 async fn what_a_person_did_not_save_is_saved_when_they_left() {
     let (_gateway, _agent, folder, _path, human) = behind_a_person_who_saves_by_hand().await;
+    // Longer than the server waits before it saves.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(
         on_disk(&folder).unwrap(),
@@ -231,6 +233,7 @@ async fn change_all_the_time(agent: &Agent, folder: &Folder, path: &str) {
             .call("modify_nb_cells", modify(path, &format!("step {step}")))
             .await
             .ok();
+        // More often than the server would save by itself.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let now = on_disk(folder).filter(|now| now != "zero" && seen.last() != Some(now));
         seen.extend(now);
@@ -282,7 +285,7 @@ impl Panel {
         Self(socket)
     }
 
-    /// What is said by somebody who is in a notebook.
+    /// Waits until somebody is listed in a notebook, and returns the entry.
     async fn lists(mut self, path: &str, patience: Duration) -> String {
         let listed = tokio::time::timeout(patience, async {
             loop {

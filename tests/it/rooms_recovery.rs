@@ -122,12 +122,14 @@ async fn jupyter_is_killed_during_edits() {
                         } else if answer.structured["acknowledged"] == true {
                             told.push(source);
                         }
+                        // The pace of the agents.
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     told
                 })
             })
             .collect();
+        // In the middle of their work.
         tokio::time::sleep(Duration::from_millis(300)).await;
         lab.kill();
         if forgets {

@@ -79,6 +79,7 @@ async fn a_document_that_somebody_else_has_just_opened_is_read_whole() {
         let path = format!("{step}.ipynb");
         lab.write(&path, &content);
         let human = Human::join_at(&lab.url(), lab.token(), &path).await;
+        // At another stage of the loading each time.
         tokio::time::sleep(Duration::from_millis(300) * step).await;
         seen_by_person.push(human.cells().len());
         let read = agent

@@ -77,7 +77,7 @@ impl Scene {
         self.agent.ok(tool, self.at(more)).await
     }
 
-    /// What came of a run that failed.
+    /// Calls a tool that fails, and returns its structured answer.
     async fn fails(&self, tool: &str, more: Value) -> Value {
         let answer = self.agent.call(tool, self.at(more)).await;
         assert!(answer.is_error, "{tool}: {}", answer.text());

@@ -238,7 +238,7 @@ async fn without_a_config_a_hangup_changes_nothing_and_the_token_is_kept() {
     assert_eq!(open_to_others(&home.path("cache/state")), Vec::<String>::new());
 }
 
-/// What somebody else may read in a folder, or of the folder.
+/// The paths in a folder, itself included, that other users may read.
 fn open_to_others(dir: &std::path::Path) -> Vec<String> {
     use std::os::unix::fs::PermissionsExt;
     let mut open = Vec::new();

@@ -49,6 +49,7 @@ async fn at_the_limit_the_longest_unused_session_makes_room() {
     let gateway = Gateway::configured(&two_people("mcp.max_sessions_per_principal = 2")).await;
     let first = Agent::connect(&gateway, Era::Legacy).await;
     let second = Agent::connect(&gateway, Era::Legacy).await;
+    // The times of the last uses must differ.
     tokio::time::sleep(Duration::from_millis(5)).await;
     first.tools().await;
     let third = Agent::connect(&gateway, Era::Legacy).await;
@@ -106,6 +107,7 @@ async fn an_idle_session_is_closed_and_one_with_a_listener_is_not() {
     let listening = Agent::connect(&gateway, Era::Legacy).await;
     let _stream = listening.listen(None).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    // Longer than a session may be idle.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     eventually("the idle session is closed", async || {
         // Asking would keep it alive, so it is left alone between two looks at the sweep's pace.

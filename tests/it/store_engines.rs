@@ -74,7 +74,7 @@ async fn a_database_that_is_gone_is_told_and_edits_go_on() {
         .await;
     scene.call("read_nb_cells", json!({})).await.ok();
     assert_eq!(readiness(&scene.gateway).await.1["store"], json!({ "status": "up" }));
-    database.take_away();
+    database.refuse_connections();
     let told = eventually("unready", async || {
         let (status, body) = readiness(&scene.gateway).await;
         (status == 503 && body["store"]["error"].is_string()).then_some(body)
@@ -94,7 +94,7 @@ async fn a_database_that_is_gone_is_told_and_edits_go_on() {
     scene.sees(&["1", "2"]).await;
     let error = scene.call("list_executions", json!({})).await.error();
     assert!(error.contains("store") && !error.contains("hunter2"), "{error}");
-    database.bring_back();
+    database.accept_connections();
     eventually("ready", async || {
         (readiness(&scene.gateway).await.0 == 200).then_some(())
     })

@@ -1,4 +1,4 @@
-//! What the gateway's binary tells an OpenTelemetry collector, by either protocol and of clients of either era, and what
+//! Signals of the gateway's binary to an OpenTelemetry collector, by either protocol and of clients of either era, and what
 //! it does when there is none.
 
 use std::process::Command;
@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 const CLIENT_SPAN: &str = "00f067aa0ba902b7";
-/// What a cell's source and its output have in them, and nothing else may.
+/// Words in a cell's source and its output that must be nowhere else.
 const SOURCE: &str = "unspeakable-source";
 const OUTPUT: &str = "UNSPEAKABLE-OUTPUT";
 

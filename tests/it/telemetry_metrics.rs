@@ -11,7 +11,7 @@ use crate::support::{
     notebook::notebook,
 };
 
-/// What Prometheus adds of its own: who tells, and what comes of a histogram.
+/// Names that Prometheus adds: of the target, and of the series of a histogram.
 const TARGET: &str = "target_info";
 const SUFFIXES: [&str; 3] = ["_bucket", "_sum", "_count"];
 

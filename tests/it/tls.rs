@@ -197,6 +197,7 @@ async fn files_that_change_are_read_again_and_a_broken_pair_changes_nothing() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     // A certificate without its key, as it is for a moment while both are written.
     fs::write(certificates.path("cert.pem"), certificates.pair().0).expect("a file");
+    // Longer than the interval between checks of the files.
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(certificates.served(address).await, second);
 }

@@ -1,4 +1,4 @@
-//! What work costs a model: the bytes of the answers it reads, a quarter of which is about how many tokens they are, and
+//! Costs of work for a model: the bytes of the answers it reads, a quarter of which is about the number of tokens, and
 //! the images. `make bench-tokens` prints the figures, beside those of datalayer's server if it is asked to.
 
 mod peer;

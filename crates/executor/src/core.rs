@@ -65,7 +65,7 @@ pub(crate) struct CoreSettings {
     pub(crate) shuts_down_started: bool,
     /// True if the kernel serves only the gateway, so that it is shut down with its connection in any case.
     pub(crate) is_kernel_private: bool,
-    /// Begins the ids of this core's requests, like which no other's begin.
+    /// Prefix of the ids of this core's requests, which no other core has.
     pub(crate) id: String,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Core {
     recent: VecDeque<EndedRun>,
     /// Number of recent runs whose end has not reached the server yet.
     unsettled: usize,
-    /// The execution whose next cell is made ready to be sent.
+    /// The execution whose next cell is being prepared for sending.
     preparing: Option<Arc<Execution>>,
     /// Time and actor of the last interrupt through the gateway, which may hit a run that began only then.
     last_interrupt: Option<(Instant, Actor)>,
@@ -87,11 +87,11 @@ pub(crate) struct Core {
     idle_since: Instant,
     /// Time when people were last shown the agent's presence.
     presence_shown: Instant,
-    /// Executions whose cells are shown as queued if they still wait then, the earliest first.
+    /// Executions whose cells are shown as queued if they still wait at that time, the earliest first.
     unshown: VecDeque<(Instant, Arc<Execution>)>,
-    /// The execution whose progress is recorded then.
+    /// The execution whose progress is to be recorded, and the time for that.
     unrecorded: Option<(Instant, Arc<Execution>)>,
-    /// Nothing more is begun.
+    /// True once nothing more is begun.
     is_stopping: bool,
     now: Moment,
     requests: u64,
@@ -190,7 +190,7 @@ impl Core {
         self.idle_since
     }
 
-    /// For whom a kernel is started that is needed for what waits.
+    /// The owner for whom a kernel is started.
     pub(crate) fn next_owner(&self) -> Starter {
         let owner = self.queue.front().map(|execution| &execution.owner);
         Starter {
@@ -199,7 +199,7 @@ impl Core {
         }
     }
 
-    /// The span of what is next in the queue.
+    /// The span of the next execution in the queue.
     pub(crate) fn next_span(&self) -> Span {
         self.queue.front().map_or_else(Span::none, |execution| execution.span())
     }
@@ -250,7 +250,7 @@ impl Core {
         kernel.liveness.asks_server_at().filter(|_| is_expected)
     }
 
-    /// Begins with what is next, if a kernel is there for it.
+    /// Begins the next run, if there is a kernel for it.
     fn start_next(&mut self) {
         self.preparing
             .take_if(|preparing| !self.queue.front().is_some_and(|next| Arc::ptr_eq(next, preparing)));
@@ -325,7 +325,7 @@ impl Core {
             active.run.with_cell(|cell| cell.replaces = code.replaces);
         }
         if code.source.trim().is_empty() {
-            // As in JupyterLab: a kernel is not bothered with nothing, and would count it under another's number.
+            // As in JupyterLab, empty code is not sent: the kernel would not give it a count of its own.
             return self.end(active, End::completed());
         }
         let Some(kernel) = self.kernel.get_mut() else { return };
@@ -348,7 +348,7 @@ impl Core {
         }
     }
 
-    /// Leaves out a cell that can no longer run, and with its notebook all that follow.
+    /// Skips a cell that can no longer run, and all that follow if its notebook is gone.
     fn skip(&mut self, execution: &Arc<Execution>, position: usize, obstacle: Obstacle) {
         match obstacle {
             Obstacle::NotebookGone => execution.end_rest(

@@ -97,7 +97,7 @@ pub(crate) struct Driver {
     asking: Option<BoxFuture<'static, Result<Option<RunningKernel>, JupyterError>>>,
     /// Save of the edited documents before the next cell runs.
     saving: Option<Saving>,
-    /// Kept while something is to be written, so that the room stays open.
+    /// Lease that is kept while something is to be written, so that the room stays open.
     lease: Option<Lease>,
     /// The cells of the runs that may still be written.
     writers: HashMap<RunId, CellWriter>,
@@ -105,9 +105,9 @@ pub(crate) struct Driver {
     arrivals: FuturesUnordered<BoxFuture<'static, (RunId, bool)>>,
     /// Time of the last start of a kernel on the server, as the core knows it.
     kernels_changed: Option<Instant>,
-    /// It was given the one execution that it is for.
+    /// True once it was given its only execution.
     is_used_up: bool,
-    /// The kernel of a copy, which ends with it whatever became of it.
+    /// True for the kernel of a copy, which is shut down when the copy has run.
     copys_kernel: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl Driver {
         }
     }
 
-    /// Works until nothing was asked for a while, or the gateway stops.
+    /// Runs until nothing was requested for a while, or the gateway stops.
     pub(crate) async fn work(mut self) {
         loop {
             match self.next_event().await {
@@ -206,7 +206,7 @@ impl Driver {
         };
         let saving = self.saving.as_mut().map(|saving| &mut saving.saved);
         tokio::select! {
-            // In this order: what people do comes before what a chatty kernel says.
+            // In this order, so that commands come before the messages of a chatty kernel.
             biased;
             () = self.shared.stopping.cancelled() => Event::Stopping,
             command = self.inbox.recv(), if !is_left => Event::Command(command),
@@ -223,7 +223,7 @@ impl Driver {
         }
     }
 
-    /// Gives the core an input, and carries out what it wants, with all that follows at once.
+    /// Gives the core an input, and carries out its effects, with all that follow at once.
     async fn feed(&mut self, input: Input) {
         let mut inputs = self.poll_connection(input);
         while let Some(input) = inputs.pop_front() {
@@ -248,7 +248,7 @@ impl Driver {
         }
         let now = Instant::now();
         let changed = self.server.kernels_changed().and_then(|ago| now.checked_sub(ago));
-        // The same moment is told a little differently each time.
+        // Each measurement of the same moment differs a little.
         let told = self.kernels_changed.map(|told| told + KERNEL_START_RESOLUTION);
         if let Some(at) = changed.filter(|_| changed > told) {
             self.kernels_changed = changed;

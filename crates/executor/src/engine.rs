@@ -1,4 +1,4 @@
-//! The engine: takes what is to run, and keeps one driver per queue.
+//! The engine: admits executions, and keeps one driver per queue.
 
 mod admission;
 mod copies;
@@ -60,7 +60,7 @@ pub struct EngineSettings {
     pub shutdown_started_kernels: bool,
 }
 
-/// Runs code, and keeps account of what runs.
+/// Runs code, and knows all executions that have not ended.
 pub struct Engine {
     shared: Arc<Shared>,
     drivers: DashMap<QueueKey, mpsc::Sender<Command>>,
@@ -84,7 +84,7 @@ pub(crate) struct Shared {
     observer: Arc<dyn ExecutionObserver>,
     pub(crate) retained: RetainedBytes,
     pub(crate) tasks: TaskTracker,
-    /// The gateway leaves; what runs is left to the next process.
+    /// Cancelled when the gateway stops; running executions are left to the next process.
     pub(crate) stopping: CancellationToken,
 }
 
@@ -100,7 +100,7 @@ struct Live {
 pub struct Claim {
     pub owner: Owner,
     pub max_concurrent: usize,
-    /// Has the last word on the code.
+    /// Final check of the code.
     pub gate: Option<CodeGate>,
 }
 
@@ -109,12 +109,12 @@ impl Shared {
         self.store.note_execution(execution.record());
     }
 
-    /// Notes an execution with the outputs so far, for a process that comes after this one.
+    /// Records an execution with the outputs so far, for the next process.
     pub(crate) fn note_outputs(&self, execution: &Execution) {
         self.store.note_execution(execution.record_with_outputs());
     }
 
-    /// Notes that code of somebody runs, and may write files from now on.
+    /// Records that code of a principal runs, and may write files from now on.
     pub(crate) fn note_run(&self, execution: &Execution) {
         let path = execution.path();
         self.runs
@@ -136,7 +136,7 @@ impl Shared {
         execution.changed();
     }
 
-    /// Notes that a cell of an execution is sent. Returns the span of its run.
+    /// Records that a cell of an execution is sent. Returns the span of its run.
     pub(crate) fn on_sending(&self, execution: &Execution, kernel_id: &str) -> Span {
         if execution.trace.is_first_run() && !execution.is_resumed {
             self.observer
@@ -174,7 +174,7 @@ impl Engine {
         Self::observed(settings, pool, store, Arc::new(()))
     }
 
-    /// The same, with somebody who measures what is run.
+    /// The same, with an observer for metrics.
     pub fn observed(
         settings: EngineSettings,
         pool: Arc<Pool>,
@@ -337,7 +337,7 @@ impl Engine {
         answered.await.unwrap_or(Err(gone))
     }
 
-    /// The person does not want to answer what running code asks, so that it cannot go on.
+    /// Ends code whose question the person does not want to answer.
     pub async fn decline(&self, execution: &Arc<Execution>) {
         // Nobody is to be asked the same again while the kernel stops.
         execution.on_answered();
@@ -407,7 +407,7 @@ impl Engine {
 
     async fn leave_kernel_of(&self, notebook: Arc<Notebook>, why: Reason) {
         let (done, left) = oneshot::channel();
-        // Who ran something there is told also if nobody works there now.
+        // Everybody who ran something there is told, even if no driver is there now.
         self.shared.history.on_left(&notebook, &why);
         self.shared.process_ends.record(&notebook);
         let key = QueueKey::Notebook(notebook);

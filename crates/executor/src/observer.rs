@@ -1,4 +1,4 @@
-//! What is told of executions to whoever measures them: when they are admitted, sent to a kernel and over. Knows
+//! Events of executions for metrics: admitted, sent to a kernel, ended. Knows
 //! neither sources nor outputs.
 
 use std::time::Duration;

@@ -9,9 +9,9 @@ pub(crate) const MAX_COMMANDS: usize = 64;
 /// Longest wait for a slow disk to record cells before they are shown as queued.
 pub(crate) const RECORD_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long sending code waits for a disk that is slow to record it.
+/// Longest time that sending code waits for its record on a slow disk.
 pub(crate) const SENDING_RECORDED_WITHIN: Duration = Duration::from_millis(500);
-/// How often an execution is recorded while its cells follow each other quickly, but for...
+/// Interval between records of an execution whose cells follow each other quickly, except for...
 pub(crate) const RECORD_INTERVAL: Duration = Duration::from_millis(250);
 /// ...so many records that are written because cells are about to be sent. One of no more cells is recorded with each.
 pub(crate) const RECORDS_OF_ALL_CELLS: usize = 64;
@@ -20,7 +20,7 @@ pub(crate) const RECORDS_OF_ALL_CELLS: usize = 64;
 
 /// Time without a message from a busy kernel after which the server is asked about it.
 pub(crate) const QUIET_LIMIT: Duration = Duration::from_secs(5);
-/// By then a kernel's process has said that it starts. Some say so from another thread than the one that runs code, and so after
+/// Time within which a kernel's process says that it starts. Some say so from another thread than the one that runs code, and so after
 /// the first run has begun.
 pub(crate) const STARTING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a notebook is trusted to still have its kernel. One that is shut down says so itself.

@@ -9,7 +9,7 @@ use crate::{
     encoding::{self, DecodeError},
 };
 
-/// Everything that a document says.
+/// The content of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
     #[serde(rename = "n")]
@@ -51,7 +51,7 @@ pub enum CellKind {
     Code,
     #[serde(rename = "m")]
     Markdown,
-    /// Also cells of a kind that nbformat does not know.
+    /// Raw cells, and those of a kind that nbformat does not know.
     #[serde(rename = "r")]
     Raw,
 }
@@ -105,7 +105,7 @@ impl Content {
     }
 }
 
-/// Members of a notebook's metadata that its kernel says, and not an author.
+/// Members of a notebook's metadata that come from its kernel, and not from an author.
 pub(crate) const RUN_METADATA: &[&str] = &["kernelspec", "language_info", "widgets"];
 /// Members of a cell's metadata that runs write.
 pub(crate) const RUN_CELL_METADATA: &[&str] = &["execution", "ExecuteTime"];

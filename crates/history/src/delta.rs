@@ -1,4 +1,4 @@
-//! The difference between two contents, which can be done, taken back and told.
+//! The difference between two contents, which can be applied, reverted and described.
 
 mod apply;
 mod between;
@@ -146,9 +146,9 @@ fn unique(outputs: impl Iterator<Item = Outputs>) -> Vec<Hash> {
 }
 
 impl Place {
-    /// Replaces neighbours that are not there by theirs.
+    /// Replaces missing neighbours by their own neighbours.
     fn avoid(&mut self, missing: &HashMap<Arc<str>, Place>) {
-        // As often as there are any: damaged ones could lead in a circle.
+        // Once for each at most: damaged ones could lead in a circle.
         for _ in 0..missing.len() {
             let after = self.after.as_ref().and_then(|id| missing.get(id));
             let before = self.before.as_ref().and_then(|id| missing.get(id));

@@ -1,4 +1,4 @@
-//! Differences for people to read: unified diffs, cell by cell.
+//! Differences for people: unified diffs, cell by cell.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::{Cell, Content, Delta, Notebook, Operation};
 
-/// Time for finding the smallest difference; one that is found until then is right too.
+/// Time limit for finding the smallest difference; the one found by then is right too.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A difference of one cell, of the metadata of a notebook, or of a text document.
@@ -37,7 +37,7 @@ pub enum Status {
     Changed,
     Inserted,
     Deleted,
-    /// It stands somewhere else; its text may have changed too.
+    /// True if it was moved; its text may have changed too.
     Moved,
 }
 
@@ -150,7 +150,7 @@ impl Difference {
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let unified = match added + removed {
             0 => String::new(),
-            // The last line of a cell has no line break, which is nothing to tell.
+            // The last line of a cell has no line break, which is not worth a note.
             _ => diff
                 .unified_diff()
                 .context_radius(context)

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// As much is decompressed at most; nothing that the gateway holds is larger.
+/// Most bytes that are decompressed; nothing that the gateway holds is larger.
 pub const MAX_DECODED: usize = 256 * 1024 * 1024;
 
 const FORMAT: u8 = 1;
@@ -23,7 +23,7 @@ pub enum DecodeError {
     Malformed { why: String },
     #[error("stored history is damaged: it is larger than any document")]
     TooLarge,
-    #[error("stored history is damaged: its hash is another")]
+    #[error("stored history is damaged: its hash does not match")]
     Hash,
 }
 

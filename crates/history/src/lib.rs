@@ -3,7 +3,7 @@
 //!
 //! | question | where |
 //! | --- | --- |
-//! | what a document says at one moment | [`Content`], [`Cell`], [`Outputs`] with their [`Blob`] |
+//! | the content of a document at one moment | [`Content`], [`Cell`], [`Outputs`] with their [`Blob`] |
 //! | what changed from one to the next | [`Delta`] of [`Operation`]s, each with what was and what is |
 //! | how it is kept | [`Delta::encode`], [`Content::encode`], [`Blob::encode`] |
 //! | who made a version, and what it takes back | [`Author`], [`LoggedVersion`], [`VersionId`] |
@@ -20,6 +20,7 @@ mod diff;
 mod encoding;
 mod json;
 mod operation;
+mod order;
 mod rebase;
 #[cfg(test)]
 mod testing;
@@ -34,6 +35,7 @@ pub use diff::{Difference, Part, Status, diff};
 pub use encoding::{DecodeError, MAX_DECODED};
 pub use json::Json;
 pub use operation::{Operation, Place};
+pub use order::longest_rising;
 pub use rebase::Rebased;
 pub use text::Splice;
 pub use undo::{oldest_needed, plan_undo, redoable, undoable};

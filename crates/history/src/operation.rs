@@ -1,4 +1,4 @@
-//! Single changes of a content. Each knows what was and what is, so that it can be taken back.
+//! Single changes of a content. Each has the old and the new value, so that it can be reverted.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub enum Operation {
         cell: Arc<str>,
         old: (Outputs, Option<i64>),
         new: (Outputs, Option<i64>),
-        /// A run wrote them, and not the author of the version. Undo leaves them.
+        /// True if a run wrote them, and not the author of the version. Undo leaves them.
         by_run: bool,
     },
 }

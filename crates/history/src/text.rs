@@ -60,7 +60,7 @@ pub fn deadline(limit: Duration, old: &str, new: &str) -> Option<Instant> {
     (old.len().max(new.len()) > MAX_UNTIMED).then(|| Instant::now() + limit)
 }
 
-/// A text after splices as [`between`] makes them; nothing if they do not fit.
+/// A text after splices as [`between`] makes them; none if they do not fit.
 pub fn apply(text: &str, splices: &[Splice]) -> Option<String> {
     let mut result = String::with_capacity(text.len());
     let (mut rest, mut at) = (text, 0);
@@ -75,7 +75,7 @@ pub fn apply(text: &str, splices: &[Splice]) -> Option<String> {
     Some(result)
 }
 
-/// The splices that take others back.
+/// The splices that revert others.
 pub fn invert(splices: &[Splice]) -> Vec<Splice> {
     let (mut added, mut removed) = (0_usize, 0_usize);
     let inverted = |splice: &Splice| {
@@ -92,7 +92,7 @@ pub fn invert(splices: &[Splice]) -> Vec<Splice> {
 }
 
 /// Splices of a text for what others made of it meanwhile: `theirs` was made for the same text, and is done. Nothing that they wrote
-/// goes, and nothing is done twice that both did. Nothing if one of them does not fit.
+/// is lost, and nothing is done twice that both did. None if one of them does not fit.
 pub fn rebase(base: &str, ours: &[Splice], theirs: &[Splice]) -> Option<Vec<Splice>> {
     let characters: Vec<char> = base.chars().collect();
     let theirs_only = theirs.iter();
@@ -116,7 +116,7 @@ pub fn rebase(base: &str, ours: &[Splice], theirs: &[Splice]) -> Option<Vec<Spli
     Some(builder.finish())
 }
 
-/// Which characters splices delete, and what they insert before which.
+/// The characters that splices delete, and the texts that they insert before which.
 fn marks<'s>(
     base: &[char],
     splices: impl Iterator<Item = &'s Splice>,
@@ -136,7 +136,7 @@ fn marks<'s>(
     Some((deleted, inserted))
 }
 
-/// Puts splices together from what happens to a text, from its beginning to its end.
+/// Builds splices from the changes of a text, from its beginning to its end.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     at: usize,
@@ -298,7 +298,7 @@ fn differences<'t>(
 }
 
 /// Offsets of the pieces of a text, and the end of the last one.
-fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
+pub fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize> {
     let mut end = first;
     let ends = pieces.map(|piece| {
         end += piece.len();
@@ -307,7 +307,7 @@ fn starts<'t>(first: usize, pieces: impl Iterator<Item = &'t str>) -> Vec<usize>
     std::iter::once(first).chain(ends).collect()
 }
 
-/// A change without what is the same at both of its ends; nothing if all of it is.
+/// A change without what is the same at both of its ends; none if all of it is.
 fn narrowed(old: &str, new: &str, change: Change) -> Option<Change> {
     let (before, after) = (&old[change.old.clone()], &new[change.new.clone()]);
     if before == after {

@@ -1,4 +1,4 @@
-//! Taking versions back although others were made since: everybody else's characters stay, also inside the same cell.
+//! Undo of versions although others were made since: everybody else's characters stay, also inside the same cell.
 //!
 //! A version is active unless an active version undoes it. The log is replayed into sequences in which nothing is ever removed: each
 //! character knows the version that inserted it and those that deleted it, and is visible iff the former is active and

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Delta;
 
-/// Names a version in the log of its document.
+/// Id of a version in the log of its document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VersionId(Arc<str>);

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Somebody waits to be let in.
 const TIMEOUT: Duration = Duration::from_secs(6);
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// What names of users begin with whom a server invents for a request.
+/// Prefix of the names that a server invents for users without an account.
 const ANONYMOUS: &str = "Anonymous ";
 
 /// Account of a token on a server.

@@ -33,7 +33,7 @@ const MAX_REFUSAL_BYTES: usize = 1024 * 1024;
 const PRESENCE_TIMEOUT: Duration = Duration::from_secs(3);
 const MEGABYTE: usize = 1024 * 1024;
 
-/// Who had the gateway connect to a server.
+/// The one who had the gateway connect to a server.
 #[derive(Debug, Clone)]
 enum Origin {
     /// An operator, in the config.
@@ -179,7 +179,7 @@ impl JupyterServer {
         self.url == *url && *self.authorization.read() == authorization(token)
     }
 
-    /// Notes that a kernel was started.
+    /// Records that a kernel was started.
     pub fn on_kernel_started(&self, kernel_id: &str) {
         self.kernel_starts.on_started(kernel_id);
     }

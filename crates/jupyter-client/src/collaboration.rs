@@ -37,7 +37,7 @@ impl JupyterServer {
         }
     }
 
-    /// Whether the server keeps a timeline of documents, as jupyter-collaboration does since its version 3. Asking for one
+    /// Returns whether the server keeps a timeline of documents, as jupyter-collaboration does since its version 3. Asking for one
     /// would make the server read all of it; a method that no timeline has tells as well.
     pub async fn has_timeline(&self) -> bool {
         let request = self.request(Method::HEAD, "api/collaboration/timeline/-");

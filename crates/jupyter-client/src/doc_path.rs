@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 4096;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocPath(String);
 
-/// Why a path was refused, in words that tell the caller what to send instead.
+/// Reason why a path was refused, in words that tell the caller what to send instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error(

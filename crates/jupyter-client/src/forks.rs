@@ -19,7 +19,7 @@ pub struct ForkInfo {
     pub synchronize: bool,
 }
 
-/// What a fork is to be called, and whether changes of the document flow into it.
+/// Title and description of a new fork, and whether changes of the document flow into it.
 #[derive(Debug, Clone, Copy)]
 pub struct NewFork<'a> {
     pub title: &'a str,
@@ -33,7 +33,7 @@ struct Created {
 }
 
 impl JupyterServer {
-    /// The forks of a document, by the ids of their rooms; nothing if the server knows no forks.
+    /// The forks of a document, by the ids of their rooms; none if the server knows no forks.
     pub async fn forks(&self, root_room: &str) -> Result<Option<BTreeMap<String, ForkInfo>>, JupyterError> {
         let request = self.request(Method::GET, &address(root_room));
         match self.json(request, root_room).await {
@@ -73,7 +73,7 @@ fn address(room: &str) -> String {
     format!("api/collaboration/fork/{room}")
 }
 
-/// Whether there is nothing at an address, be it told as JSON or as a page.
+/// Returns whether there is nothing at an address; servers say so as JSON or as a page.
 fn is_missing(error: &JupyterError) -> bool {
     matches!(
         error,

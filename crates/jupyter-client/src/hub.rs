@@ -45,7 +45,7 @@ const LABEL: &str = "(hub)";
 pub struct HubOptions {
     /// The Hub's API; ends with a slash.
     pub api: Url,
-    /// Where users' servers are found, below `user/`; ends with a slash.
+    /// Base URL of users' servers, which are below `user/`; ends with a slash.
     pub servers: Url,
     /// The same for people, for links; ends with a slash. `None` means `servers`.
     pub public: Option<Url>,

@@ -88,7 +88,7 @@ impl KernelStarts {
         self.own.contains_key(kernel_id)
     }
 
-    /// Notes that a kernel was started, be it by the gateway.
+    /// Records that a kernel was started, be it by the gateway.
     pub(crate) fn on_started(&self, kernel_id: &str) {
         if !self.is_own(kernel_id) {
             *self.others.lock() = Some(Instant::now());

@@ -85,12 +85,12 @@ impl JupyterServer {
         }
     }
 
-    /// Notes for whom the gateway started a kernel; nothing if it did not.
+    /// Notes for whom the gateway started a kernel; none if it did not.
     pub fn record_starter(&self, kernel_id: &str, starter: &Starter) {
         self.kernel_starts.record_starter(kernel_id, starter);
     }
 
-    /// For whom the gateway started a kernel, if it did so since its own start.
+    /// The one for whom the gateway started a kernel, if it did so since its own start.
     pub fn starter_of(&self, kernel_id: &str) -> Option<Starter> {
         self.kernel_starts.starter_of(kernel_id)
     }

@@ -1,4 +1,4 @@
-//! Which kernel a notebook has, by Jupyter's sessions. People in JupyterLab and the gateway share it.
+//! The kernel of a notebook, by Jupyter's sessions. People in JupyterLab and the gateway share it.
 
 use std::time::{Duration, Instant};
 

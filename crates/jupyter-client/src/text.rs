@@ -95,7 +95,7 @@ fn gap(characters: usize, hint: &str) -> String {
     }
 }
 
-/// So many of something: "1 cell", "2 cells".
+/// A number of things: "1 cell", "2 cells".
 pub fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")

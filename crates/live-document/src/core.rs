@@ -2,8 +2,8 @@
 //!
 //! | question | where |
 //! | --- | --- |
-//! | which states a document has, what happens to it and what comes of that | `life`, `inbound`, `handshake` |
-//! | what becomes of it when it is joined again | `recovery`, with `document/{restore,cell_identity,duplicate_cells}`, `edit_journal` |
+//! | the states of a document, its inputs and effects | `life`, `inbound`, `handshake` |
+//! | recovery when it is joined again | `recovery`, with `document/{restore,cell_identity,duplicate_cells}`, `edit_journal` |
 //! | how it is stored, read and changed | `document`, `notebook`, `json`, `splice`, `matches` |
 //! | what the server has, and what the disk has | `acknowledgement`, `saving` |
 //! | who did what, and what others may not overwrite | `change_log`, `changes`, `readings`, `reconcile`, `merge`, `three_way`, `refusal` |
@@ -77,7 +77,7 @@ pub use three_way::{CellDifference, Difference, Overlap, TakeOver, combined, dif
 pub use users::{CursorRange, OnlineUser, Participant, User};
 
 /// A random id for a client of a room. It has 32 bits, as in a browser: servers before
-/// jupyter-collaboration 4 garble longer ones, so that what we write comes back as somebody else's.
+/// jupyter-collaboration 4 garble longer ones, so that our writes come back as somebody else's.
 fn new_client_id() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().1 & u64::from(u32::MAX)
 }

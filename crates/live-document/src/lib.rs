@@ -10,8 +10,8 @@
 //!
 //! The document is behind one lock rather than inside the task that owns the socket: reads come straight
 //! from memory, and an edit is on its way before its caller waits. The task is the only one that
-//! touches the socket, and every change to the document goes through one of two functions of
-//! the document: one for what comes from the server, one for what a caller wants.
+//! touches the socket, and the document changes in two ways only: an update of the server is applied, or a transaction
+//! of our own is begun and finished.
 
 mod core;
 mod driver;

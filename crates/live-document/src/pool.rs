@@ -6,9 +6,12 @@
 
 mod counts;
 mod error;
+mod events;
+mod files;
 mod following;
 mod forks;
 mod index;
+mod places;
 mod presence;
 mod recent;
 mod renames;
@@ -29,26 +32,24 @@ use tracing::{Instrument, Span};
 pub use self::{
     counts::RoomCounts,
     error::PoolError,
+    events::{Moved, PoolEvent, Renamed},
     forks::{ForkKeeper, PreparedFork},
     slot::Lease,
 };
 use self::{
+    events::{MAX_CHANGES, MAX_EVENTS},
     following::follow,
     index::{Index, Place},
     recent::Recent,
     renames::Renames,
-    slot::{Hold, Slot},
+    slot::Slot,
 };
 pub use crate::core::DocumentId;
 pub use crate::driver::global_awareness::Online;
-use crate::{DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind};
-
-const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// Events that a slow follower may be behind; it learns that it missed some.
-const MAX_EVENTS: usize = 256;
-/// The same of changes of documents.
-const MAX_CHANGES: usize = 1024;
+use crate::{
+    DocumentChange, HistorySink, Host, PresenceChange, Room, RoomError, RoomInfo, RoomKind,
+    core::policy::{MAX_SWEEP_INTERVAL, MIN_SWEEP_INTERVAL},
+};
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolLimits {
@@ -58,42 +59,13 @@ pub struct PoolLimits {
     pub presence_timeout: Duration,
 }
 
-/// On whose account a room is opened.
+/// Account on which a room is opened.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// Principal that uses it now; `None` if only something that they left running does.
     pub principal: Option<Arc<str>>,
     pub tenant: Arc<str>,
     pub max_open_rooms: usize,
-}
-
-/// Event of the pool, for subscribers.
-#[derive(Debug, Clone)]
-pub enum PoolEvent {
-    /// A document was opened or closed.
-    Room { document: DocumentId, path: DocPath },
-    /// A principal uses another room than before.
-    Current { principal: Arc<str> },
-    /// A file or directory has another name now.
-    Renamed(Renamed),
-}
-
-/// A file or directory of a server that has another name now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Renamed {
-    pub server: Arc<str>,
-    pub from: DocPath,
-    pub to: DocPath,
-    /// The open documents that moved with it.
-    pub documents: Vec<Moved>,
-}
-
-/// An open document that has another path now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
-    pub document: DocumentId,
-    pub from: DocPath,
-    pub to: DocPath,
 }
 
 pub struct Pool {
@@ -255,16 +227,6 @@ impl Pool {
         }
     }
 
-    /// Forgets a place where nothing could be opened, unless somebody else still tries.
-    fn give_up(&self, place: &Place, hold: Hold) {
-        let slot = Arc::clone(&hold.slot);
-        drop(hold);
-        let mut index = self.index.write();
-        if slot.room.get().is_none() && slot.is_idle() {
-            index.remove(place, &slot);
-        }
-    }
-
     /// Tells of a room that was opened, follows it to other paths, and tells of its end.
     fn follow_room(self: &Arc<Self>, slot: &Arc<Slot>, room: &Room, document: DocumentId) {
         self.tell_of(&document, room);
@@ -300,28 +262,6 @@ impl Pool {
             let (changes, presences) = (self.changes.clone(), self.presences.clone());
             Arc::new(Host::followed(Arc::clone(server), changes, presences))
         }))
-    }
-
-    /// Follows what happens to documents from now on.
-    pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
-        self.events.subscribe()
-    }
-
-    /// Follows the changes of all open documents from now on.
-    pub fn changes(&self) -> broadcast::Receiver<DocumentChange> {
-        self.changes.subscribe()
-    }
-
-    fn tell_of(&self, document: &DocumentId, room: &Room) {
-        self.tell(PoolEvent::Room {
-            document: document.clone(),
-            path: room.info().path,
-        });
-    }
-
-    fn tell(&self, event: PoolEvent) {
-        // Nobody may be following.
-        let _ = self.events.send(event);
     }
 
     /// The session id of the notebook's room that a principal used last.
@@ -439,79 +379,11 @@ impl Pool {
         }
     }
 
-    /// The name that a document has now, as far as a renaming of it was noticed.
-    pub fn new_name_of(&self, server: &str, path: &DocPath) -> Option<DocPath> {
-        self.renames.follow(server, path)
-    }
-
-    /// Takes note that a file or directory was renamed, however that was noticed. Open documents move with it.
-    pub fn renamed(&self, server: &str, from: &DocPath, to: &DocPath) {
-        let is_news = self.renames.note(&server.into(), from, to);
-        let mut documents = Vec::new();
-        let mut index = self.index.write();
-        for (place, slot) in index.at(server, from) {
-            let Some(path) = place.path.moved(from, to) else {
-                continue;
-            };
-            index.take(&place);
-            match slot.room.get() {
-                // A fork is not saved, so that Jupyter need not know where it is.
-                Some(room) if place.path == *from || room.is_fork() => room.set_path(&path),
-                Some(room) => room.rejoin_at(&path),
-                None => {}
-            }
-            let old = place.path.clone();
-            let place = Place { path, ..place };
-            documents.extend(slot.id.get().map(|id| Moved {
-                document: id.clone(),
-                from: old,
-                to: place.path.clone(),
-            }));
-            index.insert(place, slot);
-        }
-        drop(index);
-        if is_news || !documents.is_empty() {
-            self.tell(PoolEvent::Renamed(Renamed {
-                server: server.into(),
-                from: from.clone(),
-                to: to.clone(),
-                documents,
-            }));
-        }
-    }
-
-    /// Waits until the server is not about to write what will be deleted: a save that is under way then makes the file anew.
-    pub async fn settle(&self, server: &str, path: &DocPath) {
-        let slots = self.index.read().at(server, path);
-        let rooms = slots.iter().filter_map(|(_, slot)| slot.room.get());
-        futures::future::join_all(rooms.map(Room::settle)).await;
-    }
-
-    /// Ends the rooms of what was deleted, so that the next call says so instead of showing what is gone.
-    pub async fn deleted(&self, server: &str, path: &DocPath) {
-        let gone = self.index.read().at(server, path);
-        for (place, slot) in gone {
-            self.index.write().remove(&place, &slot);
-            if let Some(room) = slot.room.get() {
-                room.abandon().await;
-            }
-        }
-    }
-
-    /// A file was written from outside, so that Jupyter overwrites its open document.
-    fn overwritten(&self, server: &str, path: &DocPath) {
-        let slots = self.index.read().at(server, path);
-        let of_files = slots.iter().filter(|(place, _)| place.fork.is_none());
-        for room in of_files.filter_map(|(_, slot)| slot.room.get()) {
-            room.mark_overwritten();
-        }
-    }
-
     fn has_rooms_of(&self, server: &str) -> bool {
         self.index.read().iter().any(|(place, _)| *place.server == *server)
     }
 
-    /// Closes a document's room; whether there was one.
+    /// Closes a document's room; returns whether there was one.
     pub async fn end(&self, server: &str, path: &DocPath, kind: RoomKind) -> bool {
         let place = Place::new(server, path, kind);
         self.refresh(&place);
@@ -558,90 +430,6 @@ impl Pool {
     async fn close_where(&self, condition: impl Fn(&Slot) -> bool) {
         let closing = self.index.write().take_where(|_, slot| condition(slot));
         futures::future::join_all(closing.iter().map(|slot| slot.close())).await;
-    }
-
-    /// Holds the slot of a document, which is made if there is room for it.
-    async fn hold(&self, place: &Place, account: &Account) -> Result<Hold, PoolError> {
-        let (hold, victim) = self.take_place(place, account)?;
-        if let Some(slot) = victim {
-            slot.close().await;
-        }
-        Ok(hold)
-    }
-
-    fn take_place(&self, place: &Place, account: &Account) -> Result<(Hold, Option<Arc<Slot>>), PoolError> {
-        if let Some(slot) = self.index.read().get(place) {
-            return Ok((Hold::new(slot, self.started.0), None));
-        }
-        let mut index = self.index.write();
-        if let Some(slot) = index.get(place) {
-            return Ok((Hold::new(slot, self.started.0), None));
-        }
-        let victim = self.make_room(&mut index, account)?;
-        let slot = Arc::new(Slot::new(&account.tenant));
-        let hold = Hold::new(&slot, self.started.0);
-        index.insert(place.clone(), slot);
-        Ok((hold, victim))
-    }
-
-    /// At a limit the least used idle room gives up its place; if all are in use the request is refused.
-    fn make_room(&self, index: &mut Index, account: &Account) -> Result<Option<Arc<Slot>>, PoolError> {
-        let of_tenant = |slot: &Slot| slot.tenant == account.tenant;
-        let tenant_rooms = index.count_of(&account.tenant);
-        let full = match (
-            tenant_rooms >= account.max_open_rooms,
-            index.len() >= self.limits.max_open_rooms,
-        ) {
-            (true, _) => PoolError::Full {
-                limit: account.max_open_rooms,
-                whose: "for your tenant",
-            },
-            (false, true) => PoolError::Full {
-                limit: self.limits.max_open_rooms,
-                whose: "in this gateway",
-            },
-            (false, false) => return Ok(None),
-        };
-        let only_tenant = tenant_rooms >= account.max_open_rooms;
-        let longest_idle = index
-            .iter()
-            .filter(|(_, slot)| slot.is_idle() && (!only_tenant || of_tenant(slot)))
-            .min_by_key(|(_, slot)| slot.last_used())
-            .map(|(place, _)| place.clone());
-        longest_idle.map(|place| index.take(&place)).ok_or(full)
-    }
-
-    /// Forgets a room that is over, and follows one that its document told to have another path.
-    fn refresh(&self, place: &Place) {
-        let Some(slot) = self.index.read().get(place).cloned() else {
-            return;
-        };
-        let Some(room) = slot.room.get() else { return };
-        if !room.is_open() {
-            self.index.write().remove(place, &slot);
-        } else if !room.is_at(&place.path) {
-            self.follow_to(place, &slot, &room.info().path);
-        }
-    }
-
-    fn refresh_document(&self, document: &DocumentId) {
-        let place = self.index.read().place_of(document).cloned();
-        if let Some(place) = place {
-            self.refresh(&place);
-        }
-    }
-
-    /// Moves a document that has another path now. If it was opened there meanwhile, that room stays and this one ends.
-    fn follow_to(&self, place: &Place, slot: &Arc<Slot>, path: &DocPath) {
-        let there = Place {
-            path: path.clone(),
-            ..place.clone()
-        };
-        let second = self.index.read().get(&there).is_some();
-        if second && self.index.write().remove(place, slot) {
-            slot.begin_closing();
-        }
-        self.renamed(&place.server, &place.path, path);
     }
 
     fn describe(&self, place: &Place, slot: &Slot) -> Option<OpenRoom> {

@@ -19,12 +19,12 @@ pub struct ActivityRecord {
     pub activity_id: String,
     pub time: SystemTime,
     pub server: String,
-    /// As it was then.
+    /// Path at the time.
     pub path: Option<String>,
     pub file_id: Option<String>,
     /// The id of an agent's principal, or the name under which the server knows a person.
     pub actor: String,
-    /// As people read it.
+    /// Description for people.
     pub actor_name: String,
     pub is_agent: bool,
     pub activity_type: String,
@@ -45,7 +45,7 @@ pub struct ActivityFilter {
 }
 
 impl Store {
-    /// Takes note of an activity without waiting.
+    /// Records an activity without waiting.
     pub fn note_activity(&self, record: ActivityRecord) {
         self.activity.note(record);
     }

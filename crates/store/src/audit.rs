@@ -1,4 +1,4 @@
-//! Every call, and whether it was let. Only ever appended to; the oldest are pruned.
+//! The log of calls, and whether they were allowed. Only ever appended to; the oldest are pruned.
 
 use std::time::SystemTime;
 
@@ -28,9 +28,9 @@ pub struct AuditRow {
     pub path: Option<String>,
     /// `allow` or `deny`.
     pub decision: String,
-    /// The one that denied it.
+    /// The rule that denied it.
     pub rule: Option<String>,
-    /// What a person decided who was asked, and whose client asked.
+    /// Decision of the person who was asked, and whose client asked.
     pub approval: Option<String>,
     pub outcome: String,
     pub duration_ms: i64,
@@ -52,7 +52,7 @@ pub struct AuditFilter {
 }
 
 impl Store {
-    /// Takes note of a call without waiting.
+    /// Records a call without waiting.
     pub fn note_audit(&self, row: AuditRow) {
         self.audit.note(row);
     }

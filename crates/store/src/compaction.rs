@@ -25,7 +25,7 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Time between looks for old executions, which takes reading all of them.
 const EXECUTIONS_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The limits are seen to whenever this part of the smaller one was written.
+/// The limits are checked whenever this part of the smaller one was written.
 const SLACK: usize = 16;
 /// Pages that SQLite gives back to the disk at a time: 8 MiB.
 const VACUUM_PAGES: &str = "PRAGMA incremental_vacuum(2048)";
@@ -59,15 +59,15 @@ pub struct Compacted {
 #[derive(Default)]
 pub(crate) struct Compaction {
     source: OnceLock<Arc<dyn SnapshotSource>>,
-    /// Since the limits were last seen to.
+    /// Bytes written since the limits were last checked.
     appended: AtomicI64,
     is_due: Notify,
-    /// When executions were last looked for.
+    /// Time of the last search for executions.
     executions_seen_to: Mutex<Option<Instant>>,
 }
 
 impl Store {
-    /// Says who makes snapshots, once. Without it, only versions before an existing snapshot are removed.
+    /// Sets the maker of snapshots, once. Without it, only versions before an existing snapshot are removed.
     pub fn set_snapshot_source(&self, source: Arc<dyn SnapshotSource>) {
         let _ = self.compaction.source.set(source);
     }
@@ -147,7 +147,7 @@ async fn vacuum(database: &Database) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The time that is so long ago.
+/// The time a duration ago.
 fn ago(age: Duration) -> SystemTime {
     SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH)
 }

@@ -54,7 +54,7 @@ impl Console {
         revocations::add(&self.database, token).await
     }
 
-    /// Lets go of the database.
+    /// Closes the database.
     pub async fn close(&self) {
         self.database.close().await;
     }

@@ -27,12 +27,12 @@ use crate::{StoreError, StoreObserver, StoreOperation, location::Location, obser
 /// hold callers for ever.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A pool of connections to one database, and who measures what it is asked.
+/// A pool of connections to one database, and its observer.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
     pub(crate) connections: Connections,
     observed: Observed,
-    /// Held by who writes to SQLite, which has one writer at a time, and has others sleep for milliseconds before they try again.
+    /// Permit to write to SQLite, which has one writer at a time and makes others sleep for milliseconds before they retry.
     writer: Option<Arc<Semaphore>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Connections {
 pub(crate) struct Transaction {
     pub(crate) changes: Changes,
     observed: Observed,
-    _turn: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Database {
         })
     }
 
-    /// Has somebody measure what it and its clones are asked from now on.
+    /// Sets the observer that measures it and its clones from now on.
     pub(crate) fn observe(&self, observer: Arc<dyn StoreObserver>) {
         self.observed.set(observer);
     }
@@ -136,7 +136,7 @@ impl Database {
     /// Runs a statement and says how many rows it changed.
     pub(crate) async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         let started = Instant::now();
-        let _turn = self.turn().await?;
+        let _permit = self.write_permit().await?;
         let changed = match &self.connections {
             Connections::Sqlite(pool) => {
                 let done = bounded(statement.sqlite().execute(pool)).await;
@@ -154,7 +154,7 @@ impl Database {
     /// refused.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
         let started = Instant::now();
-        let turn = self.turn().await?;
+        let permit = self.write_permit().await?;
         let changes = match &self.connections {
             Connections::Sqlite(pool) => bounded(pool.begin_with("BEGIN IMMEDIATE")).await.map(Changes::Sqlite),
             Connections::Postgres(pool) => bounded(pool.begin()).await.map(Changes::Postgres),
@@ -162,19 +162,19 @@ impl Database {
         Ok(Transaction {
             changes: self.observed.tell(StoreOperation::Begin, started, changes)?,
             observed: self.observed.clone(),
-            _turn: turn,
+            _permit: permit,
         })
     }
 
-    /// Waits for the turn to write, where there is one writer at a time.
-    async fn turn(&self) -> Result<Option<OwnedSemaphorePermit>, StoreError> {
+    /// Waits for the permit to write, where there is one writer at a time.
+    async fn write_permit(&self) -> Result<Option<OwnedSemaphorePermit>, StoreError> {
         let Some(writer) = &self.writer else { return Ok(None) };
-        let turn = timeout(STATEMENT_TIMEOUT, Arc::clone(writer).acquire_owned()).await;
-        let waited_in_vain = |_| StoreError::Timeout {
+        let permit = timeout(STATEMENT_TIMEOUT, Arc::clone(writer).acquire_owned()).await;
+        let timed_out = |_| StoreError::Timeout {
             after: STATEMENT_TIMEOUT,
         };
         // It is never closed.
-        Ok(turn.map_err(waited_in_vain)?.ok())
+        Ok(permit.map_err(timed_out)?.ok())
     }
 
     pub(crate) async fn close(&self) {

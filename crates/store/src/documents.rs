@@ -63,7 +63,7 @@ impl Store {
         Ok(row.as_ref().map(DocumentRow::read).transpose()?)
     }
 
-    /// Takes down where a file is now. Its documents and forks go there.
+    /// Records the present path of a file, for its documents and forks.
     pub async fn note_document_path(&self, server: &str, file_id: &str, path: &str) -> Result<(), StoreError> {
         let mut transaction = self.begin_identity().await?;
         // Whoever was there before is somewhere else, or gone.
@@ -84,7 +84,7 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Takes down that a file or a directory was renamed. Documents and forks there, or below it, go with it.
+    /// Records that a file or a directory was renamed. Documents and forks there, or below it, go with it.
     pub async fn rename_documents(&self, server: &str, from: &str, to: &str) -> Result<(), StoreError> {
         if from == to {
             return Ok(());

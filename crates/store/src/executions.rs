@@ -1,4 +1,4 @@
-//! Executions as the store tells of them: what is noted and not yet written takes the place of what is stored.
+//! Executions in the store: records that are not written yet take the place of stored ones.
 
 mod batch;
 mod table;
@@ -15,18 +15,18 @@ pub(crate) use batch::{Batch, Origin, Rename};
 use crate::{AbandonedExecution, ExecutionFilter, ExecutionRecord, Store, StoreError, row::micros};
 
 impl Store {
-    /// Takes note of a record without waiting: the newest version of each execution is written in the
+    /// Queues a record without waiting: the newest version of each execution is written in the
     /// background.
     pub fn note_execution(&self, record: ExecutionRecord) {
         self.journal.note(record);
     }
 
-    /// Takes note that a notebook, or all in a directory, has another name now: what was run there goes with it.
+    /// Records that a notebook, or all in a directory, has another name now: what was run there goes with it.
     pub fn note_rename(&self, server: &str, from: &str, to: &str) {
         self.journal.note_rename(server, Origin::Path(from.to_owned()), to);
     }
 
-    /// Takes note of where a file is: what was run there before it got its name goes with it.
+    /// Records where a file is: what was run there before it got its name goes with it.
     pub fn note_location(&self, server: &str, file_id: &str, path: &str) {
         self.journal.note_rename(server, Origin::File(file_id.to_owned()), path);
     }

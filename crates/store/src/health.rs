@@ -6,7 +6,7 @@ use crate::StoreError;
 
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Why the last write failed.
+    /// Reason why the last write failed.
     failure: Mutex<Option<String>>,
 }
 

@@ -44,9 +44,9 @@ struct State {
     bytes: usize,
     /// In their order, each with its version. What is pending has followed them already; what is stored has not.
     renames: VecDeque<(u64, Arc<Rename>)>,
-    /// Counts what was noted.
+    /// Number of records and renames so far.
     version: u64,
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     failure: Option<String>,
     /// Counts the records that were given up.
     lost: u64,
@@ -189,7 +189,7 @@ impl Journal {
         self.progress.send_replace(());
     }
 
-    /// Writes what is noted, for ever.
+    /// Writes records, for ever.
     pub(crate) async fn write(self: Arc<Self>, database: Database, gateway: String, mut bounds: Bounds) {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -1,4 +1,4 @@
-//! Which gateways use the database at this moment, so that none takes from another what that one looks after. Each
+//! The gateways that use the database at this moment, so that none takes over the work of another. Each
 //! has a lease in the database and renews it.
 //!
 //! | the other's process | its lease | it is there |

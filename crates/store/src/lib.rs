@@ -6,15 +6,15 @@
 //! | `record`, `status` | executions as values |
 //! | `executions`, `notebook_runs` | their table, and the questions that can be asked of it |
 //! | `journal` | executions that were noted and are not yet written |
-//! | `documents`, `versions` | which document a file is; its versions, snapshots and blobs |
+//! | `documents`, `versions` | documents of files; their versions, snapshots and blobs |
 //! | `forks` | copies of documents in which changes are proposed |
-//! | `activity_log`, `audit`, `notes` | what is only ever added, and what of it is not yet written |
+//! | `activity_log`, `audit`, `notes` | logs, and records of them that are not yet written |
 //! | `oauth` | browser logins: clients, logins under way, grants and their tokens |
 //! | `revocations` | tokens that were revoked while gateways run |
 //! | `console` | the database for an operator's command, which is no gateway |
 //! | `compaction`, `size` | the limits, and keeping within them |
-//! | `observer` | what those are told who measure the database |
-//! | `lease`, `process`, `health` | which gateways use the database, whether one is gone, whether it can be written to |
+//! | `observer` | events of the database for metrics |
+//! | `lease`, `process`, `health` | the gateways that use the database, whether one is gone, whether the database can be written to |
 //! | `database` | the two databases, and statements that both run; the seam for another one |
 //! | `location`, `schema`, `row` | where the database is, its migrations, columns to values and back |
 
@@ -178,7 +178,7 @@ impl Store {
         }
     }
 
-    /// Has somebody measure what the database is asked from now on.
+    /// Sets the observer that measures the database from now on.
     pub fn observe(&self, observer: Arc<dyn StoreObserver>) {
         self.database.observe(observer);
     }
@@ -229,7 +229,7 @@ impl Store {
         }
     }
 
-    /// Writes what is left, ends the lease and lets go of the database; nothing works afterwards.
+    /// Writes the remaining records, ends the lease and closes the database; nothing works afterwards.
     pub async fn close(&self) {
         if timeout(CLOSE_TIMEOUT, self.flush()).await.is_err() {
             let records = self.journal.len() + self.activity.len() + self.audit.len();

@@ -64,7 +64,7 @@ struct State<T> {
     bytes: usize,
     /// The number of the newest.
     newest: u64,
-    /// Why the last attempt to write failed.
+    /// Reason why the last attempt to write failed.
     failure: Option<String>,
 }
 

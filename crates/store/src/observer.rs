@@ -1,4 +1,4 @@
-//! What is told of the database to whoever measures it. Knows no statements.
+//! Events of the database for metrics. Knows no statements.
 
 use std::{
     sync::{Arc, OnceLock},

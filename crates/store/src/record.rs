@@ -28,7 +28,7 @@ pub struct ExecutionRecord {
     pub kind: ExecutionKind,
     pub status: ExecutionStatus,
     pub cells: Vec<CellRecord>,
-    /// Why it ended as it did, where that needs words.
+    /// Reason why it ended as it did, where that needs words.
     pub reason: Option<String>,
     /// Outputs, once it has ended; whoever records them bounds them.
     pub outputs: Option<Value>,

@@ -20,7 +20,7 @@ const CODE_TTL: Duration = Duration::from_secs(60);
 /// Grants of one person; beyond it the oldest are revoked.
 const MAX_GRANTS: usize = 100;
 
-/// What was granted, and what the client that redeems the code has to know.
+/// Terms of a grant, with what is checked when its code is redeemed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) redirect_uri: String,

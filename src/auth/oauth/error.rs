@@ -66,7 +66,7 @@ impl OAuthError {
         Self::new(ErrorCode::InvalidGrant, description)
     }
 
-    /// What went wrong inside is for the log.
+    /// Error of the gateway itself, whose cause is only logged.
     pub(super) fn internal() -> Self {
         Self::new(ErrorCode::ServerError, "the gateway failed; try again later")
     }
@@ -94,7 +94,7 @@ impl From<UpstreamError> for OAuthError {
     }
 }
 
-/// Why a browser gets no further in a login.
+/// Reason why a browser gets no further in a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginRefusal {
     /// Shown to the person: whoever asked is not known well enough to be answered.

@@ -46,23 +46,23 @@ impl Browser {
 /// A login that has begun.
 #[derive(Debug)]
 pub struct Started {
-    /// Where the browser goes to log in.
+    /// URL at which the browser logs in.
     pub location: Url,
     pub browser: Browser,
 }
 
-/// What a person is asked.
+/// Question to a person.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Consent {
     pub client_name: String,
     /// The host that vouches for the client; `None` if nobody does.
     pub client_host: Option<String>,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub redirect_host: String,
     /// The person, as they are called.
     pub person: String,
     pub tenant: String,
-    /// What the client may be allowed, as scopes.
+    /// Permissions that the client may be granted, with their scopes.
     pub scopes: Vec<(Permission, &'static str)>,
     /// Goes back with the decision.
     pub ticket: String,
@@ -197,7 +197,7 @@ impl OAuth {
         Ok(consent)
     }
 
-    /// What a person can allow: what is asked for, of what they and their tenant may.
+    /// Permissions that a person can grant: those asked for, as far as the person and their tenant have them.
     fn offer(&self, request: &Request, identity: &Identity) -> Result<(String, PermissionSet), OAuthError> {
         let denied = |description: String| OAuthError::new(ErrorCode::AccessDenied, description);
         let tenant = identity.tenant(&self.tenants);

@@ -1,4 +1,4 @@
-//! What clients are told of the authorization server (RFC 8414).
+//! Metadata of the authorization server (RFC 8414).
 
 use serde_json::{Value, json};
 

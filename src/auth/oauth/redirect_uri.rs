@@ -1,4 +1,4 @@
-//! Where a client may be answered: only at what it has registered, letter by letter. On this machine any port will do,
+//! Redirect URIs: a client is answered only at one that it has registered, letter by letter. On this machine any port will do,
 //! since native clients take the one that is free (RFC 8252).
 
 use url::{Host, Url};

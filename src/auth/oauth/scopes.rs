@@ -5,9 +5,9 @@ use crate::{
     types::{Permission, PermissionSet},
 };
 
-/// What a scope of a permission begins with.
+/// Prefix of the scopes of permissions.
 const PREFIX: &str = "jupyter:";
-/// What a client gets that asks for nothing in particular.
+/// Permissions of a client that asks for none in particular.
 const DEFAULT: [Permission; 3] = [Permission::Read, Permission::Write, Permission::Execute];
 
 /// The permissions that a scope names. Others are somebody else's, as `offline_access` is.

@@ -52,7 +52,7 @@ impl OAuthSettings {
         self.public_url.as_str().trim_end_matches('/')
     }
 
-    /// What tokens are for (RFC 8707).
+    /// Resource for which tokens are issued (RFC 8707).
     pub fn resource(&self) -> String {
         format!("{}mcp", self.public_url)
     }
@@ -62,7 +62,7 @@ impl OAuthSettings {
         format!("{}oauth/{name}", self.public_url)
     }
 
-    /// Where the upstream provider sends browsers back to.
+    /// URL to which the upstream provider sends browsers back.
     pub(super) fn callback(&self) -> String {
         self.endpoint("callback")
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::types::PermissionSet;
 
-/// What tokens of this gateway begin with; the own tokens of the config begin otherwise.
+/// Prefix of access tokens issued here; tokens of the config have another.
 pub(super) const ACCESS_PREFIX: &str = "jmga_";
 const REFRESH_PREFIX: &str = "jmgr_";
 
@@ -28,7 +28,7 @@ pub struct IssuedTokens {
     expires_in: u64,
     refresh_token: String,
     scope: String,
-    /// Who has just logged in; none for a refresh.
+    /// The person who has just logged in; none for a refresh.
     #[serde(skip)]
     login: Option<NewLogin>,
 }

@@ -61,7 +61,7 @@ pub(super) struct UpstreamTokens {
     pub(super) refresh_token: Option<String>,
 }
 
-/// Why nobody is logged in at the provider.
+/// Reason why nobody is logged in at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UpstreamError {
     #[error("the login provider refused it ({0})")]

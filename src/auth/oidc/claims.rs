@@ -1,4 +1,4 @@
-//! What a token says, and for whom it must have been issued.
+//! Claims of a token, and the audience that it must have been issued for.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Time by which the clocks of a provider and of the gateway may differ.
 pub(super) const LEEWAY: Duration = Duration::from_secs(60);
 
-/// For whom a token must have been issued.
+/// Audience that a token must have been issued for.
 #[derive(Debug, Clone, Copy)]
 pub enum Expected<'a> {
     /// An access token for this audience.
@@ -69,7 +69,7 @@ impl Claims {
         self.text("sub")
     }
 
-    /// When what was begun with the token ends. A token that is accepted after its time, since clocks may differ, ends
+    /// The time at which work begun with the token ends. A token that is accepted after its time, since clocks may differ, ends
     /// when they can differ no longer.
     pub fn ends_at(&self, now: SystemTime) -> Option<SystemTime> {
         let seconds = self.get("exp")?.as_f64().filter(|seconds| *seconds >= 0.0)?;

@@ -46,7 +46,7 @@ struct Signature {
     key: DecodingKey,
 }
 
-/// How a signature is checked.
+/// Method of checking a signature.
 #[derive(Clone, Copy)]
 enum Check {
     Rsa(&'static signature::RsaParameters),

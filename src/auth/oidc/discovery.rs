@@ -8,7 +8,7 @@ use crate::auth::outbound::{self, OutboundError};
 
 const WELL_KNOWN: &str = ".well-known/openid-configuration";
 
-/// What a provider says of itself.
+/// A provider's metadata.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Metadata {
     pub issuer: String,
@@ -30,7 +30,7 @@ pub struct Metadata {
     pub token_endpoint_auth_methods_supported: Vec<String>,
 }
 
-/// Why there is no usable discovery document.
+/// Reason why there is no usable discovery document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     #[error("the discovery document of the issuer cannot be read: {0}")]

@@ -40,11 +40,11 @@ struct State {
     keys: Option<Arc<KeySet>>,
     fetch: Option<Fetch>,
     times: Times,
-    /// Why the last fetch failed.
+    /// Reason why the last fetch failed.
     failure: Option<String>,
 }
 
-/// When keys were fetched.
+/// Time at which keys were fetched.
 #[derive(Default)]
 struct Times {
     fetched: Option<Instant>,

@@ -15,10 +15,10 @@ use super::{
     keys::{Choice, KeySet},
 };
 
-/// Why a token does not hold.
+/// Reason why a token does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// What kind of thing is wrong with it.
+    /// The kind of defect.
     #[error("{0}")]
     Invalid(&'static str),
     /// The keys that it might be signed with cannot be had.
@@ -41,7 +41,7 @@ pub fn is_jwt(bearer: &str) -> bool {
     bearer.starts_with("ey") && matches!(bearer.matches('.').count(), 2 | 4)
 }
 
-/// What a token says of itself.
+/// Header of a token.
 pub(super) struct Header {
     algorithm: Algorithm,
     key_id: Option<String>,

@@ -1,4 +1,4 @@
-//! What changed in one version, cell by cell.
+//! Changes of one version, cell by cell.
 
 use maud::{Markup, html};
 use serde::Deserialize;

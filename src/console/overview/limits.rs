@@ -1,4 +1,4 @@
-//! How much of its limits the visitor's tenant uses.
+//! Use that the visitor's tenant makes of its limits.
 
 use maud::html;
 

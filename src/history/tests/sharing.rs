@@ -72,7 +72,7 @@ async fn what_nobody_else_writes_is_written_as_from_outside() {
     assert_eq!(here.logged().await, here.content);
     assert_eq!(there.logged().await, here.content);
     assert_eq!(here.kinds().await, ["outside", "opened"]);
-    // One who leaves does not keep the other from writing.
+    // // A gateway that leaves does not keep the other from writing.
     one.closed(&here.document);
     one.close().await;
     there.set_cell(Author::Outside, "a", "by another");

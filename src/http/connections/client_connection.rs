@@ -49,12 +49,12 @@ impl ClientConnection {
         self.progress().on_bytes(Instant::now());
     }
 
-    /// Notes that TLS is agreed on; the client's time begins anew.
+    /// Records that TLS is agreed on; the client's time begins anew.
     pub(in crate::http) fn on_handshake(&self) {
         self.progress().on_handshake(Instant::now());
     }
 
-    /// Notes that a request of this connection has a token that is known.
+    /// Records that a request of this connection has a token that is known.
     pub(in crate::http) fn on_authenticated(&self) {
         self.progress().on_authenticated();
     }

@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors for everything else: Jupyter's sockets, the database, logs.
 const RESERVE: u64 = 64;
-/// So many connections are always tried.
+/// Number of connections that are always allowed.
 const LEAST: u64 = 16;
 
 /// The number of connections that may be open, at most `wanted`. The limit of the process is raised as far as it may be

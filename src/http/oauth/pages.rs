@@ -72,7 +72,7 @@ pub(super) fn consent(consent: &Consent, action: &str) -> Response {
     page(http::StatusCode::OK, "Log in", &body)
 }
 
-/// What a permission means to a person.
+/// Describes a permission to a person.
 fn meaning(permission: Permission) -> &'static str {
     match permission {
         Permission::Read => "read notebooks and files",

@@ -22,7 +22,7 @@ use crate::{
 /// A registration with all redirect URIs that there may be is smaller.
 const MAX_BODY_BYTES: usize = 32 * 1024;
 
-/// Who sent a request.
+/// Sender of a request.
 pub(super) struct Sender(Origin);
 
 impl Sender {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use executor::Question;
 use futures::{FutureExt, future::ready};
 use rmcp::model::{CallToolRequestParams, ClientRequest, JsonObject};
 
@@ -14,7 +12,7 @@ use super::{
 };
 use crate::{
     mcp::{Answer, Answerer, Begun, Caller, PlainRequest, Written},
-    tools::{Client, ClientReply},
+    tools::Client,
 };
 
 impl Answerer for GatewayHandler {
@@ -107,32 +105,4 @@ impl GatewayHandler {
 /// Stands for a client that waits for the answer and for nothing else.
 struct Nobody;
 
-#[async_trait]
-impl Client for Nobody {
-    fn knows_tasks(&self) -> bool {
-        false
-    }
-
-    fn follows(&self) -> bool {
-        false
-    }
-
-    async fn progress(&self, _: &str) {}
-
-    async fn ask(&self, _: &Question) -> ClientReply {
-        ClientReply::Unable
-    }
-
-    /// A call that is not wanted any more is not polled any more.
-    async fn cancelled(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    async fn left(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-}
+impl Client for Nobody {}

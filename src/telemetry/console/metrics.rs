@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::{duration, shown};
 
-/// What changes all the time and tells nothing of what is done.
+/// Prefixes of metrics that change all the time and say nothing about the work.
 const UNSHOWN: [&str; 3] = ["process.", "jmg.tokio.", "jmg.process."];
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ fn points_of<T: Copy + std::fmt::Display>(data: &MetricData<T>, number: fn(&T) -
     }
 }
 
-/// How often and how long on average, since all histograms are of durations.
+/// Counts and averages of histograms, which are all of durations.
 #[expect(clippy::cast_precision_loss, reason = "for the eye")]
 fn summaries<T: Copy>(histogram: &Histogram<T>, number: fn(&T) -> f64) -> Vec<(String, String)> {
     let points = histogram.data_points().filter(|point| point.count() > 0);

@@ -1,4 +1,4 @@
-//! What the libraries tell of what they do.
+//! Observers that turn events of the libraries into metrics.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is read when somebody looks: how much there is of something at this moment, as those tell who have it.
+//! Gauges that are read at the moment of collection, from whoever has the things that they count.
 
 use std::sync::Arc;
 

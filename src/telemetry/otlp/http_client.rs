@@ -13,7 +13,7 @@ use super::OtlpError;
 
 /// Longest time for one batch, as OpenTelemetry has it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What a collector answers is short; more of it is not read.
+/// Longest answer of a collector that is read.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]

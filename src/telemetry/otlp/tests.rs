@@ -1,4 +1,4 @@
-//! What is sent where, by the config and by the environment.
+//! Signals and their destinations, by the config and by the environment.
 
 use super::*;
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// The kinds of values that may stand at a place. Of what allows several, all are noted.
+/// The kinds of values that are allowed at a place.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// Nothing is known, so that nothing is changed.
+    /// True if nothing is known, so that nothing is changed.
     is_any: bool,
     takes_booleans: bool,
     pub(super) numbers: Option<Numbers>,

@@ -1,4 +1,4 @@
-//! Tests of which arguments are accepted and refused, and that valid ones are left alone.
+//! Arguments that are accepted and refused; valid ones are left alone.
 
 use proptest::{prelude::*, strategy::Union};
 use schemars::JsonSchema;

@@ -128,7 +128,7 @@ impl Describe for UserCursors {
     }
 }
 
-/// By then everybody who is in a document has said so.
+/// Time within which everybody who is in a document has sent a state.
 const AWARENESS_ROUND: std::time::Duration = std::time::Duration::from_secs(20);
 
 pub(super) async fn get_user_cursors(call: Call, arguments: CursorsArguments) -> Result<UserCursors, ToolError> {

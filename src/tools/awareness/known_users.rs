@@ -1,4 +1,4 @@
-//! Everybody on a server as far as a caller may know of them: each once, with the documents that the caller may read.
+//! The users of a server that a caller may know of: each once, with the documents that the caller may read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ pub(super) struct KnownUser {
 /// Everybody on a server who is online.
 pub(super) struct KnownUsers {
     pub(super) users: Vec<KnownUser>,
-    /// Since when it is heard who is online; nothing if the server does not tell.
+    /// Time since which it is known who is online; none if the server does not tell.
     pub(super) since: Option<SystemTime>,
     pub(super) is_partial: bool,
 }
@@ -64,8 +64,8 @@ impl KnownUser {
         self.documents.contains(path)
     }
 
-    /// Takes in another presence of the same user. What an agent of this gateway says of itself here counts before what an
-    /// agent of the same name says elsewhere.
+    /// Merges another presence of the same user. The state of an agent of this gateway counts before that which an
+    /// agent of the same name has elsewhere.
     fn meet(&mut self, other: &User) {
         let last_activity = self.user.last_activity.max(other.last_activity);
         let is_agent = self.user.is_agent || other.is_agent;
@@ -104,7 +104,7 @@ impl KnownUser {
 }
 
 impl KnownUsers {
-    /// Listens who is online on a server, and looks who is in its open documents.
+    /// Collects who is online on a server and in its open documents.
     pub(super) async fn of(call: &Call, server: &Arc<JupyterServer>) -> Self {
         let online = call.pool().online(server).await;
         let mut users: BTreeMap<String, KnownUser> = BTreeMap::new();
@@ -163,7 +163,7 @@ fn document_path(told: &str) -> Option<DocPath> {
     DocPath::parse_file(told.strip_prefix(DRIVE).unwrap_or(told)).ok()
 }
 
-/// The path of the document that somebody looks at; nothing if they look at something else.
+/// The path of the document that somebody looks at; none if they look at something else.
 fn current_path(current: &str) -> Option<DocPath> {
     let (kind, path) = current.split_once(':')?;
     document_path(path).filter(|_| !NO_DOCUMENTS.contains(&kind))

@@ -1,4 +1,4 @@
-//! `set_user_presence`: how available the caller says it is.
+//! `set_user_presence`: the availability that the caller declares.
 
 use live_document::{Availability, Status};
 use schemars::JsonSchema;

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Activities in which somebody is looked for who is not online.
+/// Number of activities that are searched for somebody who is not online.
 const MAX_LOOKED_AT: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! Calls that a person must allow, by the rules of the tenant. Rules about the call as such are judged before its tool runs,
 //! or when a document is opened that no argument names; rules about code where code is about to run, whichever tool runs
-//! it. What is sent to a kernel is held against what was allowed once more, since cells can be edited while they wait.
+//! it. Code is compared with the allowed code once more before it is sent to a kernel, since cells can be edited while they wait.
 
 use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ pub(super) struct Approvals {
     judged: HashSet<usize>,
     /// Rules about code that hold while a person is there, and nobody is.
     idle: HashSet<usize>,
-    /// Whether the cells that the call edits are to run then.
+    /// True if the call runs the cells that it edits.
     runs_edits: bool,
     has_edited: bool,
     /// Decisions, for the audit.
@@ -61,14 +61,14 @@ pub(super) struct Approvals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     pub form: ChoiceForm,
-    /// What a model is told whose client cannot ask.
+    /// Message for a model whose client cannot ask.
     pub message: String,
 }
 
-/// Something that a rule is about.
+/// Something that a rule matches.
 struct Matched<'a> {
     rule: &'a ApprovalRule,
-    /// Where the code is, and the part of it that matches.
+    /// Place of the code, and the part of it that matches.
     code: Option<(&'a str, &'a str, &'a str)>,
 }
 
@@ -84,7 +84,7 @@ impl Call {
         self.approvals.lock().granted.clone()
     }
 
-    /// What a person decided about the call, for the audit.
+    /// Decisions of a person about the call, for the audit.
     pub(in crate::tools) fn approval(&self) -> Option<String> {
         let decisions = &self.approvals.lock().decisions;
         (!decisions.is_empty()).then(|| decisions.join("; "))
@@ -227,7 +227,7 @@ impl Call {
         self.approvals.lock().has_edited = true;
     }
 
-    /// The last word on the code that this call has run.
+    /// The final check of the code that this call runs.
     pub(super) fn code_gate(&self) -> Option<CodeGate> {
         self.code_rules().next()?;
         let (tenant, tool) = (Arc::clone(&self.principal.tenant), self.tool.unwrap_or_default());

@@ -39,7 +39,7 @@ impl Call {
         self
     }
 
-    /// What the client's person chose, if an earlier call asked by this version of the form.
+    /// Choice of the client's person, if an earlier call asked with this version of the form.
     pub(in crate::tools) fn choice(&self, version: &str) -> Option<&ChoiceReply> {
         let (choice, chosen_in) = self.choice.as_ref()?;
         (chosen_in == version).then_some(choice)
@@ -98,7 +98,7 @@ impl Call {
         let mut forked = self.forked.lock();
         if !forked.iter().any(|room| room.fork_id() == Some(&record.fork_id)) {
             forked.push(Room::clone(&fork));
-            let told = advise(self, &told(&record, path));
+            let told = advise(self, &fork_line(&record, path));
             self.notices.lock().push(told);
         }
         drop(forked);
@@ -130,7 +130,7 @@ impl Call {
         }
     }
 
-    /// Writes down what the call did in forks, before it is answered.
+    /// Stores the changes of the call in forks, before it is answered.
     pub(in crate::tools) async fn save_forks(&self) {
         if matches!(self.effect, None | Some(Effect::Read | Effect::Open)) {
             return;
@@ -157,7 +157,7 @@ impl Call {
 }
 
 /// A line that tells that an answer is about a fork.
-fn told(fork: &ForkRecord, path: &DocPath) -> String {
+fn fork_line(fork: &ForkRecord, path: &DocPath) -> String {
     let id = &fork.fork_id;
     match fork.is_review {
         true => format!(

@@ -85,7 +85,7 @@ pub(in crate::tools) async fn execute_and_delete(
     by_position: bool,
     choose: impl FnOnce(&Room) -> Result<Vec<String>, ToolError>,
 ) -> Result<(Option<RunResult>, Option<Change>), ToolError> {
-    // Chosen once: where the cells are may change while they run, and which are meant must not.
+    // Chosen once: the cells' places may change while they run, but the choice must not.
     let (found, chosen) = match resumed_execution(call).await? {
         Some(found) => (Some(found), None),
         None => {
@@ -96,7 +96,7 @@ pub(in crate::tools) async fn execute_and_delete(
                 true => {
                     let wanted = RunCells {
                         cells: cells.clone(),
-                        // What goes wrong in one of them must not keep another from being deleted.
+                        // A failure in one of them must not keep another from being deleted.
                         stop_on_error: false,
                     };
                     Some(FoundExecution::Live(run_cells(call, &server, room, &wanted).await?))

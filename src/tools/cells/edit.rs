@@ -136,7 +136,7 @@ fn chosen(room: &Room, range: &Range) -> Result<String, ToolError> {
     Ok(ids.into_iter().next().unwrap_or_default())
 }
 
-/// Why the text was not replaced in a cell: where it is, or what is there that it may have meant.
+/// Reason why the text was not replaced in a cell: where it is, or what is there that it may have meant.
 pub(in crate::tools) fn explain_replacement(room: &Room, cell: &str, replacement: &Replacement<'_>) -> String {
     let short = room.short_ids();
     let sources = room.sources(0..room.cell_count());

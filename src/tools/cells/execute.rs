@@ -50,7 +50,7 @@ pub(super) struct Executed {
     run: Run,
 }
 
-/// The members by which every tool that ran cells tells of it.
+/// The members about a run, in the answer of every tool that ran cells.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct Run {
     pub(in crate::tools) execution_id: String,
@@ -203,7 +203,7 @@ pub(in crate::tools) struct Change {
     pub(in crate::tools) text: String,
 }
 
-/// The members by which every tool that edits tells of it.
+/// The members about an edit, in the answer of every tool that edits.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::tools) struct Edited {
     pub(in crate::tools) revision: String,
@@ -359,7 +359,7 @@ fn code_cells(room: &Room, cells: &[String]) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// An answer that tells of a run.
+/// An answer with a run.
 pub(in crate::tools) fn run_reply<T>(
     result: RunResult,
     answer: impl FnOnce(Run, &dyn Fn(&str) -> String) -> T,

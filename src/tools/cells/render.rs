@@ -22,7 +22,7 @@ use crate::tools::{
 const SMALL_METADATA: usize = 200;
 /// Characters that a cell or an output takes besides its text, where there is one limit for all.
 const PLACE: usize = 50;
-/// Number of them that are shown however small the limit is.
+/// Number of them that are shown in any case.
 const MIN_PLACES: usize = 20;
 /// Characters that errors and their tracebacks have for themselves, if they need them and so many are shown at all.
 const MIN_ERRORS: usize = 1000;

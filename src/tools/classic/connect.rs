@@ -13,7 +13,7 @@ use crate::{
         cells::Kernel,
         kernel::start_kernel,
         named::{
-            Notebook, SHOWN_CELLS, blocks, check_name, current_path, find_server,
+            NameUse, Notebook, SHOWN_CELLS, blocks, check_name, current_path, find_server, name_use,
             table::{CellTable, tsv},
         },
         notebook::{empty_notebook, require_notebook_name},
@@ -123,23 +123,13 @@ async fn is_connected(
     path: &DocPath,
     mode: Mode,
 ) -> Result<bool, ToolError> {
-    let Some(connection) = call.connections().get(&call.principal().id, name) else {
-        return Ok(false);
+    let (other, now) = match name_use(call, name, server, path).await {
+        NameUse::ThisNotebook => return Ok(true),
+        NameUse::Another { server, path } if mode != Mode::Reconnect => (server, path),
+        NameUse::Another { .. } | NameUse::Free => return Ok(false),
     };
-    let now = current_path(call, &connection);
-    if connection.server.name == server.name() && now == *path {
-        return Ok(true);
-    }
-    let is_gone = match connection.server.find(call) {
-        Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
-        Err(_) => true,
-    };
-    if mode == Mode::Reconnect || is_gone {
-        return Ok(false);
-    }
     let why = format!(
-        "{name:?} is connected to '{now}' on `{}`; choose another name, or give it to this notebook with mode=\"reconnect\"",
-        connection.server.name
+        "{name:?} is connected to '{now}' on `{other}`; choose another name, or give it to this notebook with mode=\"reconnect\""
     );
     Err(ToolError::argument("notebook_name", why))
 }

@@ -1,4 +1,4 @@
-//! The batches of text edits.
+//! Batches of text edits.
 
 use live_document::{Edit, EditOptions};
 use schemars::JsonSchema;

@@ -26,7 +26,7 @@ pub(super) struct TextAnswer {
     facts: Facts,
 }
 
-/// What an answer about cells tells programs beside.
+/// Facts about cells in an answer, for programs.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Facts {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,10 +45,10 @@ impl Facts {
 }
 
 pub(super) fn text(kind: &'static str, result: String) -> ToolReply<TextAnswer> {
-    told(kind, result, Facts::default())
+    with_facts(kind, result, Facts::default())
 }
 
-pub(super) fn told(kind: &'static str, result: String, facts: Facts) -> ToolReply<TextAnswer> {
+pub(super) fn with_facts(kind: &'static str, result: String, facts: Facts) -> ToolReply<TextAnswer> {
     ToolReply::in_blocks(blocks([result.clone()]), TextAnswer { kind, result, facts })
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Facts, TextAnswer, told},
+    answer::{Facts, TextAnswer, with_facts},
     target::{Target, find},
 };
 use crate::tools::{
@@ -81,7 +81,7 @@ pub(super) async fn move_cell(call: Call, arguments: MoveArguments) -> Result<To
         around.cell_count(),
         around.brief()
     );
-    Ok(told("cell.move", text, facts))
+    Ok(with_facts("cell.move", text, facts))
 }
 
 /// The type of the cell at a position.
@@ -129,15 +129,15 @@ pub(super) async fn delete_cell(call: Call, arguments: DeleteArguments) -> Resul
     check_positions(&room, by_position, &ids, options.if_revision, call.principal())?;
     let edit = Edit::DeleteCells { cells: ids.clone() };
     let edited = call.edit(&room, &[edit], options).await?;
-    let told_of = cells.iter().map(|(index, cell)| {
+    let lines = cells.iter().map(|(index, cell)| {
         let done = format!("Cell {index} ({}) deleted successfully.", cell.cell_type);
         match arguments.include_source.unwrap_or(true) {
             true => format!("{done}\ndeleted cell source:\n{}\n\n---\n", cell.source),
             false => done,
         }
     });
-    let text = told_of.collect::<Vec<_>>().join("\n");
-    Ok(told("cell.delete", text, Facts::edited(ids, edited)))
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Ok(with_facts("cell.delete", text, Facts::edited(ids, edited)))
 }
 
 /// The cells to delete, of which those given by id count.
@@ -189,5 +189,5 @@ pub(super) async fn clear_cell_output(
         0 => format!("Cell {index} had no output to clear."),
         count => format!("Cell {index} output cleared successfully ({count} output(s) removed)."),
     };
-    Ok(told("cell.clear_output", text, Facts::edited(cells, edited)))
+    Ok(with_facts("cell.clear_output", text, Facts::edited(cells, edited)))
 }

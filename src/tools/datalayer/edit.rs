@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Facts, TextAnswer, told},
+    answer::{Facts, TextAnswer, with_facts},
     target::{Target, find},
 };
 use crate::tools::{
@@ -63,7 +63,7 @@ pub(super) async fn insert_cell(call: Call, arguments: InsertArguments) -> Resul
         cells.cell_count(),
         cells.brief()
     );
-    Ok(told("cell.insert", text, Facts::edited(vec![cell_id], edited)))
+    Ok(with_facts("cell.insert", text, Facts::edited(vec![cell_id], edited)))
 }
 
 /// Inserts a cell at an index, of which -1 is the end: before the cell that is there now, wherever that is by then.
@@ -220,6 +220,6 @@ impl Change<'_> {
             diff if diff.is_empty() => format!("Cell {index} {done} successfully - no changes detected"),
             diff => format!("Cell {index} {done} successfully!\n\n```diff\n{diff}\n```"),
         };
-        Ok(told(kind, text, Facts::edited(cells, edited)))
+        Ok(with_facts(kind, text, Facts::edited(cells, edited)))
     }
 }

@@ -24,7 +24,7 @@ use crate::tools::{
 /// Seconds that a call waits for code when it does not say how long.
 const CODE_TIMEOUT: f64 = 30.0;
 
-// `stream` and `progress_interval` are taken and mean nothing: what is put out meanwhile is told as progress anyway.
+// `stream` and `progress_interval` are accepted and ignored: outputs are reported as progress anyway.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CellArguments {

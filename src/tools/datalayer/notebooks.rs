@@ -17,7 +17,10 @@ use crate::{
     tools::{
         Call, ToolError,
         kernel::restart_kernel,
-        named::{Connection, Notebook, SHOWN_CELLS, check_name, current_path, not_connected, table::CellTable},
+        named::{
+            Connection, NameUse, Notebook, SHOWN_CELLS, check_name, current_path, name_use, not_connected,
+            table::CellTable,
+        },
         notebook::{empty_notebook, require_notebook_name},
         output::ToolReply,
     },
@@ -77,7 +80,7 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let before = place(&call).active().map(str::to_owned);
     let kernel = choose_kernel(&call, &notebook, &choice).await?;
     call.connections().activate(&call.principal().id, call.session(), name);
-    let mut told_text = match before {
+    let mut answer = match before {
         Some(before) if is_known && before == name => {
             let answer = format!("Notebook '{name}' is already connected and active. {kernel}");
             return Ok(text("notebook.use", answer));
@@ -91,33 +94,23 @@ pub(super) async fn use_notebook(call: Call, arguments: UseArguments) -> Result<
     let (count, shown) = (cells.cell_count(), cells.cell_count().min(SHOWN_CELLS));
     // A string takes everything.
     let _ = write!(
-        told_text,
+        answer,
         "\n\nNotebook has {count} cells.\nShowing first {shown} cells:\n\n{}",
         cells.brief()
     );
-    Ok(text("notebook.use", told_text))
+    Ok(text("notebook.use", answer))
 }
 
 /// Returns whether the name is already this notebook's. It must not be another's, unless that one is gone.
 async fn is_used(call: &Call, name: &str, server: &JupyterServer, path: &DocPath) -> Result<bool, ToolError> {
-    let Some(connection) = call.connections().get(&call.principal().id, name) else {
-        return Ok(false);
+    let (other, now) = match name_use(call, name, server, path).await {
+        NameUse::ThisNotebook => return Ok(true),
+        NameUse::Another { server, path } => (server, path),
+        NameUse::Free => return Ok(false),
     };
-    let now = current_path(call, &connection);
-    if connection.server.name == server.name() && now == *path {
-        return Ok(true);
-    }
-    let is_gone = match connection.server.find(call) {
-        Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
-        Err(_) => true,
-    };
-    if is_gone {
-        return Ok(false);
-    }
     let why = format!(
-        "the path '{path}' is not the correct path for notebook '{name}', which is '{now}' on `{}`; use another name, or give \
-         this one up with unuse_notebook",
-        connection.server.name
+        "the path '{path}' is not the correct path for notebook '{name}', which is '{now}' on `{other}`; use another name, or \
+         give this one up with unuse_notebook"
     );
     Err(ToolError::argument("notebook_name", why))
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    answer::{Facts, OutputsAnswer, Source, TextAnswer, output_blocks, outputs, told},
+    answer::{Facts, OutputsAnswer, Source, TextAnswer, output_blocks, outputs, with_facts},
     target::{Target, find},
 };
 use crate::tools::{
@@ -79,7 +79,7 @@ pub(super) async fn read_notebook(
         }
     }
     let facts = Facts { cell_ids, edited: None };
-    Ok(told("notebook.read", text, facts))
+    Ok(with_facts("notebook.read", text, facts))
 }
 
 #[derive(Deserialize, JsonSchema)]

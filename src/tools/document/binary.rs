@@ -1,4 +1,4 @@
-//! Binary files, of which only their kind and size can be told as text.
+//! Binary files, of which text can give only the kind and size.
 
 use jupyter_client::{DocPath, Document, DocumentKind, JupyterServer};
 
@@ -8,10 +8,10 @@ use crate::{
     types::{MAX_DOCUMENT_BYTES, document_uri},
 };
 
-/// Characters that are looked at to tell text from what is none.
+/// Characters that are examined to tell text from binary data.
 const MAX_SNIFFED: usize = 64 * 1024;
 
-/// Why a file cannot be opened as text, if it is binary.
+/// Reason why a file cannot be opened as text, if it is binary.
 pub(super) async fn explained(server: &JupyterServer, path: &DocPath) -> Option<ToolError> {
     let file = server.document(path).await.ok()?;
     let is_file = file.kind == DocumentKind::File;

@@ -299,7 +299,7 @@ async fn lines_of_file(
     })
 }
 
-/// As many lines of a text as have at most `max` characters, or the beginning of the first one; and whether that is not all.
+/// The first lines of a text with at most `max` characters, or the beginning of the first one; and whether there is more.
 fn whole_lines(text: &str, max: usize) -> (&str, bool) {
     let Some((limit, _)) = text.char_indices().nth(max) else {
         return (text, false);
@@ -337,7 +337,7 @@ impl Describe for DocumentContent {
     }
 }
 
-/// As many whole lines as fit into so many bytes.
+/// The whole lines that fit into a number of bytes.
 fn fitting(text: &str, room: usize) -> (&str, bool) {
     if text.len() <= room {
         return (text, false);

@@ -1,4 +1,4 @@
-//! Tools that change a text, at positions or by what it says. Each answers the smallest diff.
+//! Tools that change a text, at positions or by exact match. Each answers with the smallest diff.
 
 use jupyter_client::counted;
 use live_document::{Edit, EditError, EditOptions, Edited, RoomError};

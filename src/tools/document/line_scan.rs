@@ -1,4 +1,4 @@
-//! Lines of a file that is too large to be held: what passes by is counted, and only what is wanted is kept. Does no I/O.
+//! Lines of a file that is too large for memory: lines are counted as they are read, and only the wanted ones are kept. Does no I/O.
 
 use std::ops::{ControlFlow, Range};
 

@@ -1,4 +1,4 @@
-//! Cursor in the outputs of an execution: how far an answer told them, so that the next one goes on from there. It is all
+//! Cursor in the outputs of an execution: the end of those in one answer, so that the next one continues there. It is all
 //! that is needed for that: nothing is remembered between calls, and whoever takes long or never comes back costs nothing.
 
 use std::{

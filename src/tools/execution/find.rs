@@ -1,4 +1,4 @@
-//! Finding an execution of the caller's own, and doing something about it.
+//! Lookup of a caller's own execution, and actions on it.
 
 use std::sync::Arc;
 

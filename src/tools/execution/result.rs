@@ -86,7 +86,7 @@ pub(in crate::tools) struct CellResult {
     #[schemars(schema_with = "outputs_schema")]
     pub(in crate::tools) outputs: Vec<Value>,
     truncated: bool,
-    /// Characters that were put out, images left aside.
+    /// Characters of the outputs, without images.
     original_size: usize,
 }
 
@@ -167,7 +167,7 @@ impl ExecutionDetails {
         let seen = since.filter(|_| is_same).map(|since| since.cell());
         let (text, images) = match snapshot.kind {
             ExecutionKind::Copy => (report(call, &snapshot), Vec::new()),
-            _ => told(call, &mut snapshot, &end.to_string(), seen, max_output).await?,
+            _ => in_words(call, &mut snapshot, &end.to_string(), seen, max_output).await?,
         };
         let differences = (snapshot.kind == ExecutionKind::Copy).then(|| differences(&snapshot.cells));
         let cells = results(std::mem::take(&mut snapshot.cells), max_output, usize::MAX);
@@ -210,7 +210,7 @@ impl RunResult {
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
-        let (text, images) = told(call, &mut snapshot, &since, None, options.max_output).await?;
+        let (text, images) = in_words(call, &mut snapshot, &since, None, options.max_output).await?;
         let results = results(snapshot.cells, options.max_output, options.max_total);
         Ok(Self {
             text,
@@ -318,7 +318,7 @@ pub(super) fn place(call: &Call, snapshot: &mut Snapshot) {
 }
 
 /// An execution in words for a model, and its images. Those of a long batch are left in the notebook.
-async fn told(
+async fn in_words(
     call: &Call,
     snapshot: &mut Snapshot,
     since: &str,

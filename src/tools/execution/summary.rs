@@ -31,7 +31,7 @@ pub(super) struct ExecutionSummary {
     reason: Option<String>,
     #[serde(skip)]
     kind: ExecutionKind,
-    /// Whether the reader has several servers, so that this one is worth naming.
+    /// True if the reader has several servers, so that this one is worth naming.
     #[serde(skip)]
     tells_server: bool,
     #[serde(skip)]

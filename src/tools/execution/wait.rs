@@ -1,4 +1,4 @@
-//! Waiting for an execution on behalf of a client, which is told how far it is, asked what it asks, and may leave.
+//! Waiting for an execution on behalf of a client, which gets progress and questions, and may leave.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The longest that one call may wait.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-// What happens to an execution when the connection that waits for it is lost. Not a doc comment, which would be
+// Treatment of an execution when the connection that waits for it is lost. Not a doc comment, which would be
 // repeated in the schema of every tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -55,7 +55,7 @@ pub(super) async fn create_document(call: Call, arguments: Arguments) -> Result<
     let kind = arguments.kind.unwrap_or_else(|| kind_of(&path));
     let (document, left_out) = match arguments.content_base64 {
         Some(given) => {
-            // As bytes a notebook could bring along what nobody looked through.
+            // As bytes, a notebook could contain active content that nobody checked.
             if arguments.content.is_some() || kind != NewKind::File || path.is_notebook() {
                 let why = "bytes are for files of type=\"file\" that are no notebooks, without `content`";
                 return Err(ToolError::argument("content_base64", why));

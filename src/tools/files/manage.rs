@@ -16,7 +16,7 @@ use super::{
 use crate::tools::text::described_by;
 use crate::tools::{Call, ToolError, cells::Edited, changes, document::Beginning, output::ToolReply};
 
-/// Characters that are looked at to tell text from what is none.
+/// Characters that are examined to tell text from binary data.
 const MAX_SNIFFED: usize = 64 * 1024;
 /// Time that a document may take to be open with the file that replaced its own, and how often that is tried.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(4);

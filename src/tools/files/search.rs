@@ -292,7 +292,7 @@ impl Search {
         }
     }
 
-    /// The matches in a file, or why it was not searched, unless that is no news.
+    /// The matches in a file, or the reason why it was not searched, unless that is expected.
     async fn search_file(
         self: Arc<Self>,
         call: &Call,
@@ -326,7 +326,7 @@ impl Search {
                 (Err(bytes), DocumentKind::Notebook) => {
                     Texts::of_notebook(&bytes).ok_or_else(|| Some(format!("{path}: no valid notebook")))?
                 }
-                // Most files of unknown types are no text, which nobody needs to be told.
+                // Most files of unknown types are not text, which is not worth reporting.
                 (Err(bytes), _) => Texts::of_file(bytes).ok_or(None)?,
             };
             Ok(self.search_texts(&path, &texts))
@@ -412,7 +412,7 @@ impl Describe for Matches {
             if page.items([path]) == 0 {
                 break;
             }
-            let added = page.items(file.iter().map(Match::told));
+            let added = page.items(file.iter().map(Match::to_line));
             told += added;
             if added < file.len() {
                 break;
@@ -435,7 +435,7 @@ impl Describe for Matches {
 
 impl Match {
     /// `[3] 9c1fa2:12: text` in a notebook, `12: text` in a file.
-    fn told(&self) -> String {
+    fn to_line(&self) -> String {
         let (line, text) = (self.line, &self.text);
         let Some(index) = self.index else {
             return format!("{line}: {text}");

@@ -11,11 +11,11 @@ use jupyter_client::{DocPath, Document, DocumentKind, JupyterError, JupyterServe
 
 use crate::tools::{Call, ToolError};
 
-/// A walk stops after so many directories, each of which is a request to Jupyter.
+/// Number of directories after which a walk stops; each is a request to Jupyter.
 const MAX_DIRECTORIES: usize = 2000;
 const DEFAULT_MAX_FOUND: usize = 1000;
 const DEFAULT_MAX_DEPTH: usize = 32;
-/// Number of directories that are named as not read.
+/// Number of unread directories that are named.
 const MAX_SKIPPED: usize = 20;
 
 /// Search of a tree: where, for what, and how far.

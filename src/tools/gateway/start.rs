@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// By then a start has succeeded, or failed without the Hub's saying so. Pulling an image takes some minutes.
+/// Time after which a start counts as failed although the Hub does not say so. Pulling an image takes some minutes.
 const START_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Messages of the Hub that wait to be told; more of them are left out.
 const MAX_MESSAGES: usize = 32;
@@ -75,7 +75,7 @@ fn hub_name(call: &Call, account: &HubAccount, named: &str) -> Result<HubName, T
     new().ok_or(unknown)
 }
 
-/// Starts a server and tells the client how far that is.
+/// Starts a server and reports the progress to the client.
 async fn follow(call: &Call, account: &HubAccount, name: &HubName) -> Result<Arc<JupyterServer>, ToolError> {
     let (told, mut messages) = mpsc::channel(MAX_MESSAGES);
     let starting = account.start(name, &told);
@@ -107,7 +107,7 @@ fn not_waited_for(name: &HubName) -> ToolError {
     }
 }
 
-/// What went wrong in words for somebody who may know nothing of the Hub.
+/// Explains an error to somebody who may know nothing of the Hub.
 fn explained(name: &HubName, error: HubError) -> ToolError {
     let (message, kind) = match error {
         HubError::Busy { message, retry_after } => {

@@ -36,7 +36,7 @@ pub(super) struct Forked {
 
 described_by!(message: Forked);
 
-/// A fork as tools tell it.
+/// A fork in the answers of tools.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Fork {
     pub(super) fork_id: String,

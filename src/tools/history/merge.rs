@@ -87,7 +87,7 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         live_document::RoomKind::Notebook => changes::of_cells(&original, &merged.edited, &moved(&merged.cells)),
         live_document::RoomKind::Text => changes::of_text(path.as_str(), &merged.edited),
     };
-    let message = told(&merged, &fork_id, path.as_str());
+    let message = merge_message(&merged, &fork_id, path.as_str());
     let value = MergedFork {
         message: message.clone(),
         path: path.to_string(),
@@ -178,7 +178,7 @@ fn moved(cells: &[CellDifference]) -> Vec<String> {
     moved.map(|found| found.cell.clone()).collect()
 }
 
-fn told(merged: &Merged, fork_id: &str, path: &str) -> String {
+fn merge_message(merged: &Merged, fork_id: &str, path: &str) -> String {
     let what = match merged.cells.len() {
         0 => "everything".to_owned(),
         count => counted(count, "cell"),

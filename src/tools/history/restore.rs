@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     server: Option<String>,
 }
 
-/// Result of making a document another one.
+/// Result of restoring a document.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Changed {
     pub(super) message: String,
@@ -73,7 +73,7 @@ pub(super) async fn restore_document_version(call: Call, arguments: Arguments) -
     changed(&call, &place, &room, outcome, (done, none))
 }
 
-/// Tells what became of a delta.
+/// Describes the outcome of a delta.
 pub(super) fn changed(
     call: &Call,
     place: &Place,

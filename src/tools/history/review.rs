@@ -31,7 +31,7 @@ pub(super) enum Decision {
     Leave { text: String, asks: Option<ChoiceForm> },
 }
 
-/// Has the person of the client decide, if the client can ask.
+/// Asks the person of the client to decide, if the client can ask.
 pub(super) async fn decide(call: &Call, fork: &ForkContent, named: Option<&[String]>) -> Decision {
     let form = form(fork, named);
     if form.choices.is_empty() {
@@ -112,7 +112,7 @@ fn form(fork: &ForkContent, named: Option<&[String]>) -> ChoiceForm {
     }
 }
 
-/// Names a content; another one has another name.
+/// Digest of a content.
 pub(super) fn version(content: &live_document::DocumentContent) -> String {
     let bytes = serde_json::to_vec(content).unwrap_or_default();
     Sha256::digest(&bytes)

@@ -74,7 +74,7 @@ impl Place {
         })
     }
 
-    /// A fork of the document as it stands now; nothing if there is none of that name.
+    /// A fork of the document as it stands now; none if there is none of that name.
     async fn fork(&self, call: &Call, name: &str) -> Result<Option<Named>, ToolError> {
         let account = call.account();
         match call

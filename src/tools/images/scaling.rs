@@ -1,5 +1,5 @@
-//! Scaling of images: few at a time, so that memory and threads last, and never one tenant before all
-//! others. What need not be scaled waits for nobody.
+//! Scaling of images: few at a time, to bound memory and threads, and never one tenant before all
+//! others. Images that need no scaling do not wait.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Fitted, ImageLimits, LeftOut, Shortcut, fit, shortcut};
 use crate::{
-    limits::{Held, Limits, Resource},
+    limits::{Limits, Reservation, Resource},
     tools::{Client, ToolError},
 };
 
@@ -68,7 +68,7 @@ impl Scaling {
     }
 
     /// A place in the queue of a tenant, whose memory the images take meanwhile.
-    fn enter(&self, tenant: &str) -> Result<Option<Held>, LeftOut> {
+    fn enter(&self, tenant: &str) -> Result<Option<Reservation>, LeftOut> {
         let held = self
             .limits
             .as_ref()

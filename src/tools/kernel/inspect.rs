@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Within this time a kernel has said what it is, or it cannot at the moment.
+/// Longest wait for a kernel to say what it is.
 const KERNEL_INFO_TIMEOUT: Duration = Duration::from_secs(5);
 /// The look gives up by itself after 2 s; code that holds Python's lock can delay that.
 const INSPECT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -94,7 +94,7 @@ struct Found {
     near: Option<Vec<String>>,
 }
 
-/// Why the variables of a kernel cannot be seen.
+/// Reason why the variables of a kernel cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     #[error(
@@ -155,7 +155,7 @@ pub(super) async fn inspect_variables(call: Call, arguments: Arguments) -> Resul
     })
 }
 
-/// Looks by the connection that runs code there, if there is one, or by one of its own.
+/// Inspects through the connection that runs code there, if there is one, or through one of its own.
 async fn look(
     call: &Call,
     server: &Arc<JupyterServer>,

@@ -125,7 +125,7 @@ pub(in crate::tools) async fn restart_kernel(
         (None, Some(kernel)) => kernel,
         (None, None) => start_kernel(call, server, path, room).await?,
     };
-    // A new connection hears nothing of the process that ends now.
+    // A new connection gets no messages of the process that ends now.
     call.engine()
         .leave_kernel(server, path, call.actor(), "restarted the kernel")
         .await;

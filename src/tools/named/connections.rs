@@ -1,4 +1,4 @@
-//! The names under which principals have connected notebooks, each principal its own, and where each of them works at the moment.
+//! The names under which principals have connected notebooks, each principal its own, and their current notebooks and servers.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -30,7 +30,7 @@ struct Known {
 pub(in crate::tools) struct Place {
     /// Names of the notebooks that were activated, the active one last.
     used: Vec<String>,
-    /// Server that was chosen for what comes next.
+    /// Server that was chosen for the next calls.
     pub(in crate::tools) server: Option<ServerRef>,
 }
 
@@ -151,7 +151,7 @@ impl Connections {
         });
     }
 
-    /// Chooses the server of what comes next.
+    /// Chooses the server of the next calls.
     pub(in crate::tools) fn choose_server(&self, principal: &Arc<str>, session: Option<&Arc<str>>, server: ServerRef) {
         self.with_place(principal, session, |place| place.server = Some(server));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jupyter_client::{DocPath, JupyterServer};
+use jupyter_client::{DocPath, JupyterError, JupyterServer};
 use live_document::{CellOrder, Room, RoomKind, pool::Lease};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,6 +53,40 @@ pub(in crate::tools) fn current_path(call: &Call, connection: &Connection) -> Do
         // One that was moved to where the caller may not go is gone as far as they can tell.
         Some(open) if call.principal().may_touch(&open.info.path) => open.info.path,
         _ => connection.path.clone(),
+    }
+}
+
+/// Present meaning of a name that is to be given to a notebook.
+#[derive(PartialEq, Eq)]
+pub(in crate::tools) enum NameUse {
+    /// It has no meaning, or its notebook is gone.
+    Free,
+    /// It names this very notebook.
+    ThisNotebook,
+    Another {
+        server: String,
+        path: DocPath,
+    },
+}
+
+pub(in crate::tools) async fn name_use(call: &Call, name: &str, server: &JupyterServer, path: &DocPath) -> NameUse {
+    let Some(connection) = call.connections().get(&call.principal().id, name) else {
+        return NameUse::Free;
+    };
+    let now = current_path(call, &connection);
+    if connection.server.name == server.name() && now == *path {
+        return NameUse::ThisNotebook;
+    }
+    let is_gone = match connection.server.find(call) {
+        Ok(other) => matches!(other.document(&now).await, Err(JupyterError::NotFound { .. })),
+        Err(_) => true,
+    };
+    match is_gone {
+        true => NameUse::Free,
+        false => NameUse::Another {
+            server: connection.server.name,
+            path: now,
+        },
     }
 }
 

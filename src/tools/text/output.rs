@@ -41,7 +41,7 @@ pub(in crate::tools) struct OutputText {
 /// Outputs of a cell within `max` bytes. What a stream wrote in several pieces is one text; an error is told in any case. An image is told by
 /// the words in its place (`[image 1 attached]`), or by its size.
 pub(in crate::tools) fn outputs_text(outputs: &[Value], max: usize) -> OutputText {
-    let rendered = told(stream_runs(outputs).map(Rendered::of_run).collect());
+    let rendered = without_blanks(stream_runs(outputs).map(Rendered::of_run).collect());
     let is_cut = joined_size(&rendered) > max;
     let text = match is_cut {
         true => joined_within(rendered, max),
@@ -55,14 +55,14 @@ pub(in crate::tools) fn outputs_text(outputs: &[Value], max: usize) -> OutputTex
 pub(in crate::tools) fn output_lines(outputs: &[Value], count: usize, max: usize) -> Vec<String> {
     let runs: Vec<&[Value]> = stream_runs(outputs).collect();
     let left_out = runs.len().saturating_sub(count);
-    let last = told(runs[left_out..].iter().map(|run| Rendered::of_run(run)).collect());
+    let last = without_blanks(runs[left_out..].iter().map(|run| Rendered::of_run(run)).collect());
     let more = (left_out > 0).then(|| format!("{left_out} before"));
     let lines = last.iter().map(|rendered| one_line(&rendered.in_short(), max));
     more.into_iter().chain(lines).collect()
 }
 
 /// Those that say something, or all if none does.
-fn told(mut rendered: Vec<Rendered>) -> Vec<Rendered> {
+fn without_blanks(mut rendered: Vec<Rendered>) -> Vec<Rendered> {
     rendered.retain(|rendered| !rendered.text.is_empty());
     if rendered.iter().any(|rendered| rendered.kind != Kind::Blank) {
         rendered.retain(|rendered| rendered.kind != Kind::Blank);

@@ -122,7 +122,7 @@ fn write_batch<'a>(page: &mut Page, cells: impl Iterator<Item = &'a CellSnapshot
     }
 }
 
-/// Whether a cell was empty when its turn came: kernels are not bothered with such.
+/// Returns whether a cell was empty when it was to run; such cells are not sent to kernels.
 pub(in crate::tools) fn is_empty(cell: &CellSnapshot) -> bool {
     cell.status == ExecutionStatus::Completed && cell.execution_count.is_none()
 }

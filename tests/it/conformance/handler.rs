@@ -26,10 +26,10 @@ use rmcp::{
 
 use self::{ask::StateSeal, subscriptions::Subscriptions};
 
-/// How long a client may treat a list or a resource as fresh. Any value satisfies the suite.
+/// Time for which a client may treat a list or a resource as fresh. Any value satisfies the suite.
 const CACHE_TTL_MS: u64 = 60_000;
 
-/// What outlives a single handler.
+/// State that outlives a single handler.
 ///
 /// rmcp builds one handler per legacy session and one per modern request, so whatever two requests
 /// have in common (tasks, open subscriptions, the signing key of `requestState`) lives here.
@@ -76,7 +76,7 @@ impl ConformanceHandler {
     }
 }
 
-/// Whether this request speaks 2026-07-28 or later. Revisions are dates, so text order is age.
+/// Returns whether this request speaks 2026-07-28 or later. Revisions are dates, so text order is age.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()

@@ -14,17 +14,17 @@ use super::CALLBACK;
 
 pub struct Browser(Client);
 
-/// What a browser ends at.
+/// The page at which a browser ends.
 #[derive(Debug)]
 pub enum Page {
     /// The client's redirect URI, with the answer in its query.
     Answer(HashMap<String, String>),
-    Shown(Shown),
+    Html(HtmlPage),
 }
 
 /// A page that was shown.
 #[derive(Debug)]
-pub struct Shown {
+pub struct HtmlPage {
     pub url: Url,
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -36,20 +36,20 @@ impl Page {
     pub fn answer(self) -> HashMap<String, String> {
         match self {
             Self::Answer(answer) => answer,
-            Self::Shown(shown) => panic!("no answer but {}: {}", shown.url, shown.html),
+            Self::Html(shown) => panic!("no answer but {}: {}", shown.url, shown.html),
         }
     }
 
     #[track_caller]
-    pub fn shown(self) -> Shown {
+    pub fn shown(self) -> HtmlPage {
         match self {
-            Self::Shown(shown) => shown,
+            Self::Html(shown) => shown,
             Self::Answer(answer) => panic!("no page but {answer:?}"),
         }
     }
 }
 
-impl Shown {
+impl HtmlPage {
     /// Where its form goes.
     pub fn action(&self) -> Url {
         let action = Regex::new("<form[^>]* action=\"([^\"]+)\"").expect("a pattern");
@@ -83,7 +83,7 @@ impl Browser {
     }
 
     /// Sends the form of a page, with more fields.
-    pub async fn submit(&self, page: &Shown, more: &[(&str, &str)]) -> Page {
+    pub async fn submit(&self, page: &HtmlPage, more: &[(&str, &str)]) -> Page {
         let mut fields = page.fields();
         fields.extend(
             more.iter()
@@ -108,7 +108,7 @@ impl Browser {
     async fn follow(&self, mut url: Url, mut answer: Response) -> Page {
         for _ in 0..20 {
             if !answer.status().is_redirection() {
-                return Page::Shown(Shown {
+                return Page::Html(HtmlPage {
                     url,
                     status: answer.status(),
                     headers: answer.headers().clone(),
@@ -136,7 +136,7 @@ impl Browser {
         let mut page = self.open(url).await;
         loop {
             page = match page {
-                Page::Shown(shown) if shown.url.path().starts_with("/interaction/") => {
+                Page::Html(shown) if shown.url.path().starts_with("/interaction/") => {
                     self.submit(&shown, &[("login", account), ("password", "x")]).await
                 }
                 other => return other,

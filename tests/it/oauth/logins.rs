@@ -208,7 +208,7 @@ async fn a_request_that_cannot_be_meant_goes_nowhere() {
     let page = browser
         .open(&stage.authorize_url(&client, &[("redirect_uri", &other)]))
         .await;
-    assert!(matches!(page, Page::Shown(shown) if shown.url.path().starts_with("/interaction/")));
+    assert!(matches!(page, Page::Html(shown) if shown.url.path().starts_with("/interaction/")));
 
     for (metadata, error) in [
         (json!({ "redirect_uris": [] }), "invalid_redirect_uri"),

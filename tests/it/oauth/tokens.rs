@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::Stage;
 use crate::support::{Agent, Era, Watcher, agent::ERAS, eventually};
 
-/// How soon nobody may hear anything any more.
+/// Time within which streams must have ended.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]

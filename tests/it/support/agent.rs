@@ -27,7 +27,7 @@ pub struct Agent {
     era: Era,
     pub session: Option<String>,
     next_id: AtomicI64,
-    /// Whether cells that it edits are executed, which is what a call that does not say so means.
+    /// True if cells that it edits are executed unless the call says otherwise.
     pub(super) executes: bool,
     capabilities: Value,
     initialized: Value,
@@ -133,7 +133,7 @@ impl Agent {
         }
     }
 
-    /// What the gateway tells of itself: capabilities and instructions.
+    /// The gateway's introduction: capabilities and instructions.
     pub async fn introduction(&self) -> Value {
         match self.era {
             Era::Legacy => self.initialized.clone(),

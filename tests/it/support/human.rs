@@ -255,7 +255,7 @@ impl Human {
         });
     }
 
-    /// Whether the tab has the mark of something that is not saved.
+    /// Returns whether the tab is marked as unsaved.
     pub fn sees_unsaved(&self) -> bool {
         let page = self.page();
         let state = page.doc.get_or_insert_map("state");

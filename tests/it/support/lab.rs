@@ -37,7 +37,7 @@ pub fn venv() -> Venv {
     VENV.clone()
 }
 
-/// Whether Jupyter saves when it is told to. Before jupyter-collaboration 4 it saved a second after the
+/// Returns whether Jupyter saves when it is told to. Before jupyter-collaboration 4 it saved a second after the
 /// last change, whatever people wanted, and nobody could ask for more.
 pub fn saves_as_told() -> bool {
     !std::env::var("JMG_TEST_COLLABORATION").is_ok_and(|version| version.starts_with("3."))
@@ -90,7 +90,7 @@ impl SharedLab {
     }
 }
 
-/// What is shared for the whole run is never dropped, so somebody else has to see the end of it: the
+/// Cleans up what the whole run shares and never drops. Another process does so: the
 /// end of this process closes the shell's input.
 fn sweep_afterwards(dir: &Path, lab: u32) -> Child {
     let script = "trap '' HUP INT TERM; cat; while kill -0 \"$1\"; do sleep 0.1; done; rm -rf \"$2\"";

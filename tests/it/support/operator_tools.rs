@@ -27,7 +27,7 @@ pub fn project(path: &str) -> PathBuf {
     Path::new(PROJECT).join(path)
 }
 
-/// Whether the tools exist for this machine; says so if not.
+/// Returns whether the tools exist for this machine; says so if not.
 pub fn have_tools() -> bool {
     let have = (OS, ARCH) == ("linux", "x86_64");
     if !have {

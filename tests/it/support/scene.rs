@@ -158,7 +158,7 @@ impl Scene {
             .await;
     }
 
-    /// Waits until a cell looks as if it ran.
+    /// Waits until a cell looks as if it is running.
     pub async fn shows_running(&self, cell: u32) {
         self.human
             .wait_for("the cell runs", |human| {
@@ -167,10 +167,12 @@ impl Scene {
             .await;
     }
 
-    /// Waits until a cell does not look as if it ran, and returns what the person sees of its outputs then.
-    pub async fn rests(&self, cell: u32) -> String {
+    /// Waits until a cell looks idle, and returns the outputs that the person sees then.
+    pub async fn idle_output(&self, cell: u32) -> String {
         self.human
-            .wait_for("the cell rests", |human| human.cell(cell)["execution_state"] == "idle")
+            .wait_for("the cell is idle", |human| {
+                human.cell(cell)["execution_state"] == "idle"
+            })
             .await;
         shown(&self.human.cell(cell))
     }

@@ -80,7 +80,7 @@ impl Tab {
     }
 }
 
-/// Notes a message with the request it is about. Replies and outputs come on two channels, so what a later
+/// Records a message with the request it is about. Replies and outputs come on two channels, so what a later
 /// request prints, and even its end, may arrive before the reply to an earlier one.
 fn note(requests: &mut HashMap<String, Progress>, message: &Message) {
     let Some(parent) = &message.parent_id else { return };

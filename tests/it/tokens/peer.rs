@@ -1,4 +1,4 @@
-//! What reading and the list of tools cost through datalayer's jupyter-mcp-server, whose program `JMG_TOKENS_PEER` names.
+//! Costs of reading and of the list of tools through datalayer's jupyter-mcp-server, whose program `JMG_TOKENS_PEER` names.
 
 use std::{
     net::TcpListener,

@@ -42,15 +42,15 @@ impl TestDatabase {
     }
 
     /// Lets nobody in any more, and throws out who is, as when the database is gone.
-    pub fn take_away(&self) {
+    pub fn refuse_connections(&self) {
         let name = &self.name;
         let sql = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");
         server().sql(Server::MAINTENANCE, &sql);
         self.disconnect();
     }
 
-    /// The opposite of [`TestDatabase::take_away`].
-    pub fn bring_back(&self) {
+    /// The opposite of [`TestDatabase::refuse_connections`].
+    pub fn accept_connections(&self) {
         let sql = format!("ALTER DATABASE {} ALLOW_CONNECTIONS true", self.name);
         server().sql(Server::MAINTENANCE, &sql);
     }

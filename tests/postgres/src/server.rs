@@ -128,8 +128,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What is shared for the whole run is never dropped, so somebody else has to see the end of it: the end of this
-/// process closes the shell's input.
+/// Cleans up what the whole run shares and never drops. Another process does so: the end of this
+/// one closes the shell's input.
 fn sweep_afterwards(dir: &Path, server: &str) -> Child {
     let script = "trap '' HUP INT TERM; cat; kill -QUIT \"$1\"; \
                   while kill -0 \"$1\"; do sleep 0.1; done; rm -rf \"$2\"";

@@ -30,7 +30,7 @@ pub(crate) struct RunInKernel {
     noted_count: Option<i64>,
 }
 
-/// The run that the kernel is at.
+/// The run in the kernel.
 pub(crate) struct ActiveRun {
     pub(crate) run: RunInKernel,
     pub(crate) interruption: Option<Interruption>,
@@ -60,7 +60,7 @@ pub(crate) enum Interruption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuestionTimes {
     None,
-    /// It is shown when nothing was put out for a while.
+    /// Not shown yet: it is when there was no output for a while.
     Unshown {
         asked: Instant,
         quiet_since: Instant,
@@ -74,14 +74,14 @@ pub(crate) enum QuestionTimes {
 pub(crate) struct EndedRun {
     pub(crate) run: RunInKernel,
     pub(crate) end: EndWriting,
-    /// Counts what is retained of it, until it is dropped.
+    /// Counts the bytes that are retained for it, until it is dropped.
     pub(crate) retained: Retained,
 }
 
 /// Progress of the end of a run on its way to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndWriting {
-    /// The server has it, or never will.
+    /// The server has it, or never will have it.
     Settled,
     OnItsWay {
         /// Number of attempts to write it again...
@@ -112,7 +112,7 @@ impl RunInKernel {
         self.execution.kind == ExecutionKind::Cells
     }
 
-    /// The size of what it has put out.
+    /// The size of its outputs.
     pub(crate) fn bytes(&self) -> usize {
         self.with_cell(|cell| cell.outputs.bytes() + cell.captured.bytes())
             .unwrap_or_default()
@@ -126,7 +126,7 @@ impl RunInKernel {
         }
     }
 
-    /// Folds an output. What a widget has captured is told but not written. Returns how soon what changed is to be written.
+    /// Adds an output. One that a widget has captured is told but not written. Returns how soon the change is to be written.
     pub(crate) fn fold(&self, message: &Message, is_captured: bool) -> Option<Duration> {
         let changed = self.with_cell(|cell| {
             let outputs = match is_captured {
@@ -143,7 +143,7 @@ impl RunInKernel {
         (changed == Some(true)).then_some(pause)
     }
 
-    /// Replaces what it displayed; whether anything was.
+    /// Replaces a displayed output; returns whether there was one.
     pub(crate) fn update_display(&self, message: &Message) -> bool {
         let update = |cell: &mut CellRun| {
             let captured = cell.captured.update_display(&message.content);
@@ -152,8 +152,8 @@ impl RunInKernel {
         self.with_cell(update) == Some(true)
     }
 
-    /// Takes the count that is to be noted for a process that comes after this one, which may not be told of it again;
-    /// whether there is one.
+    /// Takes the count to be recorded for the next process, which may not be told of it again;
+    /// returns whether there is one.
     pub(crate) fn take_count_to_note(&mut self) -> bool {
         let count = self.with_cell(|cell| cell.execution_count).flatten();
         std::mem::replace(&mut self.noted_count, count) != count
@@ -201,7 +201,7 @@ impl ActiveRun {
         self.run.throttle.on_change(now, pause, None);
     }
 
-    /// The kernel has picked it up, so that it is over in a moment or runs for a while.
+    /// Records that the kernel has picked it up, so that it ends in a moment or runs for a while.
     pub(crate) fn on_picked_up(&mut self, now: Instant) {
         if self.run.is_shown() && !self.run.throttle.has_written() {
             self.run.throttle.set_due(now + RUN_SHOWN_AFTER);
@@ -224,14 +224,14 @@ impl ActiveRun {
         }
     }
 
-    /// Says something among the outputs.
+    /// Adds a message to the outputs.
     pub(crate) fn say(&mut self, line: &str, now: Instant) {
         let stream = json!({ "name": "stderr", "text": line });
         self.run.with_cell(|cell| cell.outputs.apply("stream", &stream));
         self.on_change(now, Duration::ZERO);
     }
 
-    /// Shows something that the kernel did not put out by itself.
+    /// Shows an output that the kernel did not make by itself.
     pub(crate) fn show(&mut self, content: &Value, now: Instant) {
         self.run.with_cell(|cell| cell.outputs.apply("display_data", content));
         self.on_change(now, END_FOLLOWS_RESULT);
@@ -256,7 +256,7 @@ impl QuestionTimes {
         };
     }
 
-    /// Notes an output, which is to be read before the question.
+    /// Records an output, which is to be read before the question.
     pub(crate) fn on_output(&mut self, now: Instant) {
         if let Self::Unshown { quiet_since, .. } = self {
             *quiet_since = now;

@@ -14,7 +14,7 @@ pub enum Actor {
     },
 }
 
-/// Why something ended, in words that depend on who is told.
+/// Reason why something ended, worded for the one who is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason {
     actor: Option<Actor>,

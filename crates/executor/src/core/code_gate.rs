@@ -1,4 +1,4 @@
-//! The last word on code before it is sent to a kernel. What is queued can be changed until then, so that a check when it
+//! The final check of code before it is sent to a kernel. What is queued can be changed until then, so that a check when it
 //! was queued is not enough.
 
 use std::{fmt, sync::Arc};
@@ -7,7 +7,7 @@ use jupyter_client::DocPath;
 
 type Check = dyn Fn(Option<&DocPath>, &str) -> bool + Send + Sync;
 
-/// Decides by the path of the notebook, if there is one, and the code.
+/// Decides by the path of the notebook, if there is one, and by the code.
 #[derive(Clone)]
 pub struct CodeGate(Arc<Check>);
 

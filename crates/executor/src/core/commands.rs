@@ -1,4 +1,4 @@
-//! Commands: that something runs, ends, or is answered.
+//! Commands: to run, to cancel, and to answer a question.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl Core {
         self.close_batch(execution, true);
     }
 
-    /// Notes that somebody interrupts whatever the kernel is at.
+    /// Records that somebody interrupts the current work of the kernel.
     fn on_interrupted(&mut self, actor: Actor) {
         self.last_interrupt = Some((self.now.at, actor.clone()));
         if let Some(active) = &mut self.active {

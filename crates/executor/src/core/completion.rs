@@ -127,7 +127,7 @@ impl Core {
         self.close_batch(&execution, !goes_on);
     }
 
-    /// Ends what runs, and with it what waits behind it and counted on the same kernel.
+    /// Ends the run in the kernel, and with it the runs that wait for the same kernel.
     pub(super) fn end_all(&mut self, end: End) {
         if let Some(kernel) = self.kernel.get_mut() {
             kernel.liveness.forget_end_probe();
@@ -141,7 +141,7 @@ impl Core {
         }
     }
 
-    /// Ends what runs in a kernel, or what waits for it.
+    /// Ends the run in a kernel, or the runs that wait for it.
     pub(super) fn end_running_or_awaiting(&mut self, end: End, is_awaited: bool) {
         if self.active.is_some() {
             self.end_all(end);
@@ -150,7 +150,7 @@ impl Core {
         }
     }
 
-    /// Ends what counted on a kernel and did not run there.
+    /// Ends the runs that needed a kernel and did not run there.
     fn end_awaiting(&mut self, end: &End) {
         let gone = Reason::new("the kernel is gone");
         let why = end.reason.as_ref().unwrap_or(&gone);
@@ -185,7 +185,7 @@ impl Core {
             return;
         }
         if execution.has_pending_copy() {
-            // Whoever sees the end finds the copy.
+            // The copy is there before anybody sees the end.
             return self.effects.push(Effect::KeepCopy(Arc::clone(execution)));
         }
         execution.end(self.now.time);

@@ -1,4 +1,4 @@
-//! One execution: what was asked, how far it is, and what it has put out. The core changes it; any number of callers look
+//! One execution: its request, its progress and its outputs. The core changes it; any number of callers look
 //! at it and wait for it. Does no I/O.
 
 mod cell_run;
@@ -78,14 +78,14 @@ pub struct Execution {
     max_output_bytes: usize,
     /// Time when an earlier process was last known to listen to it.
     pub(crate) last_noted: Option<SystemTime>,
-    /// Has the last word on what is sent.
+    /// Final check of the code that is sent.
     pub(crate) gate: Option<CodeGate>,
     /// Of a kernel that is no notebook's.
     pub(crate) kernel_name: Option<String>,
     /// An earlier process of the gateway began it.
     pub(crate) is_resumed: bool,
     pub(crate) created_at: SystemTime,
-    /// Its place in the trace of the call that asked for it.
+    /// Its spans in the trace of the call that requested it.
     pub(crate) trace: Trace,
     state: Mutex<State>,
     /// Counts changes that somebody may wait for.
@@ -103,15 +103,15 @@ pub(crate) struct State {
     pub(crate) question: Option<Question>,
     /// Number of questions so far.
     asked: usize,
-    /// Something that it put out may not have been heard.
+    /// True if some of its output may not have been received.
     has_gaps: bool,
     /// Remarks for its owner beside its outcome.
     remarks: Vec<String>,
-    /// Somebody does not want it any more, however its cells take that.
+    /// True once somebody cancelled it, whatever state its cells are in.
     is_cancelled: bool,
     /// Notices for its owner that have not been delivered yet.
     notices: Vec<String>,
-    /// The kernel is busy with what somebody else sent to it.
+    /// True while the kernel is busy with code of somebody else.
     awaits_kernel: bool,
     /// A copy that is to be kept when it has run.
     pub(crate) pending_copy: Option<PendingCopy>,
@@ -122,7 +122,7 @@ pub(crate) struct State {
     next: usize,
     /// The cells before this one may have been sent, as far as the record tells.
     pub(crate) sent_before: usize,
-    /// When its progress was last recorded.
+    /// Time of the last record of its progress.
     recorded_at: Option<Instant>,
 }
 
@@ -203,7 +203,7 @@ impl Execution {
         }
     }
 
-    /// Names it in a list of what is under way.
+    /// Describes it in a list of executions under way.
     pub(crate) fn describe(&self) -> String {
         match self.path() {
             Some(path) => format!("{} in {path}", self.id),
@@ -219,17 +219,17 @@ impl Execution {
         self.lock().status
     }
 
-    /// The span of what is done for it; none once it is over.
+    /// Its span; none once it is over.
     pub fn span(&self) -> Span {
         self.trace.span()
     }
 
-    /// Time since it was asked for.
+    /// Time since it was requested.
     pub(crate) fn age(&self) -> Duration {
         self.created_at.elapsed().unwrap_or_default()
     }
 
-    /// Whether its outputs go into a fork of the notebook.
+    /// Returns whether its outputs go into a fork of the notebook.
     pub(crate) fn is_in_fork(&self) -> bool {
         self.notebook
             .as_ref()
@@ -256,7 +256,7 @@ impl Execution {
         self.changes.subscribe()
     }
 
-    /// The last line that was put out.
+    /// The last line of its output.
     pub fn latest_line(&self) -> Option<String> {
         let state = self.lock();
         state.cells.iter().rev().find_map(|cell| cell.outputs.latest_line())
@@ -269,7 +269,7 @@ impl Execution {
         (state.cells.iter().filter(ended).count(), state.cells.len())
     }
 
-    /// Takes what the owner must know; it is told once.
+    /// Takes the notices for its owner, which are delivered once.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().notices)
     }

@@ -34,7 +34,7 @@ impl Core {
         });
     }
 
-    /// Goes on where an earlier process was.
+    /// Continues where an earlier process was.
     pub(super) fn on_returned(&mut self) {
         let Some(active) = &self.active else { return };
         if active.run.is_shown() {
@@ -51,7 +51,7 @@ impl Core {
         self.probe_end("the gateway restarted, so it is unknown how the run ended");
     }
 
-    /// Notes that something which the run put out may not have been heard; where that is because the gateway was down, its
+    /// Records that some output of the run may not have been received; where that is because the gateway was down, its
     /// cell says so too.
     pub(super) fn mark_gap(&mut self) {
         let Some(active) = &mut self.active else { return };
@@ -68,7 +68,7 @@ impl Core {
         execution.add_remark(lost);
     }
 
-    /// Begins nothing more: what waits is left to nobody, what runs to the next process.
+    /// Begins nothing more: queued cells are cancelled, the run in the kernel is left to the next process.
     pub(super) fn on_stop(&mut self) {
         self.is_stopping = true;
         for execution in &self.queue {
@@ -80,7 +80,7 @@ impl Core {
         }
     }
 
-    /// Writes out what was said last. A kernel that served only the gateway is shut down, unless something runs in it that
+    /// Writes the last outputs. A kernel that served only the gateway is shut down, unless something runs in it that
     /// the next process is to take up.
     pub(super) fn on_drained(&mut self) {
         self.write_rest();

@@ -1,4 +1,4 @@
-//! Everything that can happen to the core, and everything that it can want done.
+//! Inputs and effects of the core: everything that can happen to it, and everything that it can want done.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -40,7 +40,7 @@ pub(crate) enum Input {
     Answer {
         execution: Arc<Execution>,
         value: String,
-        /// Which of its questions is answered, if that is known.
+        /// Number of the question that is answered, if it is known.
         number: Option<usize>,
         reply: Reply,
     },
@@ -49,9 +49,9 @@ pub(crate) enum Input {
     Interrupted(Actor),
     /// The notebook's kernel is to be replaced or restarted.
     LeaveKernel(Reason),
-    /// The gateway leaves, or nothing was asked for a while.
+    /// The gateway stops, or nothing was requested for a while.
     Stop,
-    /// All that the kernel said before it was left has been given.
+    /// All messages of the kernel from before it was left have been given.
     Drained,
 
     // Kernels.
@@ -71,7 +71,7 @@ pub(crate) enum Input {
         msg_id: String,
         error: String,
     },
-    /// The answer to a question is with the kernel.
+    /// The kernel has the answer to a question.
     AnswerSent {
         execution: Arc<Execution>,
         value: String,
@@ -86,9 +86,9 @@ pub(crate) enum Input {
         code: Result<Code, Obstacle>,
     },
     Written(RunId),
-    /// Earlier writes of the document have not even been sent.
+    /// Earlier writes of the document have not been sent yet.
     WriteDelayed(RunId),
-    /// The document lacks something of a run.
+    /// Something of a run is missing in the document.
     WriteWanted(RunId),
     /// Outcome of sending the end of a run to the server.
     EndArrived {
@@ -126,7 +126,7 @@ pub(crate) enum Effect {
         execution: Arc<Execution>,
         msg_id: String,
         code: String,
-        /// That it is sent is on record. Otherwise it is recorded before.
+        /// True if the record already has it as sent. Otherwise it is recorded before.
         is_recorded: bool,
     },
     KernelInfo {
@@ -143,7 +143,7 @@ pub(crate) enum Effect {
     RenewConnection,
     /// Asks the server about the kernel.
     AskServer,
-    /// Asks the server who listens to the kernel; what that says waits meanwhile.
+    /// Asks the server who listens to the kernel, whose messages wait meanwhile.
     AskListeners,
     /// Ends a kernel that the notebook does not have any more, if the gateway started it and nobody else uses it.
     RetireKernel {
@@ -164,9 +164,9 @@ pub(crate) enum Effect {
         execution: Arc<Execution>,
         position: usize,
     },
-    /// Takes what an earlier process wrote for the run's own.
+    /// Adopts the outputs that an earlier process wrote as those of the run.
     AdoptWritten(Written),
-    /// Writes what is new; not while earlier writes have not been sent, if that can wait.
+    /// Writes new outputs; not while earlier writes have not been sent, if that can wait.
     Write {
         run: Written,
         can_wait: bool,
@@ -181,7 +181,7 @@ pub(crate) enum Effect {
         run: RunId,
         attempts: u32,
     },
-    /// Nothing more will be written of a run.
+    /// Tells that nothing more of a run will be written.
     Forget(RunId),
     MarkQueued(Arc<Execution>, Vec<String>),
     /// Shows cells as they were before that will not run, or all that are shown as queued.
@@ -195,7 +195,7 @@ pub(crate) enum Effect {
 
     // To the store, and to others.
     Record(Arc<Execution>),
-    /// Also keeps what has been put out so far, for a process that comes after this one.
+    /// Also keeps the outputs so far, for the next process.
     RecordOutputs(Arc<Execution>),
     /// Writes the copy that an execution ran to where it is to be kept.
     KeepCopy(Arc<Execution>),
@@ -214,7 +214,7 @@ pub(crate) enum Effect {
     Answered(Reply, Result<(), ExecutionError>),
 }
 
-/// The way back to whoever answered a question.
+/// Channel to the caller who answered a question.
 pub(crate) type Reply = oneshot::Sender<Result<(), ExecutionError>>;
 
 /// A run by its message id.
@@ -246,7 +246,7 @@ pub(crate) struct KernelInfo {
     pub(crate) session: String,
     /// The gateway started it.
     pub(crate) started: bool,
-    /// It is at something.
+    /// It is busy.
     pub(crate) busy: bool,
 }
 
@@ -258,7 +258,7 @@ pub(crate) struct Code {
     pub(crate) replaces: Option<i64>,
 }
 
-/// Why a cell cannot run.
+/// Reason why a cell cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     NotebookGone,

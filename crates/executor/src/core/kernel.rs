@@ -9,10 +9,10 @@ use crate::policy::{KERNEL_TRUSTED, KERNEL_UNSETTLED, STARTING_TIMEOUT};
 /// The life of the kernel, seen from its queue.
 pub(crate) enum KernelState {
     None,
-    /// It is looked for, or started, or returned to.
+    /// It is being looked up, started, or reconnected to.
     Wanted,
     Connected(Kernel),
-    /// It is looked up whether it is still the notebook's.
+    /// A lookup is under way whether it is still the notebook's.
     Checked(Kernel),
 }
 
@@ -56,7 +56,7 @@ impl KernelState {
         };
     }
 
-    /// The connected kernel is still the one.
+    /// Records that the connected kernel is still the notebook's.
     pub(crate) fn on_same(&mut self, now: Instant) {
         *self = match std::mem::replace(self, Self::None) {
             Self::Connected(mut kernel) | Self::Checked(mut kernel) => {
@@ -67,7 +67,7 @@ impl KernelState {
         };
     }
 
-    /// Forgets a kernel that is gone. One that is looked for goes on being looked for.
+    /// Forgets a kernel that is gone. A lookup that is under way goes on.
     pub(crate) fn on_gone(&mut self) {
         *self = match self {
             Self::Wanted | Self::Checked(_) => Self::Wanted,
@@ -118,7 +118,7 @@ impl Kernel {
         self.is_connected && self.liveness.is_heard() && self.liveness.is_free()
     }
 
-    /// Notes that another process is behind the connection.
+    /// Records that another process is behind the connection.
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         self.liveness.on_new_process(now);
         self.widgets = OutputWidgets::default();

@@ -21,7 +21,7 @@ use super::{
 use crate::ExecutionError;
 
 const RESTARTED: &str = "restarted the kernel";
-/// Why nothing may come of a run that was sent just before its kernel's process ended.
+/// Reason why a run may have no result that was sent just before its kernel's process ended.
 const STARTED_ANEW: &str = "the kernel restarted before the run began";
 
 /// Kernel lifecycle event, told by a message that belongs to no request.
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// Returns whether a widget captures an output, which it then gets.
+    /// Gives an output to the widget that captures it; returns whether one does.
     fn captures(&mut self, message: &Message) -> bool {
         let kernel = self.kernel.get_mut();
         kernel.is_some_and(|kernel| kernel.widgets.capture(message))
@@ -175,14 +175,14 @@ impl Core {
         }
     }
 
-    /// The kernel has answered what was asked after a run: all that it had to say of it has come, if it ever will.
+    /// Ends a run after which the kernel has answered a probe: everything about the run has come, if it ever will.
     fn on_end_confirmed(&mut self, run: &str, doubt: &'static str) {
         let Some(active) = self.active.take_if(|active| active.run.msg_id == run) else {
             return;
         };
         match active.state() {
             RunState::Replied { outcome, .. } => {
-                // It was not seen to be done, so something of what it said was not heard.
+                // Its end was not seen, so some of its messages were not received.
                 self.active = Some(active);
                 self.mark_gap();
                 if let Some(active) = self.active.take() {
@@ -278,7 +278,7 @@ impl Core {
             }
             Ok(Some(_)) => {}
             Ok(None) => self.on_kernel_gone("it no longer exists"),
-            // A server that cannot be asked will be missed on the connection to the kernel too.
+            // If the server cannot be reached, the connection to the kernel will be lost too.
             Err(error) => tracing::debug!(%error, "a silent kernel could not be asked about"),
         }
     }
@@ -316,8 +316,8 @@ impl Core {
         }
     }
 
-    /// Probes for what comes after all that the kernel has to say of the run, of which it is doubtful that more will be
-    /// heard.
+    /// Sends a probe that the kernel answers after everything about the run, of which it is doubtful that more will be
+    /// received.
     pub(super) fn probe_end(&mut self, doubt: &'static str) {
         let id = self.next_id();
         let (Some(kernel), Some(active)) = (self.kernel.get_mut(), &self.active) else {
@@ -327,7 +327,7 @@ impl Core {
         self.effects.push(Effect::KernelInfo { msg_id });
     }
 
-    /// Notes that the kernel, or its process, has ended, for those who ran something there.
+    /// Records that the kernel, or its process, has ended, for those who ran something there.
     pub(super) fn note_kernel_ended(&mut self, reason: &Reason) {
         if let Some(kernel) = self.kernel.get() {
             self.effects.push(Effect::KernelEnded {
@@ -344,7 +344,7 @@ impl Core {
         }
     }
 
-    /// Puts the question again that an earlier process heard, now that the answer can be passed on.
+    /// Asks again the question that an earlier process received, now that the answer can be passed on.
     pub(super) fn resume_question(&mut self) {
         let Some(active) = &mut self.active else { return };
         let asked_at = active.run.with_cell(|cell| cell.question()?.asked_at).flatten();

@@ -1,7 +1,7 @@
-//! The one model of whether a kernel lives and what it is at. Does no I/O.
+//! The one model of whether a kernel lives and whether it is busy. Does no I/O.
 //!
-//! A kernel answers `kernel_info` requests in the order of its queue, so the answer to one tells that the process is heard,
-//! that all before it is done, and that the kernel is free. What is concluded from which part of the answer:
+//! A kernel answers `kernel_info` requests in the order of its queue, so the answer to one tells that its messages arrive,
+//! that all before it is done, and that the kernel is free. Conclusions from the parts of an answer:
 //!
 //! | probe | sent when | answered by | then |
 //! | --- | --- | --- | --- |
@@ -9,7 +9,7 @@
 //! | [`Probe::Free`] | the kernel runs what somebody else sent | its reply | it is free |
 //! | [`Probe::EndOf`] | the end of a run may have been missed | its reply and idle | nothing more comes of that run |
 //!
-//! A request to run something cannot be taken back once it is in the kernel's queue, so while the kernel is at something
+//! A request to run something cannot be taken back once it is in the kernel's queue, so while the kernel is busy with something
 //! else a probe waits there in its place, which harms nobody if it is not wanted any more.
 //!
 //! A kernel that says nothing for [`QUIET_LIMIT`] while something is expected of it is asked about over REST. One that is not
@@ -22,18 +22,18 @@ use tokio::time::Instant;
 
 use crate::policy::{MAX_OPEN_REQUESTS, PROBE_FIRST_PAUSE, PROBE_MAX_PAUSE, PROBE_RENEWS_AFTER, QUIET_LIMIT};
 
-/// Begins the ids of probes of a new process, of which any may be answered.
+/// Prefix of the ids of probes of a new process, of which any may be answered.
 const NEW_PROCESS: &str = "probe-";
-/// Begins the ids of probes for a free kernel, which keep nobody waiting.
+/// Prefix of the ids of probes for a free kernel, which keep nobody waiting.
 const FREE: &str = "free-";
 
 #[derive(Debug)]
 pub(crate) struct Liveness {
     /// Time of the last message from or to the kernel.
     last_contact: Instant,
-    /// The requests that the kernel has begun with and not ended, whoever sent them.
+    /// The requests that the kernel is working on, whoever sent them.
     open: VecDeque<String>,
-    /// It was at something before it was listened to.
+    /// It was busy before its messages were received.
     busy_before: bool,
     /// At most one of each kind.
     probes: Vec<Probe>,
@@ -48,7 +48,7 @@ pub(crate) struct Liveness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ServerView {
     True,
-    /// It has last heard of the end of a question beside the queue, and so takes the kernel for idle.
+    /// It was last told of the end of a request beside the queue, and so takes the kernel for idle.
     Misled,
 }
 
@@ -64,14 +64,14 @@ pub(crate) enum Probe {
     EndOf {
         msg_id: String,
         run: String,
-        /// Why it may be that nothing more comes of that run.
+        /// Reason why the run may have no further messages.
         doubt: &'static str,
         replied: bool,
         idle: bool,
     },
 }
 
-/// A run of which nothing more will come, since the kernel has answered what was asked after it.
+/// A run that has no further messages, since the kernel has answered the probe after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EndConfirmed {
     pub(crate) run: String,
@@ -100,12 +100,12 @@ impl Liveness {
         }
     }
 
-    /// Notes that the kernel said something, or was sent something.
+    /// Records that a message came from the kernel or was sent to it.
     pub(crate) fn on_contact(&mut self, now: Instant) {
         self.last_contact = now;
     }
 
-    /// Takes note of what the kernel is at.
+    /// Records whether the kernel is busy, by its status messages.
     pub(crate) fn on_message(&mut self, message: &Message) -> Option<EndConfirmed> {
         let parent = message.parent_id.as_deref()?;
         if parent.starts_with(NEW_PROCESS) {
@@ -163,7 +163,7 @@ impl Liveness {
         }
     }
 
-    /// Notes that another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
+    /// Records that another process is behind the connection. What it says first is missed until Jupyter has found its way to it, so
     /// nothing must be run there before it was heard.
     pub(crate) fn on_new_process(&mut self, now: Instant) {
         *self = Self {
@@ -211,7 +211,7 @@ impl Liveness {
         self.probes.retain(|probe| !matches!(probe, Probe::Free { .. }));
     }
 
-    /// Asks for what comes after all that the kernel has to say of a run. Returns the probe to be sent.
+    /// Begins a probe that is answered after everything about a run. Returns the probe to be sent.
     pub(crate) fn probe_end_of(&mut self, id: &str, run: &str, doubt: &'static str) -> String {
         let msg_id = format!("end-{id}");
         self.forget_end_probe();
@@ -261,7 +261,7 @@ impl Liveness {
         })
     }
 
-    /// The time at which the server is asked about a kernel of which something is expected.
+    /// The time at which the server is asked about a kernel that owes something.
     pub(crate) fn asks_server_at(&self) -> Option<Instant> {
         (!self.is_asking_server).then(|| self.last_contact + QUIET_LIMIT)
     }

@@ -1,4 +1,4 @@
-//! Notebooks as the executor knows them: each document once, by the server's id of its file, wherever that is now. Does no
+//! Notebooks in the executor: each document once, by the server's id of its file, whatever its path. Does no
 //! I/O.
 //!
 //! An execution, its queue and its driver share one [`Notebook`], so that a rename is one change in one place. Where a server
@@ -48,7 +48,7 @@ impl Notebook {
         self.document()?.fork_id().map(str::to_owned)
     }
 
-    /// Notes that its file was replaced by another, which has another id.
+    /// Records that its file was replaced by another, which has another id.
     pub(crate) fn set_file_id(&self, file_id: &Arc<str>) {
         self.state.lock().document = Some(document(&self.server, file_id));
     }
@@ -144,7 +144,7 @@ impl Notebooks {
         notebook
     }
 
-    /// Moves a notebook, or all in a directory, to another path. What was known there is there no more.
+    /// Moves a notebook, or all in a directory, to another path. Notebooks that were known there are forgotten.
     pub(crate) fn rename(&self, server: &str, from: &DocPath, to: &DocPath) {
         let mut known = self.0.lock();
         let here = |notebook: &Arc<Notebook>| *notebook.server == *server;
@@ -175,7 +175,7 @@ impl Notebooks {
     }
 }
 
-/// Whether it is not the id of a file but that of a fork.
+/// Returns whether this is the id of a fork rather than of a file.
 pub(crate) fn is_fork(file_id: &Arc<str>) -> bool {
     document(&Arc::from(""), file_id).is_fork()
 }

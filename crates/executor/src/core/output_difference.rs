@@ -61,7 +61,7 @@ fn difference(before: &Value, now: &Value) -> Option<&'static str> {
     if !images.all(|mime| same(mime)) {
         return Some("image");
     }
-    // Other forms of the same thing, HTML for one, are full of random ids.
+    // Other forms of the same output, such as HTML, are full of random ids.
     let has_text = before.contains_key("text/plain") || now.contains_key("text/plain");
     let mut others = before.keys().chain(now.keys());
     match has_text {

@@ -24,7 +24,7 @@ impl OutputThrottle {
         self.written_at.is_some()
     }
 
-    /// Notes that outputs changed. The first change is due at once, those that follow closely are gathered; after the end of
+    /// Records that outputs changed. The first change is due at once, those that follow closely are gathered; after the end of
     /// a run each write also costs the store one.
     pub(crate) fn on_change(&mut self, now: Instant, pause: Duration, ended_bytes: Option<usize>) {
         let interval = ended_bytes.map_or(WRITE_INTERVAL, store_interval);
@@ -52,12 +52,12 @@ impl OutputThrottle {
         self.written_at = Some(now);
     }
 
-    /// Notes that earlier writes of the notebook have not even been sent, so that what is new is gathered for a while.
+    /// Records that earlier writes of the notebook have not even been sent, so that what is new is gathered for a while.
     pub(crate) fn on_delayed(&mut self, now: Instant) {
         self.set_due(now + BUSY_ROOM_INTERVAL);
     }
 
-    /// Takes the chance to store outputs that no notebook has, which would be lost with this process; whether it is time.
+    /// Takes the chance to store outputs that no notebook has, which would be lost with this process; returns whether it is time.
     pub(crate) fn take_store(&mut self, now: Instant, bytes: usize) -> bool {
         let is_due = self.stored_at.is_none_or(|last| now - last >= store_interval(bytes));
         if is_due {

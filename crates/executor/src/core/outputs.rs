@@ -11,9 +11,9 @@ use self::nbformat::{
 };
 use super::terminal::{Terminal, Written};
 
-/// Under which JupyterLab keeps what code asked and was answered, apart from what it printed.
+/// Stream in which JupyterLab keeps questions of code and their answers, apart from what it printed.
 const STDIN: &str = "stdin";
-/// Bytes reserved for an error, whatever was put out before it.
+/// Bytes reserved for an error, whatever came before it.
 const ERROR_ALLOWANCE: usize = 256 * 1024;
 /// Characters of the latest output in a progress message.
 const MAX_PROGRESS_CHARS: usize = 200;
@@ -33,11 +33,11 @@ pub(crate) struct Outputs {
     adopted: usize,
 }
 
-/// Characters that were put out and are not kept.
+/// Number of characters that are not kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Missing {
     lost: usize,
-    /// Of the words that say so.
+    /// Length of the text that says so.
     told: usize,
 }
 
@@ -78,7 +78,7 @@ struct Document {
     rest: u32,
     /// Outputs before this one are out of reach, since somebody else changed the document's.
     attached: usize,
-    /// By how much an output's place in the document differs from its place here.
+    /// Difference between an output's place in the document and its place here.
     shift: isize,
 }
 
@@ -165,7 +165,7 @@ impl Outputs {
         (kept, missing)
     }
 
-    /// The size of what was put out and is not kept.
+    /// The size of the output that is not kept.
     pub(crate) fn missing(&self) -> Missing {
         self.missing
     }
@@ -178,7 +178,7 @@ impl Outputs {
         self.bytes
     }
 
-    /// Takes a message of the kernel; whether it is about outputs and changed something.
+    /// Takes a message of the kernel; returns whether it is about outputs and changed something.
     pub(crate) fn apply(&mut self, msg_type: &str, content: &Value) -> bool {
         match msg_type {
             "stream" => {
@@ -204,7 +204,7 @@ impl Outputs {
         true
     }
 
-    /// Replaces what is shown under a display id; whether anything was.
+    /// Replaces what is shown under a display id; returns whether anything was.
     pub(crate) fn update_display(&mut self, content: &Value) -> bool {
         let Some(wanted) = display_id(content) else {
             return false;
@@ -248,7 +248,7 @@ impl Outputs {
         self.push_error(&json!({ "ename": ename, "evalue": evalue, "traceback": [format!("{ename}: {evalue}")] }));
     }
 
-    /// Shows what the code asks, as the beginning of a line; whether there is anything to be shown.
+    /// Shows what the code asks, as the beginning of a line; returns whether there is anything to be shown.
     pub(crate) fn ask(&mut self, prompt: &str) -> bool {
         self.apply_pending_clear();
         if !prompt.is_empty() {
@@ -287,7 +287,7 @@ impl Outputs {
         self.document.changed(last.saturating_sub(usize::from(is_empty)));
     }
 
-    /// The last line that was put out, for people who wait.
+    /// The last line of output, for people who wait.
     pub(crate) fn latest_line(&self) -> Option<String> {
         let line = match self.list.last()? {
             Output::Stream { terminal, .. } => terminal.text().trim_end().rsplit('\n').next()?.to_owned(),
@@ -351,14 +351,14 @@ impl Outputs {
         Some(change)
     }
 
-    /// Notes that somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
+    /// Records that somebody else changed the cell's outputs, so that what `change` brought was added after theirs.
     pub(crate) fn detached(&mut self, change: &OutputsChange, length: usize) {
         let added = change.push.len() + usize::from(change.tail.as_ref().is_some_and(|tail| !tail.append.is_empty()));
         self.document.attached = self.list.len().saturating_sub(added);
         self.document.shift = length.cast_signed() - self.list.len().cast_signed();
     }
 
-    /// The document has nothing of this: all must be written again.
+    /// Records that the document has none of this, so that all must be written again.
     pub(crate) fn forget_written(&mut self) {
         self.document = Document::default();
     }

@@ -1,4 +1,4 @@
-//! When executions are recorded: what must be on record before something is done, at once; how far they are, as often as
+//! Records of executions: at once what must be on record before something is done; their progress as often as
 //! their size allows.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Core, execution::Execution, input::Effect};
 
 impl Core {
-    /// Records how far an execution is, now or soon.
+    /// Records the progress of an execution, now or soon.
     pub(super) fn record_progress(&mut self, execution: &Arc<Execution>) {
         match execution.take_record_due(self.now.at) {
             None => self.effects.push(Effect::Record(Arc::clone(execution))),

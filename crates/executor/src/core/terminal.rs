@@ -1,5 +1,5 @@
 //! Text as a terminal shows it: a carriage return goes back to the start of the line, a backspace one
-//! character, and what follows overwrites what is there. Progress bars live from it.
+//! character, and what follows overwrites what is there. Progress bars rely on it.
 
 /// Effect of a write on the text.
 #[derive(Debug, PartialEq, Eq)]

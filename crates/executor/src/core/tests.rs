@@ -1,4 +1,4 @@
-//! Orderings of what happens to a queue, its kernel and its document, told by hand.
+//! Orderings of events in a queue, its kernel and its document, written by hand.
 
 mod cancelling;
 mod kernels;
@@ -149,7 +149,7 @@ pub(crate) struct Scene {
     pub(crate) server_questions: usize,
     pub(crate) lookups: usize,
     pub(crate) writes: usize,
-    /// How often an execution was recorded.
+    /// Number of times that an execution was recorded.
     pub(crate) records: usize,
     /// Number of executions whose cells were shown as queued.
     pub(crate) marked: usize,

@@ -1,4 +1,4 @@
-//! Output widgets of ipywidgets. While one captures a run, what the run puts out is the widget's and not the cell's. The
+//! Output widgets of ipywidgets. While one captures a run, the outputs are the widget's and not the cell's. The
 //! client that sent the request sees to that, as JupyterLab does for what it sends itself. Does no I/O.
 
 use jupyter_client::kernel::Message;
@@ -11,7 +11,7 @@ const MAX_WIDGETS: usize = 64;
 /// Kept per widget.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Output widgets of one kernel whose beginnings were heard; the last to begin with a capture is the last here.
+/// Output widgets of one kernel whose creation was seen; the last to begin a capture is the last here.
 #[derive(Default)]
 pub(crate) struct OutputWidgets(Vec<Widget>);
 
@@ -20,12 +20,12 @@ struct Widget {
     outputs: Outputs,
     /// The request whose outputs it captures.
     captures: Option<String>,
-    /// It has captured something that the kernel does not know of.
+    /// True if it has captured something that the kernel does not know of.
     is_ahead: bool,
 }
 
 impl OutputWidgets {
-    /// Follows what becomes of widgets. Returns what a widget that has stopped capturing is to be told, as the
+    /// Follows the messages about widgets. Returns the update for a widget that has stopped capturing, as the
     /// content of a `comm_msg`.
     pub(crate) fn on_message(&mut self, message: &Message, own_session: &str) -> Option<Value> {
         let text = |pointer: &str| message.content.pointer(pointer).and_then(Value::as_str);
@@ -58,7 +58,7 @@ impl OutputWidgets {
         None
     }
 
-    /// Folds an output into the widget that captures it; whether one does.
+    /// Adds an output to the widget that captures it; returns whether one does.
     pub(crate) fn capture(&mut self, message: &Message) -> bool {
         let is_output = matches!(
             message.msg_type.as_str(),

@@ -28,13 +28,13 @@ impl Core {
         self.recent.iter_mut().find(|ended| ended.run.msg_id == id)
     }
 
-    /// Writes what is due.
+    /// Writes the outputs that are due.
     pub(super) fn write_due(&mut self) {
         let now = self.now.at;
         self.write_where(true, |run| run.throttle.take_due(now));
     }
 
-    /// Writes what is not written yet, due or not.
+    /// Writes all outputs that are not written yet, due or not.
     pub(super) fn write_rest(&mut self) {
         self.write_where(false, |run| run.throttle.take());
     }
@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// Notes that the end of a run is with the server, or never will be.
+    /// Records that the end of a run is with the server, or never will be.
     fn settle(&mut self, id: &str) {
         let Some(ended) = self.ended_mut(id).filter(|ended| !ended.is_settled()) else {
             return;

@@ -9,7 +9,7 @@ pub(super) struct CellWriter {
     id: String,
     /// The document that has what was written so far, if one does. Another one gets everything.
     written_to: Option<u64>,
-    /// Which of the cells with this id it was.
+    /// Yjs id of the cell, which tells it from another one with the same cell id.
     made: Option<(u64, u32)>,
     /// True if outputs that an earlier process wrote there are still to be adopted.
     must_adopt: bool,

@@ -32,7 +32,7 @@ pub(super) struct Saving {
     pub(super) saved: BoxFuture<'static, Vec<String>>,
 }
 
-/// Why there is no room to write to.
+/// Reason why there is no room to write to.
 enum Unopened {
     ForNow,
     /// The notebook was deleted.

@@ -1,4 +1,4 @@
-//! Carries out what the core wants.
+//! Carries out the effects of the core.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl Driver {
-    /// Carries out one effect. Returns what came of it at once.
+    /// Carries out one effect. Returns the inputs that follow from it at once.
     pub(super) async fn carry_out(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::FindKernel => self.find_kernel(),
@@ -166,7 +166,7 @@ impl Driver {
         let span = self.shared.on_sending(execution, kernel_id);
         execution.set_run_span(&msg_id, &span);
         match connection.link.execute(&msg_id, &request).instrument(span).await {
-            // One that was cut off may have arrived; what the kernel says after the reconnection tells.
+            // A request that was cut off may have arrived; the kernel's messages after the reconnection tell.
             Ok(()) | Err(KernelError::Reconnecting { .. }) => None,
             Err(error) => Some(Input::NotSent {
                 msg_id,
@@ -196,7 +196,7 @@ impl Driver {
         }
     }
 
-    /// Interrupts the kernel without waiting for it; the run that ends tells.
+    /// Interrupts the kernel without waiting for it; the end of the run tells.
     fn interrupt(&self) {
         let Some(connection) = &self.connection else { return };
         let (server, id) = (Arc::clone(&self.server), connection.link.kernel_id().to_owned());

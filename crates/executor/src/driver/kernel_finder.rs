@@ -26,7 +26,7 @@ use crate::{
     policy::{RETURN_FIRST_BACKOFF, RETURN_MAX_BACKOFF, SERVER_RETURN_TIMEOUT},
 };
 
-/// The connection to a kernel, and what comes by it.
+/// A connection to a kernel and the channel of its events.
 pub(super) struct Connection {
     pub(super) link: KernelLink,
     pub(super) events: mpsc::Receiver<KernelEvent>,
@@ -43,7 +43,7 @@ pub(super) struct Found {
 pub(super) enum Wanted {
     /// The notebook's own; its kernelspec is in the room, if that is open, or in the file.
     Notebook { path: DocPath, room: Option<Room> },
-    /// One of its own, in no notebook's name.
+    /// A kernel of its own, for no notebook.
     Scratch {
         kernel_name: Option<String>,
         directory: DocPath,
@@ -168,7 +168,7 @@ async fn kernelspec(
     Ok(name.filter(|name| !name.is_empty()).map(str::to_owned))
 }
 
-/// Tries again what failed for a reason that may pass, until then.
+/// Retries a request that failed for a reason that may pass, until a deadline.
 pub(super) async fn persist<T, E, F>(
     until: Instant,
     mut attempt: impl FnMut() -> F,

@@ -117,7 +117,7 @@ impl Shared {
         self.pool.lease(server, &path, RoomKind::Notebook, account).await
     }
 
-    /// Asks the server where a notebook is, and follows it there; whether it was somewhere else.
+    /// Asks the server where a notebook is, and follows it there; returns whether it was somewhere else.
     async fn locate(&self, server: &JupyterServer, notebook: &Notebook) -> bool {
         if notebook.fork_id().is_some() {
             return false;

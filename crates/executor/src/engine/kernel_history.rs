@@ -1,4 +1,4 @@
-//! Which kernel each principal last ran something in, so that they are told when its variables are gone. Does no I/O.
+//! The kernel in which each principal last ran something, so that they are told when its variables are gone. Does no I/O.
 
 use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 
@@ -67,12 +67,12 @@ impl Default for KernelHistory {
 }
 
 impl KernelHistory {
-    /// Notes that a kernel ended or was started anew. Who did so knows.
+    /// Records that a kernel ended or was started anew. Who did so knows.
     pub(crate) fn on_ended(&self, kernel_id: &str, reason: &Reason) {
         self.mark_ended(reason, |_, last| last.kernel_id == kernel_id);
     }
 
-    /// Notes that somebody ends or restarts the kernel of a notebook, whichever that is.
+    /// Records that somebody ends or restarts the kernel of a notebook, whichever that is.
     pub(crate) fn on_left(&self, notebook: &Arc<Notebook>, reason: &Reason) {
         let is_there = |key: &Key| matches!(&key.place, Place::Notebook(of) if of == notebook);
         self.mark_ended(reason, |key, last| is_there(key) && !last.kernel_id.is_empty());
@@ -89,7 +89,7 @@ impl KernelHistory {
         }
     }
 
-    /// Notes that somebody runs something in a kernel. Returns what they must know if that has nothing of what they ran
+    /// Records that somebody runs something in a kernel. Returns what they must know if that has nothing of what they ran
     /// before.
     pub(crate) fn on_run(&self, server: &str, place: &Place, owner: &Owner, kernel_id: &str) -> Option<String> {
         if let Place::Copy { .. } = place {

@@ -111,7 +111,7 @@ impl Engine {
 }
 
 impl Shared {
-    /// Shows cells as not queued, if that can be done; whether there is nothing more to do.
+    /// Shows cells as not queued, if that can be done; returns whether there is nothing more to do.
     async fn try_unmark(&self, execution: &Execution, server: &Arc<JupyterServer>, cells: &[QueuedCell]) -> bool {
         let Some(notebook) = &execution.notebook else {
             return true;

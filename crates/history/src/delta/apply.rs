@@ -1,4 +1,4 @@
-//! Doing the operations of a delta, one after another.
+//! Application of a delta's operations, one after another.
 
 use std::{collections::HashSet, sync::Arc};
 

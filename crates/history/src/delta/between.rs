@@ -1,4 +1,4 @@
-//! Finding what differs between two contents.
+//! Comparison of two contents.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Delta;
-use crate::{Cell, Content, Notebook, Operation, Place, Splice, text};
+use crate::{Cell, Content, Notebook, Operation, Place, Splice, longest_rising, text};
 
 /// The delta that turns one content into another; `splices` tells how a text becomes another one: that of a cell, or of the document.
 pub(crate) fn between_with(
@@ -126,7 +126,7 @@ impl Cell {
     }
 }
 
-/// Deletions, then moves, then insertions; each at its place when its turn comes.
+/// Deletions, then moves, then insertions; each at its place at that point.
 fn structure(old: &[Arc<Cell>], new: &[Arc<Cell>], around: &Place) -> Vec<Operation> {
     let new_ids: HashSet<&str> = new.iter().map(|cell| &*cell.id).collect();
     let old_ids: HashSet<&str> = old.iter().map(|cell| &*cell.id).collect();
@@ -181,13 +181,13 @@ fn insertions(new: &[Arc<Cell>], old_ids: &HashSet<&str>, around: &Place) -> Vec
     operations
 }
 
-/// As few moves as lead from one order of the same cells to another.
+/// The fewest moves from one order of the same cells to another.
 fn moves<'c>(mut order: Vec<&'c Arc<str>>, wanted: &[&'c Arc<str>], around: &Place) -> Vec<Operation> {
     let places: HashMap<&str, usize> = order.iter().enumerate().map(|(at, id)| (&***id, at)).collect();
-    let sequence: Vec<usize> = wanted.iter().filter_map(|id| places.get(&***id).copied()).collect();
-    let stays: HashSet<usize> = longest_rising(&sequence);
+    let sequence: Vec<Option<usize>> = wanted.iter().map(|id| places.get(&***id).copied()).collect();
+    let stays = longest_rising(&sequence);
     let mut operations = Vec::new();
-    for (index, id) in wanted.iter().enumerate().filter(|(index, _)| !stays.contains(index)) {
+    for (index, id) in wanted.iter().enumerate().filter(|(index, _)| stays[*index].is_none()) {
         let Some(from) = order.iter().position(|other| other == id) else {
             continue;
         };
@@ -214,26 +214,4 @@ fn place(order: &[&Arc<str>], at: usize, around: &Place) -> Place {
         after: after.or_else(|| around.after.clone()),
         before: before.or_else(|| around.before.clone()),
     }
-}
-
-/// The indices of the longest rising part of a sequence.
-fn longest_rising(sequence: &[usize]) -> HashSet<usize> {
-    // Of the rising parts of each length, where the one ends that ends lowest, and what came before each member.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = vec![None; sequence.len()];
-    for (index, value) in sequence.iter().enumerate() {
-        let length = ends.partition_point(|end| sequence[*end] < *value);
-        before[index] = length.checked_sub(1).map(|shorter| ends[shorter]);
-        match ends.get_mut(length) {
-            Some(end) => *end = index,
-            None => ends.push(index),
-        }
-    }
-    let mut rising = HashSet::new();
-    let mut next = ends.last().copied();
-    while let Some(index) = next {
-        rising.insert(index);
-        next = before[index];
-    }
-    rising
 }

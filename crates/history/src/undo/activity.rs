@@ -1,10 +1,10 @@
-//! Which versions count, and which can be undone or redone.
+//! Active versions, and those that can be undone or redone.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::VersionId;
 
-/// Which versions of a log are active: those that no active version undoes. By their place in it.
+/// The active versions of a log, by their place in it: those that no active version undoes.
 pub(super) fn active(undoes: &[Vec<usize>]) -> Vec<bool> {
     let mut active = vec![true; undoes.len()];
     // Only later versions undo one, so that going back every question is answered before it is asked.

@@ -30,9 +30,9 @@ struct Slot {
 /// A cell with all that was ever done to it.
 #[derive(Debug)]
 struct CellPast {
-    /// As it was when it was first seen.
+    /// Content when it was first seen.
     first: Arc<Cell>,
-    /// Nothing but its outputs was changed since.
+    /// True if nothing but its outputs was changed since.
     is_untouched: bool,
     exists: Register<bool>,
     source: Sequence,
@@ -63,7 +63,7 @@ impl CellPast {
     fn is_visible(&self, active: &[bool]) -> bool {
         match self.exists.last(active) {
             None if *self.exists.value(active) => true,
-            // What others wrote since keeps it.
+            // Characters of others that were written since keep it.
             None => self.source.shows_later_than(None, active),
             Some((_, true)) => true,
             Some((by, false)) => self.source.shows_later_than(*by, active),
@@ -138,7 +138,7 @@ impl Cells {
         self.slots.insert(at, Slot { cell, by, serial });
     }
 
-    /// Does one operation of a version.
+    /// Applies one operation of a version.
     pub(super) fn perform(&mut self, operation: &Operation, by: By, active: &[bool]) -> Result<(), Unfitting> {
         let by = by.filter(|_| !operation.is_by_run());
         match operation {
@@ -225,7 +225,7 @@ impl Cells {
         Ok(last.map_or(0, |(at, _)| at + 1))
     }
 
-    /// Place of a cell that stays although nobody who counts has put it anywhere.
+    /// Place of a cell that stays although no active version has put it anywhere.
     fn first_slot(&self, cell: usize) -> Option<(usize, &Slot)> {
         let own = self.slots.iter().enumerate().filter(|(_, slot)| slot.cell == cell);
         own.min_by_key(|(_, slot)| slot.serial)

@@ -69,7 +69,7 @@ fn author_of(character: char) -> Option<usize> {
     (0..AUTHORS.len()).find(|author| (FIRST[*author]..FIRST[*author] + 0x300).contains(&code))
 }
 
-/// Content after a step; nothing if it cannot be done.
+/// Content after a step; none if it cannot be done.
 fn step(content: &Content, author: usize, step: &Step, alphabet: &mut Alphabet) -> Option<Content> {
     let mut cells: Vec<Cell> = content.cells().iter().map(|cell| (**cell).clone()).collect();
     let pick = |number: usize, count: usize| (count > 0).then(|| number % count);

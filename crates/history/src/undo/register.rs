@@ -13,10 +13,10 @@ pub(super) struct Register<T> {
     writes: Vec<(By, T)>,
 }
 
-/// Author of something: a version by its place in the log. Something by none counts always.
+/// Author of a write: a version by its place in the log. A write by none always counts.
 pub(super) type By = Option<usize>;
 
-/// Tells whether something by somebody counts.
+/// Returns whether a write by an author counts.
 pub(super) fn counts(by: By, active: &[bool]) -> bool {
     by.is_none_or(|version| active.get(version).copied().unwrap_or(true))
 }

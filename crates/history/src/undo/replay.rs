@@ -53,7 +53,7 @@ impl Replay {
         self.perform(&rest, Some(index))
     }
 
-    /// Makes this what is visible, should the replay have led elsewhere.
+    /// Sets the visible content, should the replay have led elsewhere.
     pub(super) fn reconcile(&mut self, now: &Content) -> Result<(), Unfitting> {
         let rest = Delta::between(&self.content(&self.active), now);
         self.perform(&rest, None)

@@ -126,7 +126,7 @@ impl Sequence {
         Ok(index)
     }
 
-    /// The splices that make visible what is so with other versions active.
+    /// The splices that lead to the text with other versions active.
     pub(super) fn splices(&self, now: &[bool], then: &[bool]) -> Vec<Splice> {
         let mut builder = text::Builder::default();
         for span in &self.spans {

@@ -1,4 +1,4 @@
-//! Why a Hub did not do what it was asked for.
+//! Reason why a Hub did not do what it was asked for.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {

@@ -21,14 +21,14 @@ const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
 const NOT_BEGUN_PAUSE: Duration = Duration::from_millis(200);
 /// A start that the Hub has accepted has begun by then.
 const BEGUN_WITHIN: Duration = Duration::from_secs(20);
-/// Why a start has failed is told at once.
+/// Longest wait for the reason why a start has failed, which the Hub tells at once.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest event; spawners put whole log lines into them.
 const MAX_EVENT_BYTES: usize = 256 * 1024;
 /// Characters of a message that are of use to somebody.
 const MAX_MESSAGE: usize = 1000;
 
-/// How far a start is, in the Hub's words.
+/// Progress of a start, in the Hub's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnProgress {
     pub percent: Option<u8>,
@@ -47,7 +47,7 @@ struct Event {
     failed: bool,
 }
 
-/// What the Hub made of the request to start a server.
+/// The Hub's answer to a request to start a server.
 enum Started {
     Ready,
     /// It is at it.
@@ -102,7 +102,7 @@ impl Hub {
         }
     }
 
-    /// Why a start has just failed. The Hub may answer it with no more than that there was an error, and tell the rest to
+    /// Reason why a start has just failed. The Hub may answer it with no more than that there was an error, and tell the rest to
     /// whoever follows it.
     async fn failure(&self, token: &Secret, name: &HubName) -> Option<HubError> {
         let request = self
@@ -152,7 +152,7 @@ async fn follow_events(mut response: Response, told: &mpsc::Sender<SpawnProgress
                 return Ok(());
             }
             // Who does not listen fast enough misses something that the next message overtakes.
-            let _ = told.try_send(event.told());
+            let _ = told.try_send(event.into_progress());
         }
         if unread.len() > MAX_EVENT_BYTES {
             return Err(HubError::TooLarge);
@@ -167,7 +167,7 @@ fn event(line: &[u8]) -> Option<Event> {
 }
 
 impl Event {
-    fn told(self) -> SpawnProgress {
+    fn into_progress(self) -> SpawnProgress {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -195,7 +195,7 @@ mod tests {
     fn lines_are_events_or_nothing() {
         let progress = event(b"data: {\"progress\": 40, \"message\": \" \\u001b[1mPulling\\u001b[0m \"}\n").unwrap();
         assert!(!progress.ready && !progress.failed);
-        let told = progress.told();
+        let told = progress.into_progress();
         assert_eq!((told.percent, told.message.as_str()), (Some(40), "Pulling"));
         let failed = event(b"data: {\"progress\": 100, \"failed\": true, \"message\": \"Spawn failed\"}\r\n").unwrap();
         assert!(failed.failed);
@@ -203,6 +203,6 @@ mod tests {
             assert!(event(line).is_none());
         }
         let odd = event(b"data: {\"progress\": -3.5, \"message\": \"\"}\n").unwrap();
-        assert_eq!(odd.told().percent, Some(0));
+        assert_eq!(odd.into_progress().percent, Some(0));
     }
 }

@@ -14,7 +14,7 @@ pub struct HubUser {
     /// A token may also be that of a service, which has no servers.
     pub is_user: bool,
     pub groups: Vec<String>,
-    /// What the token may do, spelled out.
+    /// Scopes of the token, expanded.
     pub scopes: Vec<String>,
     /// Servers that the token gives access to: the user's own, their default first, and those shared with them.
     pub servers: Vec<HubServer>,
@@ -26,7 +26,7 @@ pub struct HubServer {
     pub name: HubName,
     /// None if the Hub does not tell this token.
     pub state: Option<HubServerState>,
-    /// Where the Hub says it is; `None` if it does not tell this token.
+    /// Its URL; `None` if the Hub does not tell this token.
     pub url: Option<Url>,
 }
 
@@ -38,7 +38,7 @@ pub enum HubServerState {
     Stopped,
 }
 
-/// What the Hub answers, as far as it is of interest. What a token may not see is left out.
+/// The part of the Hub's answer that is used here. The Hub leaves out what the token may not see.
 #[derive(Deserialize)]
 pub(super) struct RawUser {
     name: String,

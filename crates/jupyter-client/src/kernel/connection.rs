@@ -146,7 +146,7 @@ async fn listen(
             Ok(Some(Ok(Frame::Close(_))) | None) => return End::Cut("the server hung up".to_owned()),
             Ok(Some(Ok(_))) => continue,
             Ok(Some(Err(error))) => return End::Cut(error.to_string()),
-            Err(_) => return End::Cut("silence".to_owned()),
+            Err(_) => return End::Cut("the server stopped answering".to_owned()),
         };
         heard.notify_one();
         let handed_on = match said {

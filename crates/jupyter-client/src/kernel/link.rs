@@ -222,7 +222,7 @@ impl Shared {
         }
     }
 
-    /// Why a request could not be sent.
+    /// Reason why a request could not be sent.
     fn refusal(&self) -> KernelError {
         let kernel = self.kernel_id.clone();
         match &*self.status.borrow() {

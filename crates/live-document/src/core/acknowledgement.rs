@@ -27,7 +27,7 @@ struct Pending {
 }
 
 impl Acknowledgements {
-    /// Notes what the server sent, which it therefore has.
+    /// Records an update from the server, which it therefore has.
     pub(crate) fn received(&mut self, update: &Update) {
         let insertions = update.insertions(true);
         self.raise(&insertions);
@@ -39,7 +39,7 @@ impl Acknowledgements {
         self.settle();
     }
 
-    /// Notes the state vector by which the server says what it has.
+    /// Records the state vector of the server.
     pub(crate) fn server_has(&mut self, vector: &StateVector) {
         for (client, clock) in vector.iter() {
             self.acked.set_max(*client, *clock);
@@ -80,7 +80,7 @@ impl Acknowledgements {
         &self.acked
     }
 
-    /// Takes everybody who still waits, for a document that is being given up.
+    /// Takes all pending acknowledgements of a document that is given up.
     pub(crate) fn take_waiting(&mut self) -> Vec<oneshot::Sender<Result<(), Lost>>> {
         self.pending.drain(..).map(|pending| pending.waiting).collect()
     }

@@ -18,22 +18,22 @@ use super::{
         ANNOUNCED_FOR, AWARENESS_ROUND, CURSOR_INTERVAL, CURSOR_OVERDUE, CURSOR_PAUSE, EXECUTION_SHOWN_FOR,
         PRESENCE_FORGOTTEN_AFTER, PRESENCE_REFRESHED_AFTER, SHOWN_AGAIN_AFTER,
     },
-    presence::{Activity, Availability, Shown, user},
+    presence::{Activity, Availability, NameTexts, user},
     wire::AwarenessEntry,
 };
 
-/// Marks a presence as an agent's, which does not decide about saving.
+/// Key that marks a presence as an agent's, which has no say in saving.
 const AGENT: &str = "agent";
 /// Key of an agent's availability, for agents of other gateways.
 pub(crate) const AVAILABILITY: &str = "availability";
 
 #[derive(Debug)]
 pub(crate) struct Awareness {
-    /// As it was last told.
+    /// Time as it was last told.
     now: Instant,
     agents: HashMap<Arc<str>, Agent>,
     others: HashMap<u64, Other>,
-    /// Since when it is heard what people say.
+    /// Time since which the states of others are received.
     since: Instant,
     /// True if we edited: before that, the server knows of no agent here.
     edited: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Awareness {
 struct Other {
     state: Value,
     heard: Instant,
-    /// When it last said something else than before.
+    /// Time of its last change.
     changed: Instant,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Presence<'a> {
     pub(crate) is_agent: bool,
     /// Activity of an agent of this gateway.
     pub(crate) activity: Option<Activity>,
-    /// When they last did something that is seen here.
+    /// Time of their last visible activity.
     pub(crate) last_active: Instant,
 }
 
@@ -150,7 +150,7 @@ impl Awareness {
         }
     }
 
-    /// Shows an agent with what it says of itself. Returns whether that is news.
+    /// Shows an agent with its declared status. Returns whether that changed anything.
     pub(crate) fn say(&mut self, visit: &Visit<'_>, members: Map<String, Value>) -> bool {
         let now = self.now;
         let mut is_new = !self.agents.contains_key(visit.id);
@@ -190,7 +190,7 @@ impl Awareness {
         }
     }
 
-    /// Shows for a moment what an agent that is here says to everybody.
+    /// Shows for a moment the announcement of an agent that is here.
     pub(crate) fn announce(&mut self, id: &str, text: &str) {
         if let Some(agent) = self.agents.get_mut(id) {
             agent.announcement = Some((text.to_owned(), self.now + ANNOUNCED_FOR));
@@ -205,7 +205,7 @@ impl Awareness {
         }
     }
 
-    /// Removes an agent; whether it was here.
+    /// Removes an agent; returns whether it was here.
     pub(crate) fn leave(&mut self, id: &str) -> bool {
         let Some(mut agent) = self.agents.remove(id) else {
             return false;
@@ -252,12 +252,12 @@ impl Awareness {
         self.agents.get(id)?.cursors.as_ref()?.cell.clone()
     }
 
-    /// Since when it is heard what others say.
+    /// The time since which the states of others are received.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
 
-    /// Forgets those who were silent for too long.
+    /// Forgets others who sent nothing for too long.
     fn forget_silent(&mut self) {
         let (now, before) = (self.now, self.others.len());
         self.others.retain(|_, other| other.is_here(now));
@@ -321,14 +321,14 @@ impl Awareness {
         let mut newcomer = false;
         for entry in entries {
             if let Some(agent) = self.agents.values_mut().find(|agent| agent.client == entry.client) {
-                // Our own echo, or somebody who takes us for gone; the next word must be newer.
+                // Our own echo, or somebody who believes that we left; our next state must be newer.
                 if entry.clock > agent.clock || entry.clock == agent.clock && entry.state == "null" {
                     agent.clock = agent.clock.max(entry.clock);
                     (agent.last_sent, agent.last_said) = (None, None);
                 }
                 continue;
             }
-            // What nobody could show is left out, and whoever it is about stays as they were.
+            // States that nobody could show are ignored: the client stays as it was.
             if entry.state.len() > MAX_PRESENCE_BYTES || !is_shallow_json(entry.state.as_bytes()) {
                 continue;
             }
@@ -342,7 +342,7 @@ impl Awareness {
         newcomer
     }
 
-    /// Notes what somebody else says; whether they are new here.
+    /// Records the state of somebody else; returns whether they are new here.
     fn hear(&mut self, client: u64, state: Value) -> bool {
         let heard = self.now;
         let known = self.others.get(&client);
@@ -360,7 +360,7 @@ impl Awareness {
         self.others.get(&client).map(|other| &other.state)
     }
 
-    /// Everybody else who was heard of.
+    /// Everybody else who has sent a state.
     pub(crate) fn clients(&self) -> impl Iterator<Item = u64> {
         self.others.keys().copied()
     }
@@ -383,7 +383,7 @@ impl Awareness {
         }
         let says = self.autosave() == Some(true) && self.autosave_preferences().next().is_none();
         if self.said.replace(says) != Some(says) {
-            // What is said of saving counts from now on.
+            // Preferences about saving count from now on.
             self.repeat_all_now();
         }
         self.due_with(&[("autosave", says.into()), (AGENT, true.into())], Agent::shown_from)
@@ -438,7 +438,7 @@ impl Awareness {
         entries
     }
 
-    /// Everybody says again that they are here, after a reconnection or for a newcomer.
+    /// Sends all presences again, after a reconnection or for a newcomer.
     pub(crate) fn repeat_all(&mut self) {
         for agent in self.agents.values_mut() {
             (agent.last_sent, agent.last_state) = (None, None);
@@ -452,7 +452,7 @@ impl Awareness {
         }
     }
 
-    /// All agents leave, because the room is being closed.
+    /// Removes all agents, because the room is being closed.
     pub(crate) fn remove_all(&mut self) -> Vec<AwarenessEntry> {
         self.version += u64::from(!self.agents.is_empty());
         let goodbyes = std::mem::take(&mut self.goodbyes);
@@ -460,7 +460,7 @@ impl Awareness {
         goodbyes.into_iter().chain(leaving).collect()
     }
 
-    /// We edited the document.
+    /// Records that we edited the document.
     pub(crate) fn record_edit(&mut self) {
         self.edited = true;
     }
@@ -505,7 +505,7 @@ impl Other {
         now.saturating_duration_since(self.heard) < PRESENCE_FORGOTTEN_AFTER
     }
 
-    /// Agents of other gateways add to what is displayed what they do.
+    /// Agents of other gateways add their activity to the displayed name.
     fn name(&self) -> Option<String> {
         let user = self.state.get("user")?;
         let keys = match self.state.get(AGENT) {
@@ -537,12 +537,12 @@ impl Agent {
     /// Its awareness state, with the members that all agents have.
     fn state(&self, id: &str, common: &[(&str, Value)]) -> Value {
         let mut state = self.members.clone();
-        let shown = Shown {
+        let texts = NameTexts {
             activity: self.activity,
             availability: self.availability.as_ref(),
             announcement: self.announcement.as_ref().map(|(text, _)| text.as_str()),
         };
-        state.insert("user".to_owned(), user(id, &self.name, shown));
+        state.insert("user".to_owned(), user(id, &self.name, texts));
         if let Some(Availability { status, message }) = &self.availability {
             state.insert(
                 AVAILABILITY.to_owned(),
@@ -553,7 +553,7 @@ impl Agent {
         Value::Object(state)
     }
 
-    /// Takes back what it said to everybody, when it was shown for long enough.
+    /// Removes its announcement once that was shown for long enough.
     fn end_announcement(&mut self, now: Instant) {
         if self.announcement.take_if(|(_, until)| *until <= now).is_some() {
             self.last_sent = None;
@@ -567,7 +567,7 @@ impl Agent {
         self.last_state == Some(digest(state)) && self.last_said.is_some_and(is_recent)
     }
 
-    /// From when on it is shown as it is now.
+    /// The time from which it is shown as it is now.
     fn shown_from(&self) -> Instant {
         let paused = self.last_active + CURSOR_PAUSE;
         self.last_said.map_or(self.last_active, |said| {

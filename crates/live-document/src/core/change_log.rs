@@ -1,5 +1,5 @@
-//! Log of authors and times of source changes: enough to tell whether something was changed by somebody else since a
-//! caller read it, and by whom. What a run writes into its cell does not count.
+//! Log of the authors and times of source changes, which tells whether somebody else changed something since a
+//! caller read it, and who. Writes of runs into their cells do not count.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,7 +31,7 @@ impl Author {
 
 #[derive(Debug)]
 pub(crate) struct ChangeLog {
-    /// Tells the revisions of this incarnation of the document from those of another.
+    /// Distinguishes the revisions of this incarnation of the document from those of another.
     epoch: Arc<str>,
     clock: Clock,
     began: SystemTime,
@@ -41,7 +41,7 @@ pub(crate) struct ChangeLog {
     whole: History,
     /// The latest moves: when, by whom, and the first position that means another cell since.
     moves: VecDeque<(u64, Author, usize)>,
-    /// Moves up to here are forgotten.
+    /// The revision up to which moves are forgotten.
     forgotten: u64,
 }
 
@@ -160,17 +160,17 @@ impl ChangeLog {
         }
     }
 
-    /// The revision of a moment; nothing if it was in another incarnation of the document.
+    /// The revision of a moment; none if it was in another incarnation of the document.
     pub(crate) fn revision_of(&self, moment: &Moment) -> Option<u64> {
         (moment.epoch == self.epoch).then_some(moment.revision)
     }
 
-    /// Starts a new revision, to which the following notes belong.
+    /// Starts a new revision, to which the following records belong.
     pub(crate) fn advance(&mut self) {
         self.revision += 1;
     }
 
-    /// Notes that the source of a cell was changed, or the cell put there.
+    /// Records that the source of a cell was changed, or the cell inserted.
     pub(crate) fn cell_changed(&mut self, cell: &Arc<str>, author: &Author, is_typing: bool) {
         let history = self.cells.entry(Arc::clone(cell)).or_default();
         history.record(author, self.revision);
@@ -179,12 +179,12 @@ impl ChangeLog {
         }
     }
 
-    /// Notes that what a cell says was changed, and not only where it is.
+    /// Records that the content of a cell was changed, and not only its place.
     pub(crate) fn mark_edited(&mut self, cell: &Arc<str>) {
         self.cells.entry(Arc::clone(cell)).or_default().run.is_edited = true;
     }
 
-    /// Notes that a run of a cell begins.
+    /// Records the start of a cell's run.
     pub(crate) fn mark_run(&mut self, cell: &Arc<str>) {
         let began = Some((self.revision, self.clock.wall()));
         let history = self.cells.entry(Arc::clone(cell)).or_default();
@@ -195,7 +195,7 @@ impl ChangeLog {
         };
     }
 
-    /// Notes that a run of a cell has ended. JupyterLab does not tell of the beginning of the first.
+    /// Records the end of a cell's run. JupyterLab does not show the start of the first one.
     pub(crate) fn mark_run_ended(&mut self, cell: &Arc<str>) {
         if !self.cells.get(cell).is_some_and(|history| history.is_running) {
             self.mark_run(cell);
@@ -231,7 +231,7 @@ impl ChangeLog {
         }
     }
 
-    /// Notes that positions from this one on mean other cells now.
+    /// Records that positions from this one on mean other cells now.
     pub(crate) fn moved(&mut self, author: &Author, first: usize) {
         self.moves.push_back((self.revision, author.clone(), first));
         if self.moves.len() > MAX_MOVES

@@ -1,4 +1,4 @@
-//! Changes of documents as they happen, for whoever follows them: history, watchers, activity.
+//! Changes of documents as they happen, for their followers: watchers and activity.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -21,14 +21,14 @@ pub struct DocumentChange {
     pub time: SystemTime,
 }
 
-/// Kind of a change. A change of several kinds is of the greatest.
+/// Kind of a change. A change of several kinds has the greatest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// Outputs, counts and whatever else runs write.
     Outputs,
     /// The source of a cell, or the text of a document.
     Source,
-    /// Which cells there are, and in which order.
+    /// The list of cells and their order.
     Structure,
 }
 

@@ -1,4 +1,4 @@
-//! The time as the driver last told it. The core never asks for it itself, so that tests decide what time it is.
+//! The time as the driver last told it. The core never reads a clock, so that tests decide what time it is.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,7 +16,7 @@ impl Clock {
         }
     }
 
-    /// Time never goes back, whoever tells it.
+    /// Time never goes back.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }

@@ -45,7 +45,7 @@ impl DocumentContent {
     }
 }
 
-/// A cell as it is made anew. Who made its outputs is not known, so that JupyterLab must look through them.
+/// A cell to be made anew. Nobody knows who made its outputs, so that JupyterLab must sanitize them.
 fn new_cell(cell: &Cell) -> NewCell {
     NewCell {
         trusted: cell.outputs.is_empty(),

@@ -107,7 +107,7 @@ impl Depths {
         }
     }
 
-    /// Notes a block. What is known already stays as it is, as it does for yrs.
+    /// Records a block. What is known already stays as it is, as it does for yrs.
     fn note(&mut self, block: &Block, depth: usize) -> Result<(), Excess> {
         if depth != GARBAGE && depth + block.nesting > MAX_NESTING {
             return Err(Excess::Nesting);

@@ -69,7 +69,7 @@ use super::{
 };
 
 const OBSERVER: &str = "gateway";
-/// As many ids are named to who asked for a cell that is not there.
+/// Number of ids that are named to callers who asked for a cell that is not there.
 const SOME_IDS: usize = 5;
 
 #[derive(Debug, thiserror::Error)]

@@ -8,12 +8,12 @@ use super::RoomKind;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DocumentId {
     pub server: Arc<str>,
-    /// As the server's index of files has it when the document is opened.
+    /// The id in the server's index of files at the time of opening.
     pub file_id: Arc<str>,
     pub kind: RoomKind,
 }
 
-/// Begins the `file_id` of a fork, which has no file.
+/// Prefix of the `file_id` of a fork, which has no file.
 const FORK: &str = "fork:";
 
 impl DocumentId {
@@ -22,7 +22,7 @@ impl DocumentId {
         format!("{FORK}{fork_id}")
     }
 
-    /// Which fork it is, if it is one and not the document of a file.
+    /// The id of the fork, if it is one and not the document of a file.
     pub fn fork_id(&self) -> Option<&str> {
         self.file_id.strip_prefix(FORK)
     }

@@ -94,7 +94,7 @@ pub enum Edit {
     DeleteCells {
         cells: Vec<String>,
     },
-    /// A cell that is empty, unless it is not so any more.
+    /// Deletes a cell if it is still empty.
     DeleteBlank {
         cell: String,
     },
@@ -126,7 +126,7 @@ pub enum Edit {
         text: String,
     },
     /// Replaces what a cell, or a text document, has exactly once, wherever that is by then; every occurrence with `all`.
-    /// Nothing is found only in an empty text.
+    /// An empty `old` is found only in an empty text.
     ReplaceText {
         cell: Option<String>,
         old: String,
@@ -143,11 +143,11 @@ pub enum Edit {
 /// Conditions and options of an edit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EditOptions<'a> {
-    /// Others must not have changed what it is about since.
+    /// Revision since which others must not have changed the same places.
     pub if_revision: Option<&'a str>,
-    /// It is done although somebody's typing goes with it.
+    /// True if it is done although it removes what somebody is typing.
     pub force: bool,
-    /// The tool by which it is done, for those who follow changes.
+    /// The tool that makes it, for those who follow changes.
     pub tool: Option<&'a str>,
 }
 

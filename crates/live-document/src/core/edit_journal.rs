@@ -174,7 +174,7 @@ impl EditJournal {
         self.entries.iter().rev()
     }
 
-    /// Drops all that was done to something: it is gone.
+    /// Drops all edits of a subject that is gone.
     pub(crate) fn discard(&mut self, gone: &HashSet<Subject>) {
         let is_gone = |cell: &str| gone.contains(&Subject::Cell(cell.to_owned()));
         self.entries.retain_mut(|entry| {
@@ -193,7 +193,7 @@ impl EditJournal {
         self.bytes = self.entries.iter().map(|entry| entry.done.size()).sum();
     }
 
-    /// Notes that the authors of some edits were told that these are gone. What the edits did is still needed to tell
+    /// Records that the authors of some edits were told that these are gone. What the edits did is still needed to tell
     /// whose work stands where they were.
     pub(crate) fn mark_told(&mut self, numbers: &HashSet<u64>) {
         for entry in self.entries.iter_mut().filter(|entry| numbers.contains(&entry.number)) {
@@ -220,7 +220,7 @@ impl EditJournal {
         })
     }
 
-    /// Drops what is about a cell that somebody else removed: it must not come back.
+    /// Drops the edits of a cell that somebody else removed: it must not come back.
     pub(crate) fn forget(&mut self, removed: &str) {
         for entry in &mut self.entries {
             let is_about_it = match &mut entry.done {
@@ -344,7 +344,7 @@ impl Document {
                         .discarded
                         .extend(discarded.map(|(author, subject)| Discarded { author, subject }));
                 }
-                // Here, but perhaps not on disk yet.
+                // There already, but perhaps not on disk yet.
                 None => self.journal.push(done),
             }
         }

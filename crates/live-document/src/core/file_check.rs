@@ -14,7 +14,7 @@ pub(crate) struct FileCheck {
     streak: u32,
 }
 
-/// A call, as far as the file is concerned.
+/// Treatment of the file by a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
     /// True if the document is in steady use: then the check runs beside the call, and not before it.
@@ -40,7 +40,7 @@ impl FileCheck {
         }
     }
 
-    /// Takes note of a call. A busy server, whose files are trusted for long, is slow to answer calls too.
+    /// Records a call. A busy server, whose files are trusted for long, is slow to answer calls too.
     pub(crate) fn record_call(&mut self, trust: Duration, now: Instant) -> Call {
         let is_in_a_row = now.saturating_duration_since(self.used) < (trust / 3).max(MIN_TRUST);
         self.used = now;
@@ -53,7 +53,7 @@ impl FileCheck {
         }
     }
 
-    /// Takes note of a look at the file, if it is still time for one.
+    /// Records the start of a check, if one is still due.
     pub(crate) fn take_due(&mut self, trust: Duration, now: Instant) -> bool {
         let is_due = now.saturating_duration_since(self.checked) >= trust;
         if is_due {

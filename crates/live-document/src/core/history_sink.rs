@@ -1,4 +1,4 @@
-//! What is told of documents to whoever keeps their history.
+//! The interface to whoever keeps the history of documents.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -10,7 +10,7 @@ use super::DocumentId;
 /// Takes the versions of all open documents. It is called while the document is locked: it must neither wait nor ask anything of
 /// the document. The calls for one document come one after another, in the order of what happened.
 pub trait HistorySink: Send + Sync {
-    /// A document was opened, and says this. `blobs` are all outputs that the content mentions.
+    /// A document was opened, with this content. `blobs` are all outputs that the content mentions.
     fn opened(&self, document: &Arc<DocumentId>, path: &DocPath, content: &Content, blobs: Vec<Blob>);
 
     /// An open document has another version.
@@ -42,7 +42,7 @@ pub struct Recorded {
     pub size: usize,
     /// Outputs that its delta mentions and that no earlier call had.
     pub blobs: Vec<Blob>,
-    /// It took away most of the document, and nobody is known to have wanted that.
+    /// Set if it removed most of the document, and nobody is known to have wanted that.
     pub loss: Option<Loss>,
 }
 

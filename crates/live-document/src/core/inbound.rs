@@ -52,7 +52,7 @@ impl State {
             self.note_file();
         }
         if before.is_some_and(|before| before != self.document.revision()) {
-            // The server may have left out to save it on account of our agents.
+            // The server may have skipped saving it because of our agents.
             self.mark_unsaved();
         }
         self.note_discarded();

@@ -1,5 +1,5 @@
-//! The life of an open document: a state machine without I/O. The driver says what happened and what time it is, and
-//! carries out what comes of it.
+//! The life of an open document: a state machine without I/O. The driver tells it what happened and the time, and
+//! carries out the effects.
 //!
 //! ```text
 //!              joined                    close                  saved, or nothing to save
@@ -38,7 +38,7 @@ pub(crate) enum Phase {
     Synced { last_received: Instant, next_tick: Instant },
     /// The connection was lost, and the document is being joined again.
     Reconnecting { attempts: u32, last_received: Instant },
-    /// It is being closed: what was written is brought to disk first.
+    /// It is being closed: edits are saved first.
     Leaving(Leaving),
     /// It is over.
     Closed,
@@ -47,7 +47,7 @@ pub(crate) enum Phase {
 /// Condition that closing a document waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Leaving {
-    /// It is not known yet whether people want it saved.
+    /// Until it is known whether people want it saved.
     Learning {
         until: Instant,
     },
@@ -77,7 +77,7 @@ pub(crate) enum Input<'a> {
     Tick,
     /// Pending changes of callers and runs may be sent.
     Flush,
-    /// Somebody needs on disk what is in the document.
+    /// Somebody needs the document on disk.
     SaveRequested,
     /// The answer to [`Effect::AskForFile`].
     FileAnswer {
@@ -91,7 +91,7 @@ pub(crate) enum Input<'a> {
     /// The document was joined again, and the server's is complete.
     Joined(Box<Joined>),
     Close,
-    /// There is no more time to wait until what was written is on disk.
+    /// There is no more time to wait for the edits to be saved.
     GiveUp,
 }
 
@@ -136,10 +136,10 @@ pub(crate) enum CloseReason {
 }
 
 impl State {
-    /// Takes in what happened, and tells what must be done.
+    /// Takes an input, and returns the effects.
     pub(crate) fn on(&mut self, input: Input<'_>, now: Instant) -> Vec<Effect> {
         self.set_now(now);
-        // What is to be sent should be on its way first.
+        // Pending changes should be on their way first.
         let is_sending = matches!(input, Input::Flush);
         let effects = self.take_in(input);
         if !is_sending {
@@ -243,7 +243,7 @@ impl State {
         }
     }
 
-    /// Does what is due from time to time: presences, saving what keeps changing, and a ping.
+    /// Does the periodic work: presences, saving what keeps changing, and a ping.
     fn on_regular_tick(&mut self) -> Vec<Effect> {
         self.show_unsaved();
         let mut effects = send(self.take_outbox());
@@ -304,7 +304,7 @@ impl State {
                 Duration::ZERO
             };
         self.saving = Saving::not_before(saves_from);
-        // What was queued meanwhile is of the document as it was; what of it still counts goes out with the answer.
+        // Queued changes are of the document before; those that still count go out with the answer.
         self.clear_outbox();
         self.awareness.repeat_all();
         let clocks = Clocks {
@@ -333,7 +333,7 @@ impl State {
             Phase::Synced { .. } => {
                 let until = self.now() + AWARENESS_ROUND;
                 self.phase = Phase::Leaving(Leaving::Learning { until });
-                // An edit may wait that the closing overtook.
+                // The closing may have overtaken an edit that waits.
                 self.release_changes();
                 let mut effects = send(self.take_all());
                 effects.extend(self.leave_if_ready());
@@ -344,7 +344,7 @@ impl State {
         }
     }
 
-    /// Goes on with leaving: to saving when it is known whether people want that, and away when everything is on disk.
+    /// Continues leaving: to saving once it is known whether people want that, and to the end once everything is on disk.
     fn leave_if_ready(&mut self) -> Vec<Effect> {
         let now = self.now();
         let Phase::Leaving(leaving) = self.phase else {
@@ -376,7 +376,7 @@ impl State {
             tracing::warn!(path = %self.path, "closed a document before Jupyter had saved its last edits");
         }
         self.end_history();
-        // No acknowledgement can come any more; who waits for one need not wait longer.
+        // No acknowledgement can come any more, so that nobody need wait for one.
         drop(self.document.acknowledgements.take_waiting());
         let mut effects = match remove_all.is_empty() {
             true => Vec::new(),

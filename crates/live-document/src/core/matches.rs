@@ -1,4 +1,4 @@
-//! Replacing a part of a text that is named by what it says. Pure; knows nothing of documents.
+//! Replacement of a part of a text that is found by its content. Pure; knows nothing of documents.
 
 use super::{
     edit::EditError,
@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The splices that replace `old` in a text, from the end to the beginning: where it is found exactly once, or everywhere.
-/// Nothing can be found in an empty text only.
+/// An empty `old` is found only in an empty text.
 pub(crate) fn replacing(text: &str, old: &str, new: &str, all: bool) -> Result<Vec<Splice>, EditError> {
     let found = places(text, old, all);
     if found.is_empty() || found.len() > 1 && !all {

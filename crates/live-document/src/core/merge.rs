@@ -3,18 +3,16 @@
 
 mod settled;
 
-use std::{
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, time::Instant};
 
+use history::text::starts;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 pub(crate) use self::settled::{Settlement, settled_text};
-use super::splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len};
-
-/// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
-const TIMEOUT: Duration = Duration::from_millis(20);
+use super::{
+    policy::DIFF_TIMEOUT,
+    splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len},
+};
 
 /// Both sides changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +128,7 @@ fn shifted(made: &[Change], at: usize) -> usize {
     at + added - removed
 }
 
-/// A change as a splice of the text in which it starts at a byte; nothing if it changes nothing.
+/// A change as a splice of the text in which it starts at a byte; none if it changes nothing.
 fn splice(text: &str, change: &Change, start: usize) -> Option<Splice> {
     let old = text.get(start..start + change.old.len())?;
     let prefix = common_prefix(old, &change.new);
@@ -160,7 +158,7 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
     if prefix == old.len() && prefix == new.len() {
         return Vec::new();
     }
-    let deadline = deadline(TIMEOUT, old, new);
+    let deadline = deadline(DIFF_TIMEOUT, old, new);
     let by_lines = line_differences(old, new, deadline);
     let found = match is_too_long(old, new) {
         true => by_lines,
@@ -215,7 +213,10 @@ fn differences(
     deadline: Option<Instant>,
 ) -> Vec<Pair> {
     let (before, after) = (split(&old[within.old.clone()]), split(&new[within.new.clone()]));
-    let (old_starts, new_starts) = (starts(within.old.start, &before), starts(within.new.start, &after));
+    let (old_starts, new_starts) = (
+        starts(within.old.start, before.iter().copied()),
+        starts(within.new.start, after.iter().copied()),
+    );
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline);
     ops.iter()
         .filter(|op| op.tag() != DiffTag::Equal)
@@ -224,16 +225,6 @@ fn differences(
             new: new_starts[op.new_range().start]..new_starts[op.new_range().end],
         })
         .collect()
-}
-
-/// Offsets of the pieces of a text, and the end of the last one.
-fn starts(first: usize, pieces: &[&str]) -> Vec<usize> {
-    let mut end = first;
-    let ends = pieces.iter().map(|piece| {
-        end += piece.len();
-        end
-    });
-    std::iter::once(first).chain(ends).collect()
 }
 
 fn lines(text: &str) -> Vec<&str> {

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{change_log::Author, state::State};
 
-/// As many names are remembered, also of those who have left: what they changed is still theirs.
+/// Number of names that are remembered, also of those who have left, whose changes are still theirs.
 const MAX_NAMES: NonZeroUsize = NonZeroUsize::new(512).unwrap();
-/// As many people are told of.
+/// Number of people that are listed.
 const MAX_PEOPLE: usize = 100;
 /// Characters of a name.
 const MAX_NAME: usize = 100;
@@ -25,11 +25,11 @@ pub struct Person {
 /// The place of a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
-    /// The cell and its position; nothing in a text document.
+    /// The cell and its position; none in a text document.
     pub cell: Option<(usize, String)>,
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
-    /// From 0, in code points.
+    /// Counted from 0, in code points.
     pub column: usize,
 }
 
@@ -54,7 +54,7 @@ impl Names {
         self.0.peek(author).cloned()
     }
 
-    /// Tells agents of this gateway from people.
+    /// Identifies agents of this gateway.
     pub(crate) fn of(&self, author: &Author) -> String {
         match (self.0.peek(author), author) {
             (Some(name), Author::Local(_)) => format!("agent `{name}`"),
@@ -66,7 +66,7 @@ impl Names {
 }
 
 impl State {
-    /// Remembers the names of those who have just said something of themselves.
+    /// Remembers the names of clients that have just sent their state.
     pub(crate) fn note_names(&mut self, clients: &[u64]) {
         for client in clients {
             if let Some(name) = self.awareness.state_of(*client).and_then(user_name) {

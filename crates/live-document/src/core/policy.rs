@@ -37,9 +37,9 @@ pub(crate) const SYNC_PINGS: u8 = 3;
 pub(crate) const EDIT_RECONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest wait of an edit for the server's acknowledgement before it answers without.
 pub(crate) const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// For so long somebody who typed may be about to go on.
+/// Time for which somebody who typed may be about to go on.
 pub(crate) const TYPING: Duration = Duration::from_secs(60);
-/// For so long the next letters of somebody who typed may be on their way here.
+/// Time for which the next letters of somebody who typed may be on their way here.
 pub(crate) const JUST_TYPED: Duration = Duration::from_secs(10);
 /// Edits that the server has not taken yet; beyond it callers are told to wait.
 pub(crate) const MAX_OUTBOX_BYTES: usize = 64 * 1024 * 1024;
@@ -58,7 +58,7 @@ pub(crate) enum SaveStep {
 }
 
 /// Decides about changes that are not on disk for some time. The server saves after a second without changes, if anybody in
-/// the room wants that, or nobody is there. It tells newcomers of nobody who is there already, so that it is only known
+/// the room wants that, or nobody is there. It does not tell newcomers who is there already, so that it is only known
 /// after a while whether people want it: when they say so, when the server has saved, or when everybody has spoken.
 ///
 /// | the server should have saved | people want it saved | step |
@@ -77,27 +77,27 @@ pub(crate) fn save_step(unsaved_for: Duration, unchanged_for: Duration, autosave
     }
 }
 
-/// By then the server has saved a change, if somebody wants that and no other changes kept it from doing so.
+/// Time within which the server saves a change, if somebody wants that and no other changes keep it from doing so.
 const AUTOSAVE_DELAY: Duration = Duration::from_millis(1500);
-/// By then a server that was restarted has looked at the file of a document that it has just loaded; it does so once a
-/// second. It finds a notebook that was half-written when it was killed, puts the file of before in its place, and goes on
+/// Time within which a restarted server looks at the file of a document that it has just loaded; it does so once a
+/// second. It finds a notebook that was half-written when it was killed, puts the earlier file in its place, and goes on
 /// believing that the file is as new as the half. A save that it is asked for before it has looked again seems to it to be
 /// overtaken by somebody else's, and it makes the document the same as that old file.
 pub(crate) const FILE_POLL_INTERVAL: Duration = Duration::from_millis(1500);
-/// After so long without a change the server saves by itself.
+/// Time without a change after which the server saves by itself.
 pub(crate) const SAVES_AFTER: Duration = Duration::from_secs(1);
-/// For how long changes are held back, once, so that the server shows whether people want them saved: it waits for a
+/// Time for which changes are held back, once, so that the server shows whether people want them saved: it waits for a
 /// second without any, which may never be, and then writes for a while.
 pub(crate) const CHANGES_HELD_FOR: Duration = Duration::from_secs(2);
-/// By then the server has saved, or it is not known that it did.
+/// Time after which a change counts as not saved by the server.
 pub(crate) const SAVE_OVERDUE: Duration = Duration::from_secs(3);
-/// A request that was passed over so long ago is not answered any more. A server that has just begun with another save
-/// can forget to.
+/// Time after which a request that was passed over is not answered any more. A server that has just begun another save
+/// can forget it.
 pub(crate) const REQUEST_FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
-/// Longest wait of a closing document until its file has what was written in it: whoever reads the file next, to copy
+/// Longest wait of a closing document until its edits are in the file: whoever reads the file next, to copy
 /// it for instance, must find the edits there.
 pub(crate) const LEAVE_SAVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of requests for that; a server that saves something else every time saves this too.
+/// Number of requests for that save; a server that saves something else every time saves this too.
 pub(crate) const LEAVE_SAVES: usize = 3;
 /// Interval between checks whether enough time has passed to know if people want their document saved.
 pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
@@ -105,7 +105,7 @@ pub(crate) const LEAVE_TICK: Duration = Duration::from_secs(1);
 pub(crate) const SAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for somebody who asks for nothing else. A large notebook takes the server some seconds.
 pub(crate) const REQUESTED_SAVE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A save that an edit overtook is given up by the server, and asked for again.
+/// Pause before a save is requested again that the server gave up because of an edit.
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Pause between requests to save while changes keep the server from saving: writing a notebook costs it as much as
@@ -137,54 +137,76 @@ pub(crate) fn file_trust([one, other]: [Duration; 2]) -> Duration {
     one.min(other).saturating_mul(50).clamp(MIN_TRUST, MAX_TRUST)
 }
 
+// Versions.
+
+/// Time without changes after which people's work becomes a version.
+pub(crate) const VERSION_QUIET: Duration = Duration::from_secs(5);
+/// Longest time until people's work becomes a version although they do not pause.
+pub(crate) const VERSION_LONGEST: Duration = Duration::from_secs(60);
+/// Time without changes after which a write from outside becomes a version. It comes in a few changes, one right after
+/// another.
+pub(crate) const OUTSIDE_QUIET: Duration = Duration::from_secs(1);
+/// Time limit for a diff. Its result by then is right too, only coarser, so that more of it may conflict.
+pub(crate) const DIFF_TIMEOUT: Duration = Duration::from_millis(20);
+
 // Outputs of runs.
 
-/// A document gives up the right to send outputs then at the latest, whatever became of what was sent.
+/// Longest time for which a document has the right to send outputs, whether they were confirmed or not.
 pub(crate) const LONGEST_OUTPUT_SLOT: Duration = Duration::from_millis(500);
 
 /// Time for which the server is left alone after it confirmed outputs, if other documents have some, or the same one has more
-/// runs that are over: to note a change down takes it several times as long as to confirm it.
+/// runs that are over: storing a change takes it several times as long as confirming it.
 pub(crate) fn output_rest(confirmed_after: Duration) -> Duration {
     (confirmed_after * 4).min(Duration::from_millis(60))
 }
 
+// The pool.
+
+/// Bounds of the interval between checks for idle rooms, which is a part of their idle time.
+pub(crate) const MIN_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between checks whether anybody still needs a server's events.
+pub(crate) const FEED_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Pause before the events of a server are asked for again after they ended.
+pub(crate) const FEED_RETRY: Duration = Duration::from_secs(2);
+
 // Presence.
 
-/// JupyterLab forgets a presence that is silent for 30 s.
+/// Interval between refreshes of a presence; JupyterLab forgets one that sends nothing for 30 s.
 pub(crate) const PRESENCE_REFRESHED_AFTER: Duration = Duration::from_secs(12);
-/// So does everybody else here, Jupyter included.
+/// Time after which a presence that sends nothing is forgotten, as by JupyterLab and Jupyter.
 pub(crate) const PRESENCE_FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
-/// Whoever is in a room says so every 15 s, give or take the 3 s by which clients look at the clock.
+/// Time within which everybody in a room has sent a state: every 15 s, and clients look at the clock every 3 s.
 pub(crate) const AWARENESS_ROUND: Duration = Duration::from_secs(20);
-/// A cursor is shown when its agent paused for so long. What is said of it costs the server about as much as an edit, and
+/// Pause of an agent after which its cursor is shown. Showing it costs the server about as much as an edit, and
 /// the next edit has to wait behind it: Jupyter's sockets have Nagle's algorithm on, so that to a client which delays its
 /// acknowledgements, as most do, that is 40 ms.
 pub(crate) const CURSOR_PAUSE: Duration = Duration::from_millis(60);
-/// It is not shown more often than this, however its agent pauses,
+/// Shortest interval between two such updates, however its agent pauses.
 pub(crate) const CURSOR_INTERVAL: Duration = Duration::from_millis(500);
-/// and is shown after this although its agent does not pause.
+/// Time after which the cursor is shown although its agent does not pause.
 pub(crate) const CURSOR_OVERDUE: Duration = Duration::from_secs(2);
-/// No agent says more often to a whole server what it does.
+/// Shortest interval at which an agent's activity is sent to a whole server.
 pub(crate) const GLOBAL_PRESENCE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for which an announcement stands beside an agent's name.
 pub(crate) const ANNOUNCED_FOR: Duration = Duration::from_secs(30);
-/// A status that an agent declared holds for so long.
+/// Time for which a status that an agent declared is valid.
 pub(crate) const AVAILABILITY_LASTS: Duration = Duration::from_secs(3600);
-/// An agent that joined a session stays for so long after the last time it did something there.
+/// Time for which an agent that joined a session stays after its last activity there.
 pub(crate) const JOINED_FOR: Duration = Duration::from_secs(3600);
-/// For how long it is heard who is online after somebody asked for it.
+/// Time for which the list of who is online is followed after somebody asked for it.
 pub(crate) const LISTENS_FOR: Duration = Duration::from_secs(15 * 60);
-/// The same on a server of a Hub, and for how long agents are listed as online there after their last call.
+/// The same on a server of a Hub, and the time for which agents are listed as online there after their last call.
 pub(crate) const LINGERS_IN_HUB: Duration = Duration::from_secs(5 * 60);
-/// Longest wait of a question who is online until that room is joined,
+/// Longest wait of a question who is online until that room is joined.
 pub(crate) const LISTENING_PATIENCE: Duration = Duration::from_secs(3);
-/// and from then on for the first answer.
+/// Longest wait from then on for the first answer.
 pub(crate) const FIRST_ANSWER: Duration = Duration::from_millis(700);
-/// A server that has no room for everybody is left alone for so long.
+/// Time for which a server is left alone that has no room for everybody.
 pub(crate) const GLOBAL_PRESENCE_RETRY: Duration = Duration::from_secs(30);
-/// An agent that does the same all the time need not be shown again each time.
+/// Time for which an agent that goes on with the same activity is not shown again.
 pub(crate) const SHOWN_AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// An execution that goes on is shown again before this; what was not shown for so long has ended unnoticed.
+/// Time after which an execution that was not shown again has ended unnoticed.
 pub(crate) const EXECUTION_SHOWN_FOR: Duration = Duration::from_secs(25);
 
 #[cfg(test)]

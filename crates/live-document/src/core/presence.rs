@@ -18,7 +18,7 @@ pub enum Activity {
     /// Its cells are queued.
     Queued,
     Running,
-    /// Its code asked something.
+    /// Its code asks a question.
     AwaitingInput,
 }
 
@@ -80,18 +80,18 @@ pub struct Availability {
 
 /// The texts beside an agent's name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct NameTexts<'a> {
     pub(crate) activity: Activity,
     pub(crate) availability: Option<&'a Availability>,
     /// A short-lived announcement to everybody.
     pub(crate) announcement: Option<&'a str>,
 }
 
-/// Characters of a message or an announcement that stand beside a name.
+/// Characters of a message or an announcement that are shown beside a name.
 const MAX_BESIDE_NAME: usize = 60;
 
-impl Shown<'_> {
-    /// The name and what there is to say, as JupyterLab has room for one text only.
+impl NameTexts<'_> {
+    /// The name with the texts beside it, as JupyterLab has room for one text only.
     fn display_name(&self, name: &str) -> String {
         let status = self.availability.map(|availability| availability.status);
         let declared = status.filter(|status| matches!(status, Status::Away | Status::Busy));
@@ -118,7 +118,7 @@ fn shortened(text: &str) -> String {
 
 /// The user as JupyterLab shows it. The user panel hides entries with the viewer's own name and merges
 /// equal ones, so the username is the principal's unique id.
-pub(crate) fn user(id: &str, name: &str, shown: Shown<'_>) -> Value {
+pub(crate) fn user(id: &str, name: &str, texts: NameTexts<'_>) -> Value {
     let initials: String = name
         .split(|c: char| !c.is_alphanumeric())
         .filter_map(|word| word.chars().next())
@@ -131,7 +131,7 @@ pub(crate) fn user(id: &str, name: &str, shown: Shown<'_>) -> Value {
     json!({
         "username": id,
         "name": name,
-        "display_name": shown.display_name(name),
+        "display_name": texts.display_name(name),
         "initials": initials.to_uppercase(),
         "color": colour,
         "avatar_url": robot(colour),
@@ -157,8 +157,8 @@ fn robot(colour: &str) -> String {
 mod tests {
     use super::*;
 
-    fn doing(activity: Activity) -> Shown<'static> {
-        Shown {
+    fn doing(activity: Activity) -> NameTexts<'static> {
+        NameTexts {
             activity,
             availability: None,
             announcement: None,

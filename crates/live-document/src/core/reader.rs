@@ -1,6 +1,6 @@
 //! Reads numbers and buffers from bytes as Yjs writes them. Does no I/O.
 
-/// Bytes that are not what they should be.
+/// Error for malformed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a malformed message: {0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);

@@ -20,7 +20,7 @@ const MAX_READINGS: usize = 32 * 1024;
 /// A reading that is among so many newest does not become newer by being repeated: notebooks are read again and again.
 const RECENT: u64 = MAX_READINGS as u64 / 4;
 
-/// As many documents are remembered after they were closed: agents often take longer to think than a room stays open.
+/// Number of documents that are remembered after they were closed: agents often think longer than a room stays open.
 const MAX_DOCUMENTS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Readings of the documents of a server, also of closed ones.
@@ -52,7 +52,7 @@ pub(crate) enum Readable {
     Cell(Arc<str>),
     /// The text of a plain document.
     Text,
-    /// Which cells there are, one id a line.
+    /// The list of cells, one id a line.
     Order,
 }
 
@@ -102,7 +102,7 @@ impl Readings {
         }
     }
 
-    /// Notes that a principal knows a text. Who was shown a part of what they know as a whole still knows it.
+    /// Records that a principal knows a text. A principal that knew all of it and was shown a part still knows all.
     pub(crate) fn record(&mut self, principal: &Arc<str>, subject: Readable, text: &str, is_whole: bool, at: Moment) {
         let key = (Arc::clone(principal), subject);
         if let Some((used, reading)) = self.entries.get_mut(&key)
@@ -160,7 +160,7 @@ impl Readings {
 
     fn drop_text(&mut self, reading: &mut Reading) {
         let Some(text) = reading.text.take() else { return };
-        // One is held by the map, one is this.
+        // The map has one reference, this is the other.
         if Arc::strong_count(&text) <= 2 {
             self.texts.remove(&reading.digest);
             self.bytes -= text.len();

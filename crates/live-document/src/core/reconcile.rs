@@ -1,5 +1,5 @@
-//! Edits of a principal brought up to what stands there now, so that nobody's typing is lost: what sets a whole text means a
-//! change of what the principal last read, and is merged; what cannot be merged is refused. Does no I/O.
+//! Edits of a principal, adapted to the current content so that nobody's typing is lost: setting a whole text means a
+//! change of what the principal last read, and is merged; an edit that cannot be merged is refused. Does no I/O.
 
 mod notebook;
 mod positions;
@@ -29,7 +29,7 @@ pub(crate) struct Reconciler<'a> {
     pub(crate) present: &'a dyn Fn(&str) -> Vec<String>,
 }
 
-/// Edits that fit what stands there now.
+/// Edits that fit the current content.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) edits: Vec<Edit>,
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 /// A text that was merged with the work of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
-    /// Nothing for a text document.
+    /// None for a text document.
     pub cell: Option<String>,
     /// Names of those whose work it was.
     pub by: Vec<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Known {
     /// Text that it believes to be there; `None` if it cannot tell any more.
     pub(crate) text: Option<String>,
     pub(crate) is_whole: bool,
-    /// Since when it does not know what others did; nothing means since now.
+    /// Revision since which it does not know what others did; none means since now.
     pub(crate) since: Option<Moment>,
 }
 
@@ -272,7 +272,7 @@ impl Reconciler<'_> {
         is_changed.then(|| self.refusal(&subject, Cause::Changed, &by))
     }
 
-    /// Refuses to make a cell one of another kind, which makes it anew.
+    /// Refuses to change the kind of a cell, which makes it anew.
     fn refuse_other_kind(&self, cell: &str, kind: CellKind) -> Option<Refusal> {
         let is_same = self
             .document
@@ -281,8 +281,8 @@ impl Reconciler<'_> {
         self.refuse_remaking(cell).filter(|_| !is_same)
     }
 
-    /// Refuses to put another cell in the place of one that a person is in: Yjs knows no moves, so that what they type before
-    /// they hear of it goes with the old one.
+    /// Refuses to replace a cell that a person is in: Yjs knows no moves, so that what they type before
+    /// they receive the change is lost with the old one.
     fn refuse_remaking(&self, cell: &str) -> Option<Refusal> {
         if self.options.force {
             return None;

@@ -1,4 +1,4 @@
-//! Makes versions of what happens to a document: an edit of an agent is one, what people type becomes one when they pause. No
+//! Makes versions of a document's changes: an edit of an agent is one, people's typing becomes one when they pause. No
 //! I/O, and no clock but the one that it is told.
 //!
 //! It has the content as of the last version, and notes which cells were touched since; only those are compared. Of the
@@ -7,7 +7,7 @@
 //! | what is seen | author of the version | when it is made |
 //! | --- | --- | --- |
 //! | an edit of an agent | the agent; what people did before is a version first | once it is on its way, before anything else changes |
-//! | changes by clients whose names are known | these people | after [`QUIET`], at most every [`LONGEST`] |
+//! | changes by clients whose names are known | these people | after [`VERSION_QUIET`], at the latest after [`VERSION_LONGEST`] |
 //! | something only taken away | the people who are there, unless the file was written from outside | the same |
 //! | changes by others: the server, unknown clients | nobody known | after [`OUTSIDE_QUIET`] |
 //! | another document after joining again | nobody known | at once |
@@ -17,27 +17,20 @@ mod guard;
 mod people;
 mod touched;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use history::{Author, Blob, Content, Delta, VersionId};
 
 pub(super) use self::touched::{Parts, Touched};
 use self::{carried::Carried, guard::Size, people::People};
-use super::{history_sink::Loss, policy::OVERWRITE_TIMEOUT};
-
-/// Time without changes after which people's work becomes a version.
-pub(crate) const QUIET: Duration = Duration::from_secs(5);
-/// Those who never pause get a version as often.
-pub(crate) const LONGEST: Duration = Duration::from_secs(60);
-/// A file that was written from outside comes in a few changes, one right after another.
-pub(crate) const OUTSIDE_QUIET: Duration = Duration::from_secs(1);
+use super::{
+    history_sink::Loss,
+    policy::{OUTSIDE_QUIET, OVERWRITE_TIMEOUT, VERSION_LONGEST, VERSION_QUIET},
+};
 
 /// Records the versions of one document.
 pub(crate) struct Recorder {
-    /// As of the last version.
+    /// Content as of the last version.
     pub(super) content: Content,
     size: Size,
     /// The parts that may differ from it.
@@ -46,20 +39,20 @@ pub(crate) struct Recorder {
     is_step_worth: bool,
     /// Outputs of runs that are known already, but in no version yet.
     carried: Carried,
-    /// An edit of an agent that is in no version yet, and what is to be said of it.
+    /// An edit of an agent that is in no version yet, with its label.
     pub(super) edit: Option<(Author, Label)>,
     /// Changes by others that are in no version yet.
     pending: Option<Pending>,
     /// The version that those changes would make, while something of others is applied.
     pub(super) prepared: Option<Prepared>,
     people: People,
-    /// When the file was last written from outside.
+    /// Time of the last write of the file from outside.
     overwritten: Option<Instant>,
     pub(super) mode: Mode,
     drafts: Vec<Draft>,
 }
 
-/// A version that is to be told.
+/// A version for the sink.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) author: Author,
@@ -75,11 +68,11 @@ pub(crate) struct Draft {
 /// Attribution of the changes of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Those of others are theirs, those made here are of runs.
+    /// Changes of others are theirs, those made here are of runs.
     Following,
     /// An agent edits, to take versions back if any are named.
     Editing { undoes: Vec<VersionId> },
-    /// The document is being made another one; all of it is looked at afterwards.
+    /// The document is being replaced; all of it is compared afterwards.
     Paused,
 }
 
@@ -100,7 +93,7 @@ pub(super) struct Prepared {
     pub(super) revision: String,
 }
 
-/// As many clients of one version are remembered.
+/// Number of clients of one version that are remembered.
 const MAX_CLIENTS: usize = 64;
 
 impl Recorder {
@@ -144,17 +137,17 @@ impl Recorder {
         self.overwritten = Some(now);
     }
 
-    /// When a version of what others did is due.
+    /// The time at which a version of others' changes is due.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         let pending = self.pending.as_ref()?;
         let quiet = match self.author_of(pending) {
             Author::Outside => OUTSIDE_QUIET,
-            Author::People { .. } | Author::Agent { .. } => QUIET,
+            Author::People { .. } | Author::Agent { .. } => VERSION_QUIET,
         };
-        Some((pending.last? + quiet).min(pending.since? + LONGEST))
+        Some((pending.last? + quiet).min(pending.since? + VERSION_LONGEST))
     }
 
-    /// Notes that cells came, went or moved, or that the text was changed.
+    /// Records that cells came, went or moved, or that the text was changed.
     pub(super) fn touch_whole(&mut self) {
         self.touched.whole = true;
         self.is_step_worth = true;
@@ -171,7 +164,7 @@ impl Recorder {
         self.is_step_worth |= parts.content;
     }
 
-    /// Notes that others made the changes that were just noted, if any.
+    /// Records that others made the changes that were just recorded, if any.
     pub(super) fn note_remote(&mut self, clients: &[u64], now: Instant) {
         if !self.is_step_worth {
             return;
@@ -190,7 +183,7 @@ impl Recorder {
         self.note_others(clients, now);
     }
 
-    /// Ends the notes of one transaction.
+    /// Ends the record of one transaction.
     pub(super) fn end_step(&mut self) {
         self.is_step_worth = false;
         self.prepared = None;
@@ -202,14 +195,14 @@ impl Recorder {
         Some(self.author_of(&pending))
     }
 
-    /// Goes on after a pause in which anything may have happened.
+    /// Continues after a pause in which anything may have happened.
     pub(super) fn resume(&mut self) {
         self.mode = Mode::Following;
         self.pending = None;
         self.touched = Touched::everything();
     }
 
-    /// Notes that others changed something.
+    /// Records that others changed something.
     fn note_others(&mut self, clients: &[u64], now: Instant) {
         let pending = self.pending.get_or_insert_default();
         pending.since.get_or_insert(now);
@@ -250,7 +243,7 @@ impl Recorder {
         }
     }
 
-    /// Adds a version to what is to be told, unless there is nothing to tell.
+    /// Adds a version for the sink, unless nothing changed.
     pub(super) fn push(&mut self, author: Author, delta: Delta, blobs: Vec<Blob>, label: Label) {
         if delta.is_only_runs() {
             return self.carried.keep(delta, blobs);

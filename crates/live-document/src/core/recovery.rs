@@ -7,12 +7,12 @@
 //! | --- | --- | --- | --- | --- |
 //! | another | any | any | any | [`Recovery::Adopt`] |
 //! | same | same | any | any | [`Recovery::Continue`] |
-//! | same | restarted | not written since the server was last heard | typed nothing we lack | [`Recovery::RestoreOverStaleFile`] |
+//! | same | restarted | not written since the server's last message | typed nothing we lack | [`Recovery::RestoreOverStaleFile`] |
 //! | same | restarted | not written since the server was last heard | typed something we lack | [`Recovery::ReplayUnsaved`] |
 //! | same | restarted | written since, or unknown | any | [`Recovery::ReplayUnsaved`] |
 //!
 //! A restarted server resets its document to the file, unsaved edits or not. A file that was not written since the
-//! server was last heard knows nothing that our document did not, so that all of ours is restored. Otherwise the file
+//! server's last message knows nothing that our document did not, so that all of ours is restored. Otherwise the file
 //! may know more, and unsaved edits are repeated where what they were about is unchanged. Where the server's clock is
 //! ahead, a stale file looks like a newer one, which is the safe mistake.
 //!
@@ -52,7 +52,7 @@ pub(crate) struct Ours<'a> {
     pub(crate) acknowledged: &'a StateVector,
     /// Our state vector.
     pub(crate) has: &'a StateVector,
-    /// Names the server's process.
+    /// Name of the server's process.
     pub(crate) server_session: &'a str,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ServerDocument {
 }
 
 impl State {
-    /// Decides how to go on with the document that the server came back with, and does so.
+    /// Decides how to recover the document that the server came back with, and does so.
     pub(crate) fn recover(&mut self, theirs: ServerDocument, clocks: Clocks) -> Result<Recovery, Disconnect> {
         let restarted = self.server_session != theirs.server_session;
         let recovery = decide(

@@ -1,4 +1,4 @@
-//! Why an edit is refused for somebody else's work: who did what to which cell, and what stands there now.
+//! Refusal of an edit because of somebody else's work: who did what to which cell, and the current content.
 
 use std::fmt::{self, Write};
 
@@ -18,10 +18,10 @@ pub struct Refused {
     pub read_whole: Option<String>,
 }
 
-/// One place that stands against it.
+/// One place that conflicts with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Nothing for a text document.
+    /// None for a text document.
     pub cell: Option<String>,
     pub cause: Cause,
     /// The names of those who changed it or are in it.
@@ -29,7 +29,7 @@ pub struct Refusal {
     /// Current text, cut if it is long.
     pub text: String,
     pub is_whole: bool,
-    /// Of all that stands there, in code points.
+    /// Length of all of it, in code points.
     pub length: usize,
 }
 
@@ -118,7 +118,7 @@ impl Refusal {
 }
 
 impl Refused {
-    /// Cuts what is shown to what a model can be expected to read.
+    /// Cuts the shown texts to what a model can be expected to read.
     pub(crate) fn new(mut refusals: Vec<Refusal>, revision: String) -> Self {
         let mut left = MAX_SHOWN_IN_ALL;
         for refusal in &mut refusals {

@@ -1,4 +1,4 @@
-//! Requests to save, and what is known to be on disk. The server saves by itself after a second without changes, but
+//! Requests to save, and the knowledge of what is on disk. The server saves by itself after a second without changes, but
 //! never while changes keep coming.
 //!
 //! Its "success" alone proves nothing: a save that another change overtook is given up and answered so
@@ -46,7 +46,7 @@ pub(crate) struct Saving {
     /// True if the server has ignored a request.
     ignores_requests: bool,
     failed: bool,
-    /// Nothing is asked for before this.
+    /// No request is made before this time.
     not_before: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ struct Request {
 }
 
 impl Saving {
-    /// One that asks for nothing before a moment.
+    /// Saving that makes no request before a moment.
     pub(crate) fn not_before(moment: Instant) -> Self {
         Self {
             not_before: Some(moment),
@@ -81,7 +81,7 @@ impl Saving {
         self.request.is_some() && !self.ignores_requests
     }
 
-    /// Takes note that the file has what the last answered request was made for.
+    /// Records that the file has what the last answered request was made for.
     fn confirm(&mut self) {
         let done = match self.ignores_requests {
             true => Some(self.last_request),
@@ -97,7 +97,7 @@ impl Saving {
         self.last_request.to_be_bytes()
     }
 
-    /// Takes note of a failed save, once.
+    /// Records a failed save, once.
     pub(crate) fn take_failure(&mut self) -> bool {
         std::mem::take(&mut self.failed)
     }
@@ -132,7 +132,7 @@ impl Saving {
 }
 
 impl State {
-    /// The next request to save what the server keeps from saving, if it is worth its while.
+    /// The next request to save what the server is kept from saving, if it is worth its cost.
     pub(crate) fn request_overdue_save(&mut self) -> Option<u64> {
         // Otherwise the server will do it without being asked, and would write the file twice.
         let is_due =
@@ -186,7 +186,7 @@ impl State {
         saving.took = saving.asked_at.map_or(Duration::ZERO, |at| now - at);
         match status {
             SaveStatus::Success => saving.answered = Some(request),
-            // It has cost the server nothing.
+            // The request has cost the server nothing.
             SaveStatus::Skipped => saving.asked_at = None,
             SaveStatus::Failed => {
                 tracing::warn!(path = %self.path, "Jupyter cannot save an open document");
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Notes that everything up to a place in the journal is on disk.
+    /// Records that everything up to a place in the journal is on disk.
     fn mark_saved(&mut self, mark: u64) {
         self.document.journal.saved_up_to(mark);
         if self.document.journal.mark() <= mark {

@@ -51,7 +51,7 @@ const CLIENT_BITS: u32 = 53;
 /// Clients that contribute nothing to an update. yrs steps over them recursively.
 const MAX_EMPTY_CLIENTS: usize = 100;
 
-/// Why an update is not taken.
+/// Reason why an update is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Excess {
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub(crate) enum Excess {
     Size,
 }
 
-/// Names a block, or what stands at a place in one.
+/// Identifies a block, or a place in one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Id {
     pub(crate) client: u64,

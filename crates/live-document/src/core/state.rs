@@ -16,7 +16,7 @@ use super::{
     wire::Message,
 };
 
-/// Edits that are gone and not told yet; nobody need ask for them.
+/// Most lost edits that wait to be reported: their authors may never ask.
 const MAX_DISCARDED: usize = 256;
 
 pub(crate) struct State {
@@ -29,7 +29,7 @@ pub(crate) struct State {
     /// The path that the document itself named last.
     pub(crate) said_path: Option<String>,
     pub(crate) file_id: String,
-    /// Names the server's process; another one after a reconnection means that it was restarted.
+    /// Name of the server's process; another one after a reconnection means that it was restarted.
     pub(crate) server_session: String,
     /// Counts the documents that the server has come back with.
     pub(crate) incarnation: u64,
@@ -41,14 +41,14 @@ pub(crate) struct State {
     pub(crate) unsaved: Option<Unsaved>,
     pub(crate) saving: Saving,
     pub(crate) phase: Phase,
-    /// Until when changes are, or were, held back.
+    /// Time until which changes are, or were, held back.
     held_until: Option<Instant>,
     /// True if the server can write the file.
     pub(crate) writable: bool,
     /// True if there is a file; a fork has none, and nothing of it is ever saved.
     pub(crate) has_file: bool,
     overwriting: Option<Overwriting>,
-    /// Counts what was learned of the file: that it was written, or taken over.
+    /// Counts news of the file: that it was written, or loaded.
     pub(crate) file_news: watch::Sender<u64>,
     /// Edits that were lost by that, and are still to be told to who made them.
     discarded: Vec<Discarded>,
@@ -96,7 +96,7 @@ pub(crate) enum Origin {
     /// Somebody waits until the server has it.
     Caller,
     Run,
-    /// It shows a run from its beginning to its end, so that JupyterLab understands it together with others of the kind.
+    /// It shows a run from its start to its end, so that JupyterLab understands it together with others of the kind.
     WholeRun,
 }
 
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// Tells what time it is.
+    /// Sets the current time.
     pub(crate) fn set_now(&mut self, now: Instant) {
         self.document.set_now(now);
         self.awareness.set_now(now);
@@ -167,7 +167,7 @@ impl State {
         self.overwriting.is_some_and(|overwriting| overwriting.at >= since)
     }
 
-    /// Tells those who wait that something was learned of the file.
+    /// Wakes those who wait for news of the file.
     pub(crate) fn note_file(&self) {
         self.file_news.send_modify(|count| *count += 1);
     }
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Takes what the author is to be told of lost edits.
+    /// Takes the lost edits of an author, to be reported.
     pub(crate) fn take_discarded_of(&mut self, author: &str) -> Vec<String> {
         let own = self.discarded.extract_if(.., |discarded| *discarded.author == *author);
         own.map(|discarded| discarded.subject.to_string()).collect()
@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// Notes a change of ours, which goes out next.
+    /// Records a change of ours, which goes out next.
     pub(crate) fn changed(&mut self, update: Vec<u8>, origin: Origin) {
         self.mark_unsaved();
         self.send_change(update, origin);
@@ -253,7 +253,7 @@ impl State {
         }
     }
 
-    /// Notes that something of ours is not on disk yet.
+    /// Records that something of ours is not on disk yet.
     pub(crate) fn mark_unsaved(&mut self) {
         if !self.has_file {
             let everything = self.document.journal.mark();
@@ -289,7 +289,7 @@ impl State {
         self.held_until = Some(self.now());
     }
 
-    /// Until when changes are held back, if they are.
+    /// The time until which changes are held back, if they are.
     pub(crate) fn changes_held_until(&self) -> Option<Instant> {
         self.held_until
             .filter(|until| *until > self.now() && self.may_want_saving())

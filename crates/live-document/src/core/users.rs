@@ -32,7 +32,7 @@ pub struct User {
     /// Activity of an agent of this gateway.
     pub activity: Option<Activity>,
     pub availability: Option<Availability>,
-    /// When they last did something that is seen here.
+    /// Time of their last visible activity.
     pub last_activity: SystemTime,
 }
 
@@ -143,7 +143,7 @@ impl WallClock {
     }
 }
 
-/// The user of a presence; nothing if it names nobody.
+/// The user of a presence; none if it names nobody.
 fn user(presence: &Presence<'_>, now: WallClock) -> Option<User> {
     let user = presence.state.get("user")?;
     let text = |member: &str| {

@@ -33,7 +33,7 @@ impl State {
         self.history = Some(VersionOutlet { document, sink });
     }
 
-    /// When a version of what others did is due.
+    /// The time at which a version of others' changes is due.
     pub(crate) fn version_due_at(&self) -> Option<Instant> {
         self.document.recorder()?.due_at()
     }
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Notes who is in the document.
+    /// Records who is in the document.
     pub(crate) fn note_people_here(&mut self) {
         if let Some(recorder) = self.document.recorder_mut() {
             recorder

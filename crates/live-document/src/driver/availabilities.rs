@@ -1,4 +1,4 @@
-//! How available agents say they are on a server, for as many agents and as long as that is of use.
+//! Availability that agents declare on a server; bounded in number and in time.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Instant};
 

@@ -104,7 +104,7 @@ impl Room {
         }
     }
 
-    /// Asks for saves until one is known to be done; whether that came about.
+    /// Asks for saves until one is known to be done; returns whether that came about.
     async fn write_to_disk(&self) -> bool {
         let mut news = self.0.read().file_news.subscribe();
         let (mut after, _, failed) = self.0.read().saving.progress();

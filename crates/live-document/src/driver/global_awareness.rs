@@ -1,5 +1,5 @@
 //! Global awareness, as JupyterLab's side panel lists it: one room for a whole server, in which everybody says which
-//! document they are in. Agents are there while they work; and it is listened to while somebody wants to know who else is.
+//! document they are in. Agents are there while they work; and its states are received while somebody wants to know who else is.
 
 use std::{
     sync::Arc,
@@ -34,19 +34,19 @@ const ADDRESS: &str = "api/collaboration/room/JupyterLab:globalAwareness";
 #[derive(Default)]
 pub(crate) struct GlobalAwareness {
     state: Mutex<State>,
-    /// Rung when somebody has something to say.
+    /// Rung when there is something to send.
     bell: Notify,
-    hearing: watch::Sender<Hearing>,
+    listening: watch::Sender<Listening>,
 }
 
 /// State of listening to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Hearing {
+enum Listening {
     #[default]
     Joining,
     Joined,
-    /// Somebody has said something since.
-    Heard,
+    /// Somebody has sent a state since.
+    Answered,
     Failed,
 }
 
@@ -55,11 +55,11 @@ struct State {
     /// True while a task maintains it.
     is_kept: bool,
     failed: Option<Instant>,
-    /// Since when others are heard, if they are.
+    /// Time since which the states of others are received, if they are.
     joined: Option<Instant>,
-    /// Until when somebody wants to know who is online.
+    /// Time until which somebody wants to know who is online.
     wanted_until: Option<Instant>,
-    /// When the room is left, whoever is shown there, unless something is said or asked before. `None` for a server that does
+    /// Time at which the room is left, whoever is shown there, unless it is used before. `None` for a server that does
     /// not care who is connected.
     leaves_at: Option<Instant>,
 }
@@ -68,7 +68,7 @@ struct State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Online {
     pub users: Vec<OnlineUser>,
-    /// Since when it is heard who is online; nothing if the server does not tell.
+    /// Time since which it is known who is online; none if the server does not tell.
     pub since: Option<SystemTime>,
     /// Somebody who is online may not have been heard yet.
     pub is_partial: bool,
@@ -95,7 +95,7 @@ impl GlobalAwareness {
     }
 }
 
-/// Says that an agent works in a document.
+/// Lists an agent as working in a document.
 pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
     let current = match RoomKind::of(path) {
         RoomKind::Notebook => format!("notebook:{path}"),
@@ -108,7 +108,7 @@ pub(crate) fn enter(server: &Arc<Host>, visit: &Visit<'_>, path: &DocPath) {
     tell(server, visit, members);
 }
 
-/// Says something of an agent, unless the server has no room for that.
+/// Changes the state of an agent, unless the server has no room for everybody.
 fn tell(server: &Arc<Host>, visit: &Visit<'_>, members: Map<String, Value>) {
     let mut state = server.global_awareness.lock();
     if state.has_failed() {
@@ -138,7 +138,7 @@ pub(crate) fn declare(server: &Arc<Host>, visit: &Visit<'_>) {
     server.global_awareness.bell.notify_one();
 }
 
-/// Shows for a moment what an agent says to everybody.
+/// Shows an agent's announcement for a moment.
 pub(crate) fn announce(server: &Arc<Host>, visit: &Visit<'_>, text: &str) {
     declare_present(server, visit);
     server.global_awareness.lock().awareness.announce(visit.id, text);
@@ -167,19 +167,23 @@ pub(crate) fn leave(server: &Host, id: &str, document: Option<&DocPath>) {
     }
 }
 
-/// Everybody who is online. Others are heard from the first call on; who asks waits a moment for what they say.
+/// Everybody who is online. States of others are received from the first call on, which waits a moment for them.
 pub(crate) async fn online(server: &Arc<Host>) -> Online {
     listen(server);
-    let mut hearing = server.global_awareness.hearing.subscribe();
-    let joined = hearing.wait_for(|hearing| *hearing != Hearing::Joining);
+    let mut listening = server.global_awareness.listening.subscribe();
+    let joined = listening.wait_for(|listening| *listening != Listening::Joining);
     let is_joined = timeout(LISTENING_PATIENCE, joined)
         .await
         .is_ok_and(|joined| joined.is_ok());
-    if is_joined && *hearing.borrow() == Hearing::Joined {
+    if is_joined && *listening.borrow() == Listening::Joined {
         let since = server.global_awareness.lock().listened_for();
         let patience = FIRST_ANSWER.saturating_sub(since.unwrap_or_default());
-        // Whoever says nothing by then is heard later.
-        let _ = timeout(patience, hearing.wait_for(|hearing| *hearing == Hearing::Heard)).await;
+        // States that come later count from then on.
+        let _ = timeout(
+            patience,
+            listening.wait_for(|listening| *listening == Listening::Answered),
+        )
+        .await;
     }
     let state = server.global_awareness.lock();
     let listened = state.listened_for();
@@ -200,20 +204,20 @@ fn listen(server: &Arc<Host>) {
     start(server, state);
 }
 
-/// Sees to it that a task looks after the room, and looks at it now.
+/// Starts the task that maintains the room, or wakes it.
 fn start(server: &Arc<Host>, mut state: MutexGuard<'_, State>) {
     if std::mem::replace(&mut state.is_kept, true) {
         server.global_awareness.bell.notify_one();
         return;
     }
-    server.global_awareness.hearing.send_replace(Hearing::Joining);
+    server.global_awareness.listening.send_replace(Listening::Joining);
     let (closing, keeping) = (server.closing.clone(), keep(Arc::clone(server)));
     server
         .tasks
         .spawn(async move { closing.run_until_cancelled(keeping).await });
 }
 
-/// Says that what an agent executed has ended.
+/// Shows that an agent's execution has ended.
 pub(crate) fn end_execution(server: &Host, id: &Arc<str>) {
     server.global_awareness.lock().awareness.end_execution(id);
     server.global_awareness.bell.notify_one();
@@ -227,7 +231,7 @@ async fn keep(server: Arc<Host>) {
             Ok(socket) => {
                 (attempts, was_joined) = (0, true);
                 server.global_awareness.lock().joined = Some(Instant::now());
-                server.global_awareness.hearing.send_replace(Hearing::Joined);
+                server.global_awareness.listening.send_replace(Listening::Joined);
                 stay(&server.global_awareness, socket).await;
                 server.global_awareness.lock().joined = None;
             }
@@ -235,12 +239,12 @@ async fn keep(server: Arc<Host>) {
                 tracing::debug!(%error, "agents cannot be listed as online");
                 if !was_joined {
                     server.global_awareness.lock().give_up();
-                    server.global_awareness.hearing.send_replace(Hearing::Failed);
+                    server.global_awareness.listening.send_replace(Listening::Failed);
                     return;
                 }
             }
         }
-        if !server.global_awareness.lock().goes_on() {
+        if !server.global_awareness.lock().prepare_to_rejoin() {
             return;
         }
         sleep(backoff(attempts)).await;
@@ -279,13 +283,13 @@ impl State {
         self.joined.map(|joined| joined.elapsed())
     }
 
-    /// Takes in what others say.
+    /// Takes a message of others.
     fn receive(&mut self, frame: &[u8]) -> bool {
         let Ok(Some(Message::Awareness(entries))) = Message::decode(frame) else {
             return false;
         };
         if self.awareness.received(entries) {
-            // Newcomers are told of nobody by Jupyter.
+            // Jupyter does not tell newcomers who is there.
             self.awareness.repeat_all();
         }
         true
@@ -297,7 +301,7 @@ impl State {
     }
 
     /// Returns whether somebody is to be shown when the room is joined again; their states are then sent anew.
-    fn goes_on(&mut self) -> bool {
+    fn prepare_to_rejoin(&mut self) -> bool {
         self.due();
         self.awareness.repeat_all_now();
         self.is_kept = self.is_needed();
@@ -317,7 +321,7 @@ async fn stay(global_awareness: &GlobalAwareness, mut socket: Socket) {
                 Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
                 Some(Ok(Frame::Binary(frame))) => {
                     if global_awareness.lock().receive(&frame) {
-                        global_awareness.hearing.send_replace(Hearing::Heard);
+                        global_awareness.listening.send_replace(Listening::Answered);
                     }
                     continue;
                 }

@@ -32,7 +32,7 @@ pub struct Host {
     pub(crate) global_awareness: GlobalAwareness,
     /// File checks of its rooms.
     pub(crate) file_checks: FileChecks,
-    /// Which of them sends outputs.
+    /// Decides which of them sends outputs.
     pub(crate) output_throttle: Arc<OutputThrottle>,
     /// The tasks of its documents.
     pub(crate) tasks: TaskTracker,

@@ -1,4 +1,4 @@
-//! Which document of a server sends what its runs put out: one at a time, and the next when the server has had the time to
+//! Order in which the documents of a server send outputs: one at a time, and the next when the server has had the time to
 //! note it down. A document alone waits only with runs that are over already: each of these would cost the server as much
 //! again as running it. What callers wait for, their edits, is never held back.
 //!
@@ -78,7 +78,7 @@ impl OutputSlot {
         self.sent_up_to
     }
 
-    /// Takes note of what was sent.
+    /// Records what was sent.
     pub(crate) fn record_sent(&mut self, latest: u64) {
         self.sent_up_to = latest;
     }

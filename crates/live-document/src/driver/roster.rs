@@ -1,4 +1,4 @@
-//! Who comes to an open document and who leaves it, for those who follow that.
+//! Arrivals at an open document and departures from it, for those who follow them.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! How many documents are open, for those who measure it.
+//! Numbers of open documents, for metrics.
 
 use super::Pool;
 use crate::RoomStatus;

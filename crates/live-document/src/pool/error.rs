@@ -1,4 +1,4 @@
-//! Why a room cannot be had.
+//! Reason why a room cannot be had.
 
 use jupyter_client::JupyterError;
 

@@ -1,18 +1,12 @@
-//! Following what a server tells of its files and kernels, for as long as some of them are open.
+//! Follows a server's events of files and kernels for as long as some of its documents are open.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
 use jupyter_client::{JupyterServer, ServerEvent};
 use tokio::time::timeout;
 
 use super::Pool;
-
-/// Interval between checks whether anybody still needs a server's events.
-const FEED_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-const FEED_RETRY: Duration = Duration::from_secs(2);
+use crate::core::policy::{FEED_CHECK_INTERVAL, FEED_RETRY};
 
 /// Applies a server's file events to its rooms until it has none.
 pub(super) async fn follow(pool: Weak<Pool>, server: Arc<JupyterServer>, name: Arc<str>) {

@@ -1,4 +1,4 @@
-//! Open documents by what they are, and by where they are at the moment.
+//! Open documents by their ids, and by their present places.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ pub(super) struct Place {
     pub(super) server: Arc<str>,
     pub(super) path: DocPath,
     pub(super) kind: RoomKind,
-    /// Which fork of the document; nothing for the document itself.
+    /// The fork of the document; none for the document itself.
     pub(super) fork: Option<Arc<str>>,
 }
 

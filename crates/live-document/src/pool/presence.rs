@@ -1,4 +1,4 @@
-//! Who is online on a server, who comes and goes in its open documents, and how available agents say they are.
+//! Presence on a server: who is online, who comes and goes in its open documents, and agents' availability.
 
 use std::{
     sync::Arc,
@@ -21,12 +21,12 @@ impl Pool {
         self.presences.subscribe()
     }
 
-    /// Everybody who says to be online on a server. It is listened to from the first call on.
+    /// Everybody who says to be online on a server. Their states are received from the first call on.
     pub async fn online(&self, server: &Arc<JupyterServer>) -> Online {
         global_awareness::online(&self.host(server, &server.name().into())).await
     }
 
-    /// Declares how available an agent is on a server, and shows that wherever it is shown. Returns until when it holds.
+    /// Declares how available an agent is on a server, and shows that wherever it is shown. Returns the time until which it is valid.
     pub fn set_availability(
         &self,
         server: &Arc<JupyterServer>,

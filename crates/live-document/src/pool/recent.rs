@@ -1,4 +1,4 @@
-//! Which room each principal used last, for as many principals as are worth remembering.
+//! The room that each principal used last, for a bounded number of principals.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -17,7 +17,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Notes a use; whether it was of another room than the last one.
+    /// Records a use; returns whether it was of another room than the last one.
     pub(super) fn used(&self, principal: &Arc<str>, session_id: &str) -> bool {
         let mut rooms = self.0.lock();
         let Some(room) = rooms.get_mut(principal) else {

@@ -1,4 +1,4 @@
-//! Under which name documents are found that were renamed, for as many as are worth remembering.
+//! New names of documents that were renamed, for a bounded number of them.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -10,7 +10,7 @@ const MAX_RENAMES: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// Number of renames of one document that are followed; it may even have got its first name back.
 const MAX_STEPS: usize = 8;
 
-/// By server and the name that something had the name that it got.
+/// The new name of each document, by server and old name.
 pub(super) struct Renames(Mutex<LruCache<(Arc<str>, DocPath), DocPath>>);
 
 impl Default for Renames {
@@ -20,16 +20,16 @@ impl Default for Renames {
 }
 
 impl Renames {
-    /// Remembers a rename; whether it was not the last one known.
+    /// Remembers a rename; returns whether it was not the last one known.
     pub(super) fn note(&self, server: &Arc<str>, from: &DocPath, to: &DocPath) -> bool {
         let mut renames = self.0.lock();
-        // What has this name now was not renamed from it.
+        // The document that has this name now was not renamed from it.
         renames.pop(&(Arc::clone(server), to.clone()));
         let known = renames.put((Arc::clone(server), from.clone()), to.clone());
         known.as_ref() != Some(to)
     }
 
-    /// The last name that is known of what had this one.
+    /// The last known name of the document that had this one.
     pub(super) fn follow(&self, server: &str, path: &DocPath) -> Option<DocPath> {
         let (renames, server) = (self.0.lock(), Arc::<str>::from(server));
         let next = |name: &DocPath| renames.peek(&(Arc::clone(&server), name.clone())).cloned();

@@ -10,7 +10,7 @@ const MIN_PREFIX: usize = 4;
 const MIN_SHORT: usize = 6;
 /// Ids are looked up one by one if they are no more than this part of all.
 const FEW: usize = 8;
-/// As many of the cells that could be meant are named.
+/// Number of cells that are named if several could be meant.
 const MAX_CANDIDATES: usize = 10;
 
 /// The cells of one moment, in order.
@@ -47,7 +47,7 @@ pub trait CellOrder {
     }
 }
 
-/// Why a name stands for no cell.
+/// Reason why a name stands for no cell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CellNameError {
     #[error("no cell {named:?}; the notebook has {} ({some}), read it again for their ids", jupyter_client::counted(*.count, "cell"))]

@@ -1,4 +1,4 @@
-//! What history needs of an open document: its content, and a way to make it another one with the smallest edit.
+//! Access to an open document for history: its content, and applying a delta to it with the smallest edit.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -123,7 +123,7 @@ impl Room {
     }
 }
 
-/// A delta for what stands there now; nothing if it is not what it was planned for.
+/// A delta for what stands there now; none if it is not what it was planned for.
 fn fit(delta: &Delta, now: &Content, planned: Planned<'_>) -> Result<Option<Rebased>, EditError> {
     match planned {
         Planned::Exactly(expected) if !expected.is_same_but_for_runs(now) => Ok(None),

@@ -1,4 +1,4 @@
-//! Who is in a room, and how agents show themselves there.
+//! Presence in a room: who is there, and what agents show of themselves.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -39,7 +39,7 @@ impl Room {
         std::mem::take(&mut *self.0.opening_texts.lock())
     }
 
-    /// Since when it is heard who is here.
+    /// The time since which it is known who is here.
     pub fn listening_since(&self) -> SystemTime {
         let state = self.0.write();
         let listened = state.now().saturating_duration_since(state.awareness.since());
@@ -85,7 +85,7 @@ impl Room {
         Ok(self.shows(agent))
     }
 
-    /// Takes an agent out of the room; whether it was shown here.
+    /// Takes an agent out of the room; returns whether it was shown here.
     pub fn leave(&self, agent: &str) -> bool {
         let mut state = self.0.write();
         let was_here = state.awareness.leave(agent);

@@ -48,7 +48,7 @@ impl Room {
         self.0.read().people()
     }
 
-    /// Notes what a principal was shown of cells at a revision.
+    /// Records what a principal was shown of cells at a revision.
     pub fn record_shown<'s>(
         &self,
         principal: &Arc<str>,
@@ -69,7 +69,7 @@ impl Room {
         }
     }
 
-    /// Notes that a principal was shown which cells there are.
+    /// Records that a principal was shown which cells there are.
     pub fn record_order<'s>(&self, principal: &Arc<str>, revision: &str, cells: impl IntoIterator<Item = &'s str>) {
         let ids: Vec<&str> = cells.into_iter().collect();
         let now = self.0.read().document.log().moment(revision);
@@ -79,7 +79,7 @@ impl Room {
             .record(principal, Readable::Order, &ids.join("\n"), true, now);
     }
 
-    /// Notes that a principal was shown this text of a document, or a part of it.
+    /// Records that a principal was shown this text of a document, or a part of it.
     pub fn record_text(&self, principal: &Arc<str>, revision: &str, text: &str, is_whole: bool) {
         let now = self.0.read().document.log().moment(revision);
         self.0
@@ -119,7 +119,7 @@ impl Room {
         }
     }
 
-    /// Notes what a principal knows by having written it.
+    /// Records what a principal knows by having written it.
     pub(crate) fn record_known(&self, state: &State, author: &Arc<str>, known: Vec<Known>) {
         let mut readings = self.0.readings.lock();
         for Known {

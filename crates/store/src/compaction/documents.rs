@@ -1,4 +1,4 @@
-//! Keeping the history of documents within its limits. Of one document the oldest versions go, up to one whose whole
+//! Limits of the history of documents. Of one document the oldest versions go, up to one whose whole
 //! content is kept; of all documents those go that were not changed for longest.
 
 use std::{collections::HashMap, time::SystemTime};

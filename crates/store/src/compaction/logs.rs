@@ -1,4 +1,4 @@
-//! Removing the oldest of what is only ever added, and blobs that no version mentions any more.
+//! Removal of the oldest log records, and of blobs that no version mentions any more.
 
 use std::time::Duration;
 

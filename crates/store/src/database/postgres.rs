@@ -36,7 +36,7 @@ pub(super) async fn connect(options: &PgConnectOptions, connections: u32) -> Res
     Ok(pool.connect_lazy_with(options.clone()))
 }
 
-/// Asks on a free connection, or else on a new one, which says what is wrong if it cannot be made.
+/// Sends a ping on a free connection, or else on a new one, which tells what is wrong if it cannot be made.
 pub(super) async fn ping(pool: &PgPool) -> Result<(), StoreError> {
     if let Some(mut connection) = pool.try_acquire()
         && let Ok(Ok(())) = timeout(PING_TIMEOUT, connection.ping()).await

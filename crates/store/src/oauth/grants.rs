@@ -17,7 +17,7 @@ pub struct NewGrant {
     pub client_id: String,
     /// The person, as JSON.
     pub identity: String,
-    /// What was granted and on which terms, as JSON.
+    /// Terms of the grant, as JSON.
     pub terms: String,
     /// Tokens of the upstream provider, encrypted.
     pub upstream: Option<String>,

@@ -37,7 +37,7 @@ impl<'a> Failure<'a> {
                 Self::Locked(pool.begin_with("BEGIN IMMEDIATE").await.unwrap())
             }
             Scene::Postgres(database) => {
-                database.take_away();
+                database.refuse_connections();
                 Self::TakenAway(database)
             }
         }
@@ -53,12 +53,12 @@ impl<'a> Failure<'a> {
     async fn end(self) {
         match self {
             Self::Locked(transaction) => transaction.rollback().await.unwrap(),
-            Self::TakenAway(database) => database.bring_back(),
+            Self::TakenAway(database) => database.accept_connections(),
         }
     }
 }
 
-/// Why the store is not ready, once it says so.
+/// Reason why the store is not ready, once it says so.
 async fn complaint(store: &Store) -> String {
     loop {
         match store.ping().await {

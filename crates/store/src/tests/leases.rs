@@ -18,6 +18,7 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves(scene: S
     assert_eq!(second.take_over().await.unwrap(), []);
     let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
     let leaving = tokio::spawn(other.wait_until_left());
+    // Long enough to end, if it did not wait.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!leaving.is_finished());
     first.close().await;

@@ -72,7 +72,7 @@ async fn advance(
     Ok(transaction.execute(statement).await? > 0)
 }
 
-/// Why nothing was appended. A version whose first attempt was written, though its answer was lost, is there.
+/// Reason why nothing was appended. A version whose first attempt was written, though its answer was lost, is there.
 async fn latest(transaction: &mut Transaction, document: i64, version_id: &str) -> Result<Appended, StoreError> {
     let statement = Statement::new("SELECT seq FROM versions WHERE version_id = $1 AND document = $2");
     if let Some(row) = transaction.row(statement.bind(version_id).bind(document)).await? {

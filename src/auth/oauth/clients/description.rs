@@ -1,4 +1,4 @@
-//! What a client says of itself, by registration or in a document (RFC 7591).
+//! A client's description of itself, by registration or in a document (RFC 7591).
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub(super) struct Description {
     pub(super) token_endpoint_auth_method: Option<String>,
 }
 
-/// What is wrong with a description.
+/// Defect of a description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptionError {
     #[error("{0}")]

@@ -31,7 +31,7 @@ const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
 /// A failure is remembered for a moment, so that nobody has the gateway knock again and again.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 
-/// Why a document about a client cannot be used.
+/// Reason why a document about a client cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     #[error("{0}")]

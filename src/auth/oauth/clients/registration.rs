@@ -14,10 +14,10 @@ use super::{
 
 /// Registrations that are kept.
 const MAX_CLIENTS: usize = 10_000;
-/// How long a registration is kept that was not used.
+/// Time for which an unused registration is kept.
 const UNUSED_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why a client is not registered.
+/// Reason why a client is not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistrationError {
     #[error("the body is not the JSON of a client's metadata")]

@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use super::{Upstream, UpstreamError, shown_code};
 use crate::auth::outbound::{self, OutboundError};
 
-/// What the provider gives for a code or a refresh token.
+/// The provider's answer to a code or a refresh token.
 #[derive(Default, Deserialize)]
 pub(super) struct TokenAnswer {
     pub(super) id_token: Option<String>,

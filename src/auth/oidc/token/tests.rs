@@ -115,7 +115,7 @@ impl Keys {
         }
     }
 
-    /// What is wrong with an access token; nothing if it holds.
+    /// Returns why an access token is refused; empty if it is valid.
     fn wrong(&self, header: &Value, changes: &Value) -> String {
         let token = self.sign(header, &claims(changes));
         let checked = self.check(&token, &Expected::Access { audience: AUDIENCE });

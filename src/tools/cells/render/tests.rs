@@ -2,42 +2,12 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use executor::Question;
-
 use super::*;
-use crate::tools::{Client, ClientReply, ImageLimits};
+use crate::tools::{Client, ImageLimits};
 
 struct Nobody;
 
-#[async_trait]
-impl Client for Nobody {
-    fn knows_tasks(&self) -> bool {
-        false
-    }
-
-    fn follows(&self) -> bool {
-        false
-    }
-
-    async fn progress(&self, _: &str) {}
-
-    async fn ask(&self, _: &Question) -> ClientReply {
-        ClientReply::Unable
-    }
-
-    async fn cancelled(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    async fn left(&self) {
-        std::future::pending::<()>().await;
-    }
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-}
+impl Client for Nobody {}
 
 fn illustrator() -> Illustrator {
     Illustrator {

@@ -119,7 +119,7 @@ impl Why {
     }
 }
 
-/// Since when runs are seen, and when the kernel's process was last seen to end.
+/// Time since which runs are seen, and the last time at which the kernel's process was seen to end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
     pub(super) since: Option<SystemTime>,

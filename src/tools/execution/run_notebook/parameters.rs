@@ -57,7 +57,7 @@ pub(super) fn inject(
     Ok((at, false))
 }
 
-/// Whether there is a cell after or in whose place parameters are put.
+/// Returns whether there is a cell that parameters follow or replace.
 pub(super) fn has_place(cells: &Value) -> bool {
     let cells = cells.as_array().map(Vec::as_slice).unwrap_or_default();
     let is_place = |cell: &Value| has_tag(cell, PARAMETERS) || has_tag(cell, INJECTED);

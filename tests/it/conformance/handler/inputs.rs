@@ -17,7 +17,7 @@ use super::{
     say,
 };
 
-/// What the tools that keep state want back: how far the conversation has come.
+/// State of a conversation, which the tools that keep state want back.
 #[derive(Serialize, Deserialize)]
 struct Progress {
     rounds_asked: usize,

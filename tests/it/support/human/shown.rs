@@ -1,4 +1,4 @@
-//! What a person shows of themselves, and what they see of others: names, cursors, selections.
+//! Awareness of a person: what they show, and what they see of others: names, cursors, selections.
 
 use serde_json::{Value, json};
 use yrs::{Assoc, GetString, IndexScope, IndexedSequence, ReadTxn, StickyIndex, TextRef, Transact};

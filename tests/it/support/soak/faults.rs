@@ -1,4 +1,4 @@
-//! What goes wrong during a soak.
+//! Faults that are injected during a soak.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What became of the cells that agents asked for.
+//! Outcomes of the cells that agents asked for.
 
 use std::{
     collections::{HashMap, HashSet},

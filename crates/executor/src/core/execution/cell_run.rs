@@ -1,4 +1,4 @@
-//! One cell, or one piece of code in no notebook, from its being queued to its end. Does no I/O.
+//! The run of one cell, or of code in no notebook, from the queue to its end. Does no I/O.
 
 use std::time::SystemTime;
 
@@ -15,13 +15,13 @@ pub(crate) struct CellRun {
     /// Empty for code that is in no notebook.
     pub(crate) cell_id: String,
     pub(crate) index: usize,
-    /// Code that is in no notebook, until it has run. A cell's is read just before it is sent.
+    /// Code that is in no notebook, until it has run. The code of a cell is read just before it is sent.
     pub(crate) code: Option<String>,
     /// The kernel's request, once it was sent.
     pub(crate) msg_id: Option<String>,
     pub(crate) state: RunState,
     pub(crate) execution_count: Option<i64>,
-    /// The count of the run before, which the cell shows until something is written of this one.
+    /// The count of the previous run, which the cell shows until something of this one is written.
     pub(crate) replaces: Option<i64>,
     /// The cell is shown as queued.
     pub(crate) is_shown_queued: bool,
@@ -32,7 +32,7 @@ pub(crate) struct CellRun {
     pub(crate) drops: u32,
     /// The outputs of the original of a cell of a copy, until they were compared.
     pub(crate) expected: Option<Vec<Value>>,
-    /// Whether it is meant to raise an error, after which the others run all the same.
+    /// True if it is expected to raise an error, after which the others run all the same.
     pub(crate) may_raise: bool,
     /// Difference between its outputs and those.
     pub(crate) differs: Option<String>,
@@ -53,9 +53,9 @@ pub(crate) struct CellRun {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RunState {
     Queued,
-    /// Sent to the kernel, which has not said anything of it.
+    /// Sent to the kernel, which has not answered yet.
     Sent,
-    /// The kernel has picked it up, be it only to drop it.
+    /// The kernel has picked it up, perhaps only to drop it.
     PickedUp,
     /// The code has begun to run.
     Running,
@@ -66,13 +66,13 @@ pub(crate) enum RunState {
         outcome: Outcome,
         begun: bool,
     },
-    /// The kernel is done with it and has not replied, which may come at once or never.
+    /// The kernel is idle again and has not replied; the reply may come at once or never.
     Idle {
         begun: bool,
     },
     Ended {
         status: ExecutionStatus,
-        /// The cell was gone or no code any more, which is no fault of the others.
+        /// The cell was gone or no longer code, which does not concern the others.
         skipped: bool,
     },
 }

@@ -29,7 +29,7 @@ pub struct CopiedCell {
     /// The position in the copy.
     pub position: usize,
     pub source: String,
-    /// Whether it is meant to raise an error.
+    /// True if it is expected to raise an error.
     pub may_raise: bool,
     /// The outputs that the original has, unless it was never run.
     pub expected: Option<Vec<Value>>,
@@ -39,7 +39,7 @@ pub struct CopiedCell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     pub path: DocPath,
-    /// Another name will do as well.
+    /// True if another name may be used.
     pub may_be_renamed: bool,
 }
 
@@ -71,7 +71,7 @@ impl NotebookCopy {
 }
 
 impl CellRun {
-    /// Compares what a cell of a copy put out with what the original has.
+    /// Compares the outputs of a copy's cell with those of the original.
     pub(crate) fn compare(&mut self) {
         if let Some(expected) = self.expected.take()
             && self.state.status() == ExecutionStatus::Completed
@@ -106,7 +106,7 @@ impl Execution {
         Some((keep, notebook))
     }
 
-    /// Notes where the copy is.
+    /// Records the path of the copy.
     pub(crate) fn on_kept(&self, path: &DocPath) {
         self.lock().kept = Some(path.to_string());
     }

@@ -10,7 +10,7 @@ use super::{CellRun, EarlierRun, Execution, Question, RunState};
 
 /// Remark on an execution whose outputs may have gaps.
 const GAPS: &str = "output may be missing: the connection to the kernel was lost for a while";
-/// What is said of cells of which an earlier process did not record whether it sent them.
+/// Remark on cells of which an earlier process did not record whether it had sent them.
 const UNKNOWN: &str = "the gateway restarted, so it is unknown whether some cells ran";
 
 impl Execution {
@@ -34,7 +34,7 @@ impl Execution {
             .collect()
     }
 
-    /// Notes that cells are shown as queued.
+    /// Records that cells are shown as queued.
     pub(crate) fn mark_queued(&self, shown: &[QueuedCell]) {
         let counts: HashMap<&str, Option<i64>> = shown
             .iter()
@@ -64,12 +64,12 @@ impl Execution {
             .collect()
     }
 
-    /// Notes what the owner must know.
+    /// Adds a notice for the owner.
     pub(crate) fn notify(&self, notice: String) {
         self.lock().notices.push(notice);
     }
 
-    /// Marks it as running, although its kernel may have to be started first; whether that is new.
+    /// Marks it as running, although its kernel may have to be started first; returns whether it was not before.
     pub(crate) fn mark_started(&self, time: SystemTime) -> bool {
         let mut state = self.lock();
         let is_new = state.status == ExecutionStatus::Queued;
@@ -156,7 +156,7 @@ impl Execution {
         self.end_one(position, status, false, reason);
     }
 
-    /// Skips a cell that is not there any more, or is no code.
+    /// Skips a cell that is gone or not code.
     pub(crate) fn skip_cell(&self, position: usize, reason: &str) {
         self.end_one(position, ExecutionStatus::Cancelled, true, Some(reason.to_owned()));
     }
@@ -207,7 +207,7 @@ impl Execution {
         }
     }
 
-    /// Notes that nothing more of it is wanted.
+    /// Marks it as cancelled.
     pub(crate) fn mark_cancelled(&self) {
         self.lock().is_cancelled = true;
     }
@@ -233,7 +233,7 @@ impl Execution {
         state.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     }
 
-    /// Adds something to be told of it when it has ended, once.
+    /// Adds a remark, once, that is reported with its end.
     pub(crate) fn add_remark(&self, remark: String) {
         let mut state = self.lock();
         if !state.remarks.contains(&remark) {
@@ -241,7 +241,7 @@ impl Execution {
         }
     }
 
-    /// Notes that something which it put out may not have been heard.
+    /// Records that some of its output may not have been received.
     pub(crate) fn mark_gaps(&self) {
         self.lock().has_gaps = true;
     }

@@ -29,7 +29,7 @@ impl Execution {
             server: Arc::from(record.server),
             notebook,
             kind: record.kind,
-            // What was not sent by then is not sent any more.
+            // Cells that were not sent by then are not sent any more.
             gate: None,
             stop_on_error: !terms.ignores_errors,
             max_output_bytes: limit,

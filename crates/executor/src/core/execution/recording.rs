@@ -1,4 +1,4 @@
-//! When the record of an execution is due. Each record tells of all cells, so that those of many cells which run quickly are
+//! Schedule of an execution's records. Each record has all cells, so that executions of many cells which run quickly are
 //! not recorded with each: the work grows with the cells, and not with their square.
 
 use tokio::time::Instant;
@@ -7,7 +7,7 @@ use super::Execution;
 use crate::policy::{RECORD_INTERVAL, RECORDS_OF_ALL_CELLS};
 
 impl Execution {
-    /// Returns whether there is a record of how far it is.
+    /// Returns whether there is a record of its progress.
     pub(crate) fn is_recorded(&self) -> bool {
         self.lock().recorded_at.is_some()
     }

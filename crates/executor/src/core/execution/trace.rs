@@ -61,7 +61,7 @@ impl Trace {
     }
 }
 
-/// Notes in a span how what it stands for ended.
+/// Records in a span how its work ended.
 pub(crate) fn record_status(span: &Span, status: ExecutionStatus) {
     if span.is_disabled() {
         return;

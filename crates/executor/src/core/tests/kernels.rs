@@ -1,4 +1,4 @@
-//! The life of the kernel: restarts, deaths, cuts, silence, other people's code, and hand-over.
+//! The life of the kernel: restarts, deaths, cuts, missing messages, other people's code, and hand-over.
 
 use std::time::Duration;
 

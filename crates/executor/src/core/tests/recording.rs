@@ -1,4 +1,4 @@
-//! How often executions are recorded, and what is told of those whose process was killed.
+//! Frequency of records, and the reports on executions whose process was killed.
 
 use store::{AbandonedExecution, ExecutionRecord};
 
@@ -16,7 +16,7 @@ impl Scene {
     }
 }
 
-/// What a process finds that comes after one that was killed, and has another kernel to return to.
+/// The execution as the next process finds it after the first was killed, with its kernel gone.
 fn taken_up(record: ExecutionRecord) -> Arc<Execution> {
     let left = AbandonedExecution { record, noted_at: None };
     let execution = Arc::new(Execution::resumed(left, None, 10_000));

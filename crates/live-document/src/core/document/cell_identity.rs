@@ -1,6 +1,6 @@
-//! Which cell is which after Jupyter was restarted. It finds cells in the file that it had not noted down, and makes them
+//! Identity of cells after Jupyter was restarted. It finds cells in the file that it had not stored, and makes them
 //! anew beside those that browsers, and we, still have; gives another id to a cell that it saw twice while it saved; and
-//! has no ids at all to go by in files of an older format. What was there before is repairs and keeps its id.
+//! has no ids at all to go by in files of an older format. Cells that were there before keep their ids.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -20,7 +20,7 @@ pub(super) struct CellList {
 
 #[derive(Debug)]
 struct Indexed {
-    /// Number of cells with the id.
+    /// Number of cells that have the id.
     count: usize,
     /// Index at which a cell with the id was last seen. It is not far from there: cells that come or go before it move it by as many
     /// places.

@@ -15,7 +15,7 @@ use super::{
 const MAX_CLIENT: u64 = 1 << 53;
 
 impl Document {
-    /// The place that a relative position of Yjs means; nothing if it is not, or no longer, in a source.
+    /// The place that a relative position of Yjs means; none if it is not, or no longer, in a source.
     pub(crate) fn locate(&self, position: &Value) -> Option<Cursor> {
         let txn = self.doc.transact();
         // What it stuck to may be gone, but not yet the text that it is in.

@@ -19,7 +19,7 @@ pub(crate) struct Discarded {
 }
 
 impl Document {
-    /// Takes the unsaved edits that are gone out of those that are remembered, and tells whose they were.
+    /// Takes the unsaved edits that are gone, each with its author.
     pub(crate) fn take_discarded(&mut self) -> Vec<Discarded> {
         let mut latest: HashMap<Subject, &JournaledEdit> = HashMap::new();
         let mut gone = HashSet::new();

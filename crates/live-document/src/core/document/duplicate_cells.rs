@@ -1,4 +1,4 @@
-//! Cells that are there twice after Jupyter was restarted. It fills a document that it had not noted down whole from
+//! Cells that are there twice after Jupyter was restarted. It fills a document that it had not stored completely from
 //! the file, with copies of cells that browsers, and we, still have in memory and bring back.
 
 use std::{
@@ -11,7 +11,7 @@ use yrs::{Array, BranchID, Hook, TransactionMut};
 use super::{super::Cell, Applied, Author, CellEntry, Document, OBSERVER};
 
 impl Document {
-    /// Looks from now on for cells that are there twice.
+    /// Begins to look for cells that are there twice.
     pub(crate) fn watch_for_duplicates(&mut self) {
         let mut seen = HashSet::new();
         let duplicated = self.order.iter().filter(|entry| !seen.insert(&*entry.id));

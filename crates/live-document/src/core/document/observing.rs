@@ -217,7 +217,7 @@ impl Document {
         self.record_change(author, origin);
     }
 
-    /// Notes that this document takes the place of another, by whoever rebuilt it.
+    /// Records that this document takes the place of another, by whoever rebuilt it.
     pub(crate) fn mark_adopted(&mut self) {
         self.mark_changed();
         let mut draft = self.stream.as_ref().and_then(ChangeStream::begin);

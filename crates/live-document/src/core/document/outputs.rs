@@ -65,7 +65,7 @@ pub struct OutputsWritten {
 }
 
 impl Document {
-    /// Applies what a run has to say; nothing if its cell is gone, or is no code any more: a file with outputs in a
+    /// Applies a write of a run; none if its cell is gone, or is no longer code: a file with outputs in a
     /// cell of another kind is no valid notebook.
     pub(crate) fn write_cell(
         &mut self,
@@ -185,7 +185,7 @@ impl Document {
     }
 }
 
-/// Removes outputs and count of a code cell; whether it had any.
+/// Removes outputs and count of a code cell; returns whether it had any.
 fn clear_with_count(cell: &MapRef, txn: &mut TransactionMut<'_>) -> bool {
     let Some(Out::YArray(outputs)) = cell.get(txn, "outputs") else {
         return false;

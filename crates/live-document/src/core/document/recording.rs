@@ -1,4 +1,4 @@
-//! What the recorder of versions needs of a document: which parts a change touches, and what they say.
+//! Reads a document for the recorder of versions: the parts that a change touches, and their content.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -126,7 +126,7 @@ impl Document {
     }
 
     fn record_version(&self, recorder: &mut Recorder, author: By, label: Label) {
-        if !recorder.touched.is_worth_a_look() {
+        if !recorder.touched.has_edits() {
             return;
         }
         let touched = std::mem::take(&mut recorder.touched);
@@ -171,7 +171,7 @@ impl Document {
             .collect()
     }
 
-    /// Notes what a change touches, before the order of cells follows it.
+    /// Records what a change touches, before the order of cells follows it.
     pub(super) fn touch(&mut self, observed: &Observed) {
         let Some(recorder) = &mut self.recorder else { return };
         match observed {
@@ -223,7 +223,7 @@ impl Document {
                     principal: Arc::clone(principal),
                     name: Arc::clone(principal),
                 };
-                if recorder.touched.is_worth_a_look() {
+                if recorder.touched.has_edits() {
                     recorder.edit = Some((author, label));
                 }
             }

@@ -26,7 +26,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The same for another document, in which somebody else may have made what has the same number.
+    /// The same for another document, in which other changes may have the same numbers.
     pub(crate) fn of_another_document(mut self) -> Self {
         for cell in &mut self.cells {
             cell.made = None;
@@ -62,7 +62,7 @@ impl Document {
         }
     }
 
-    /// Brings back what is missing of what was held, and tells how many places that took. What others have added
+    /// Restores what is missing of the content before, and returns the number of places changed. What others have added
     /// meanwhile stays, and what we had deleted goes again.
     pub(crate) fn restore(&mut self, held: &Snapshot) -> usize {
         self.journal.set_author(None);

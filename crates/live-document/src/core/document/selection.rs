@@ -23,14 +23,14 @@ pub(super) struct Selection {
     of_edit: bool,
 }
 
-/// A position in a source or text that an agent points at: both from 0, columns in code points.
+/// A position in a source or text that an agent points at: line and column from 0, columns in code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
     pub column: usize,
 }
 
-/// Place that a document does not have.
+/// Error for a place that a document does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
     #[error("there is no cell {cell:?} any more; read the notebook again")]

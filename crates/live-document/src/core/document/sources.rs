@@ -9,17 +9,17 @@ use super::{Document, Edit, text_of};
 /// A source, or the text of a document, that an edit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceChange {
-    /// Nothing for a text document.
+    /// None for a text document.
     pub cell: Option<String>,
     /// Position of the cell, or its last one if it is deleted.
     pub position: usize,
     /// Code, markdown or raw.
     pub kind: String,
-    /// Kind before, if that was another one.
+    /// Kind before, if it was another one.
     pub old_kind: Option<String>,
-    /// Nothing for a new cell.
+    /// None for a new cell.
     pub before: Option<String>,
-    /// Nothing for a cell that is deleted.
+    /// None for a cell that is deleted.
     pub after: Option<String>,
 }
 

@@ -64,7 +64,7 @@ impl Pair {
         Ok(applied)
     }
 
-    /// Somebody else edits, and we hear of it.
+    /// An edit by somebody else, which we receive.
     fn others_edit(&mut self, edit: Edit) {
         let applied = self.theirs.apply_local(&"bob".into(), &[edit]).expect("valid");
         self.ours.apply_remote(&applied.update).expect("an update");

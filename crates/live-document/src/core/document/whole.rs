@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use history::longest_rising;
 use serde_json::Value;
 use yrs::{Any, Array, Map, TransactionMut};
 
@@ -16,7 +17,7 @@ use super::{
 };
 
 impl Document {
-    /// Makes these the cells, touching only what differs.
+    /// Sets the cells, touching only what differs.
     pub(super) fn set_cells(&mut self, txn: &mut TransactionMut<'_>, cells: &[NewCell]) {
         let old: Vec<Cell> = (0..self.order.len())
             .filter_map(|index| self.read_in(txn, index))
@@ -45,7 +46,7 @@ impl Document {
         }
     }
 
-    /// Makes a cell another one of its kind, in its place.
+    /// Replaces the content of a cell, which stays of its kind and in its place.
     fn set_cell(&mut self, txn: &mut TransactionMut<'_>, old: &Cell, new: &NewCell) {
         self.set_source(txn, &old.id, &new.source);
         if old.metadata != new.metadata {
@@ -67,7 +68,7 @@ impl Document {
     pub(super) fn set_cell_metadata(&self, txn: &mut TransactionMut<'_>, cell: &str, metadata: &Value) {
         let Some(map) = self.map(txn, cell) else { return };
         let mut wanted = metadata.clone();
-        // Whether a cell is trusted is not for files to say.
+        // Files have no say in whether a cell is trusted.
         if let Some(trusted) = notebook_metadata(&map, txn).get("trusted") {
             wanted["trusted"] = trusted.clone();
         }
@@ -101,7 +102,7 @@ impl Document {
     }
 }
 
-/// For each new cell the place of the old one that becomes it: as many as can stay in their order.
+/// For each new cell the place of the old one that becomes it, for as many as can stay in their order.
 fn kept(old: &[Cell], new: &[NewCell]) -> Vec<Option<usize>> {
     let places: HashMap<(&str, &str), usize> = old
         .iter()
@@ -113,44 +114,4 @@ fn kept(old: &[Cell], new: &[NewCell]) -> Vec<Option<usize>> {
         .map(|cell| places.get(&(cell.id.as_str(), cell.kind.as_str())).copied())
         .collect();
     longest_rising(&found)
-}
-
-/// The longest rising part of a sequence, each in its place.
-pub(crate) fn longest_rising(sequence: &[Option<usize>]) -> Vec<Option<usize>> {
-    // Of the rising parts of each length, where the one ends that ends lowest, and what came before each member.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before: Vec<Option<usize>> = vec![None; sequence.len()];
-    for (index, value) in sequence.iter().enumerate().filter(|(_, value)| value.is_some()) {
-        let length = ends.partition_point(|end| sequence[*end] < *value);
-        before[index] = length.checked_sub(1).map(|shorter| ends[shorter]);
-        match ends.get_mut(length) {
-            Some(end) => *end = index,
-            None => ends.push(index),
-        }
-    }
-    let mut kept = vec![None; sequence.len()];
-    let mut next = ends.last().copied();
-    while let Some(index) = next {
-        kept[index] = sequence[index];
-        next = before[index];
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_as_can_stay_in_order_are_kept() {
-        let kept = |places: &[usize]| {
-            let sequence: Vec<Option<usize>> = places.iter().copied().map(Some).collect();
-            longest_rising(&sequence).into_iter().flatten().collect::<Vec<_>>()
-        };
-        assert_eq!(kept(&[0, 1, 2]), [0, 1, 2]);
-        assert_eq!(kept(&[3, 0, 1, 2]), [0, 1, 2]);
-        assert_eq!(kept(&[1, 0]), [0]);
-        assert_eq!(longest_rising(&[None, Some(4), None]), [None, Some(4), None]);
-        assert!(kept(&[]).is_empty());
-    }
 }

@@ -1,4 +1,4 @@
-//! A document's life, told with a clock of the test's own.
+//! The life of a document, with a clock of the test's own.
 
 use super::*;
 use crate::core::{Edit, RoomKind, clock::Clock, document::Document, policy::SAVE_OVERDUE, wire::AwarenessEntry};

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Pair, TIMEOUT, line_differences, lines, merged_text};
+use super::{DIFF_TIMEOUT, Pair, line_differences, lines, merged_text};
 use crate::core::splice::deadline;
 
 /// Treatment of lines that both sides changed.
@@ -47,7 +47,7 @@ pub(crate) fn settled_text(base: &str, theirs: &str, ours: &str, settlement: Set
 }
 
 impl Settled {
-    /// Adds what becomes of some lines that both changed.
+    /// Adds the outcome for some lines that both changed.
     fn settle(&mut self, before: &str, theirs: &str, ours: &str, settlement: Settlement) {
         if let Ok(merged) = merged_text(before, theirs, ours) {
             self.text.push_str(&merged);
@@ -55,7 +55,7 @@ impl Settled {
         }
         let [before, now, wanted] = [before, theirs, ours].map(lines);
         if before.len() > 1 && before.len() == now.len() && before.len() == wanted.len() {
-            // As many as there were: each was changed in its place.
+            // As many lines as before: each was changed in its place.
             for ((before, now), wanted) in before.into_iter().zip(now).zip(wanted) {
                 self.settle(before, now, wanted, settlement);
             }
@@ -79,7 +79,7 @@ struct Region {
 }
 
 fn regions(base: &str, theirs: &str, ours: &str) -> Vec<Region> {
-    let deadline = deadline(TIMEOUT, theirs, ours);
+    let deadline = deadline(DIFF_TIMEOUT, theirs, ours);
     let (by_them, by_us) = (
         line_differences(base, theirs, deadline),
         line_differences(base, ours, deadline),

@@ -1,4 +1,4 @@
-//! Replacements of what a text says. They are found in what stands there now, so that nobody's typing is in their way; what the
+//! Replacements of parts of a text. They are found in the current text, so that nobody's typing is in their way; what the
 //! principal has read changes with them.
 
 use super::{

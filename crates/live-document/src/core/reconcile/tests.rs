@@ -1,4 +1,4 @@
-//! Tests of edits by one principal beside those of others.
+//! Edits by one principal beside those of others.
 
 use serde_json::json;
 use yrs::StateVector;
@@ -180,7 +180,7 @@ fn a_change_of_what_was_read_is_merged_and_what_others_typed_stays_unknown() {
     scene.person(set("a", "x = 1\ny = 2\nz = 3"));
     scene.merges(set("a", "x = 10\ny = 2"));
     scene.shows(&[("a", "x = 10\ny = 2\nz = 3")]);
-    // It goes on from what it sent, not from what came of that.
+    // It continues from what it sent, not from the result.
     scene.merges(set("a", "x = 100\ny = 2"));
     scene.shows(&[("a", "x = 100\ny = 2\nz = 3")]);
     assert_eq!(scene.refuses(delete(&["a"])), Cause::Changed, "it has never seen z");

@@ -1,4 +1,4 @@
-//! What is known to have changed and is in no version yet.
+//! Outputs of runs that changed and are in no version yet.
 
 use history::{Blob, Delta, Operation};
 
@@ -47,7 +47,7 @@ fn is_of_same_part(one: &Operation, other: &Operation) -> bool {
     }
 }
 
-/// Makes a change lead to where the next one of the same does.
+/// Combines a change with the next one of the same part.
 fn go_on(known: &mut Operation, next: Operation) {
     match (known, next) {
         (Operation::Outputs { new, .. }, Operation::Outputs { new: next, .. }) => *new = next,

@@ -1,13 +1,13 @@
-//! Notices that a document has suddenly lost most of what it said.
+//! Detects that a document has suddenly lost most of its content.
 
 use history::{Content, Delta, Operation};
 
 use super::Loss;
 
-/// So many cells, or so many characters, are worth a warning.
+/// Numbers of cells and characters whose loss is worth a warning.
 const MIN_CELLS: usize = 3;
 const MIN_CHARACTERS: usize = 200;
-/// A loss leaves less than one part of so many.
+/// A loss leaves less than one part in this many.
 const LEFT: usize = 5;
 
 /// Amount of a document's content.

@@ -1,10 +1,10 @@
-//! The names of people, as far as versions need them. Those who left are remembered: what they did may be told later.
+//! The names of people, as far as versions need them. Those who left are remembered, since their changes may become a version later.
 
 use std::sync::Arc;
 
 use lru::LruCache;
 
-/// As many names are remembered.
+/// Number of names that are remembered.
 const MAX_NAMES: usize = 256;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Default for People {
 }
 
 impl People {
-    /// Notes what a client is called.
+    /// Records the name of a client.
     pub(crate) fn record(&mut self, client: u64, name: &str) {
         if self.named.get(&client).is_none_or(|known| **known != *name) {
             self.named.put(client, name.into());
@@ -33,7 +33,7 @@ impl People {
         }
     }
 
-    /// Notes who is in the document.
+    /// Records who is in the document.
     pub(crate) fn set_here(&mut self, names: impl Iterator<Item = String>) {
         self.here.clear();
         for name in names {

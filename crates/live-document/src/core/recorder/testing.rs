@@ -79,7 +79,7 @@ impl Memory {
         self.told(|told| told.versions.iter().map(|version| author(&version.author)).collect())
     }
 
-    /// Checks that the versions lead to what the document says, and that its outputs are kept.
+    /// Checks that the versions lead to the content of the document, and that its outputs are kept.
     pub(crate) fn check(&self, state: &mut State) {
         let content = state.recorded_content();
         let versions = self.content();

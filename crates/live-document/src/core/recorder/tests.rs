@@ -1,11 +1,10 @@
 //! Versions of what agents, people and others do, with a clock of the test's own.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::SystemTime,
-};
+mod restoring;
 
-use history::{LoggedVersion, Operation, Outputs, plan_undo, undoable};
+use std::time::{Duration, SystemTime};
+
+use history::{LoggedVersion, Operation, Outputs};
 use jupyter_client::DocPath;
 use serde_json::json;
 use yrs::StateVector;
@@ -15,7 +14,7 @@ use crate::core::{
     CellKind, CellWrite, Edit, NewCell, OutputsChange, RoomKind, RunEnd,
     clock::Clock,
     disconnect::Disconnect,
-    document::{Document, Restoration},
+    document::Document,
     life::Input,
     state::{Origin, State},
     wire::{AwarenessEntry, Message},
@@ -108,7 +107,7 @@ impl Scene {
         self.on(Input::Tick);
     }
 
-    /// An agent edits, as a caller does.
+    /// Makes an edit of an agent, as a caller does.
     fn agent(&mut self, edit: Edit) {
         let author: Arc<str> = "token:agent".into();
         self.state
@@ -121,13 +120,13 @@ impl Scene {
         self.state.tell_versions();
     }
 
-    /// Somebody else edits.
+    /// Makes an edit of somebody else.
     fn others(&mut self, edit: Edit) {
         let applied = self.other.apply_local(&"somebody".into(), &[edit]).expect("valid");
         self.on(Input::Frame(&Message::Update(applied.update).encode()));
     }
 
-    /// The other one says who they are.
+    /// Makes the other one a person with a name.
     fn introduce(&mut self, name: &str) {
         let client = self.other.client_id();
         self.say(client, &json!({ "user": { "name": name } }).to_string());
@@ -191,35 +190,6 @@ impl Scene {
             .told(|told| told.versions.iter().enumerate().map(logged).collect())
     }
 
-    /// Takes back versions, as a caller does.
-    fn undo(&mut self, undone: &[VersionId]) {
-        let now = self.state.recorded_content();
-        let opened = self.memory.told(|told| told.opened.clone()).expect("a content");
-        let undone: HashSet<VersionId> = undone.iter().cloned().collect();
-        let delta = plan_undo(&opened, &self.log(), &undone).expect("it fits");
-        let undoes: Vec<VersionId> = undone.into_iter().collect();
-        self.apply(&delta, &now, &undoes);
-    }
-
-    fn apply(&mut self, delta: &Delta, now: &Content, undoes: &[VersionId]) -> Vec<Arc<str>> {
-        let outputs = self.memory.told(|told| {
-            let blobs = told.blobs.iter();
-            blobs.map(|blob| (blob.hash, blob.outputs())).collect::<HashMap<_, _>>()
-        });
-        let restoration = Restoration {
-            delta,
-            now,
-            undoes,
-            outputs: &outputs,
-        };
-        let applied = self.state.document.apply_delta(&"token:agent".into(), &restoration);
-        let (applied, missing) = applied.expect("it fits");
-        self.other.apply_remote(&applied.update).expect("it fits");
-        self.state.changed(applied.update, Origin::Caller);
-        self.state.tell_versions();
-        missing
-    }
-
     fn shown(&self) -> Vec<String> {
         let (content, _) = self.other.read_content();
         let cells = content.cells().iter();
@@ -261,9 +231,9 @@ fn what_people_type_is_a_version_when_they_pause() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.others(set("a", "10"));
-    scene.later(QUIET / 2);
+    scene.later(VERSION_QUIET / 2);
     scene.others(set("b", "20"));
-    scene.later(QUIET.saturating_sub(MOMENT * 2));
+    scene.later(VERSION_QUIET.saturating_sub(MOMENT * 2));
     assert!(scene.memory.authors().is_empty(), "she may go on");
     assert!(
         scene
@@ -286,7 +256,7 @@ fn who_never_pauses_gets_versions_all_the_same() {
         scene.later(Duration::from_secs(1));
     }
     assert_eq!(scene.memory.authors(), ["people Ana"]);
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "people Ana"]);
 }
 
@@ -311,7 +281,7 @@ fn names_that_come_after_the_change_count_too_and_stay_when_people_leave() {
     let client = scene.other.client_id();
     scene.others(delete(&["a"]));
     scene.say(client, "null");
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
 }
 
@@ -320,11 +290,11 @@ fn who_only_takes_something_away_is_who_is_there() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.others(delete(&["a"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     scene.say(77, &json!({ "user": { "name": "Bob" } }).to_string());
     scene.others(delete(&["b"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "people "]);
 }
 
@@ -333,10 +303,10 @@ fn what_runs_write_rides_along() {
     let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
     scene.introduce("Ana");
     scene.run("a", "first");
-    scene.later(QUIET * 3);
+    scene.later(VERSION_QUIET * 3);
     assert!(scene.memory.authors().is_empty(), "a run is no version");
     scene.others(set("b", "20"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     assert_eq!(scene.summaries(), ["1 cell changed"], "nobody typed in the other cell");
     scene.run("b", "second");
     scene.agent(Edit::ClearOutputs {
@@ -362,7 +332,7 @@ fn what_runs_write_rides_along() {
         .state
         .document
         .set_kernelspec(&"token:agent".into(), &json!({ "name": "python3" }));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "agent"]);
 }
 
@@ -379,7 +349,7 @@ fn a_run_of_a_person_is_no_version_and_her_metadata_is() {
     };
     let (applied, _) = scene.other.write_cell(&"x".into(), "a", &write).expect("a cell");
     scene.on(Input::Frame(&Message::Update(applied.update).encode()));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     assert!(scene.memory.authors().is_empty());
     let cell = NewCell {
         metadata: json!({ "tags": ["keep"] }),
@@ -391,7 +361,7 @@ fn a_run_of_a_person_is_no_version_and_her_metadata_is() {
         metadata,
         cells: vec![cell],
     });
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     assert_eq!(scene.summaries(), ["1 cell changed, metadata of the notebook changed"]);
 }
@@ -418,7 +388,7 @@ fn a_file_written_from_outside_is_nobodys_and_does_not_swallow_typing() {
     scene.later(OUTSIDE_QUIET);
     scene.assert_authors(&["people Ana", "?"]);
     scene.others(set("b", "typed"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana", "?", "people Ana"]);
 }
 
@@ -434,7 +404,7 @@ fn what_the_server_notes_of_a_save_ends_no_ones_typing() {
     let noted = server.mark_dirty().expect("a change").update;
     scene.on(Input::Frame(&Message::Update(noted).encode()));
     scene.others(set("a", "123"));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
 }
 
@@ -462,7 +432,7 @@ fn a_loss_that_nobody_wanted_is_told() {
     let mut scene = Scene::notebook(&cells);
     scene.introduce("Ana");
     scene.others(delete(&["a", "b", "c"]));
-    scene.later(QUIET);
+    scene.later(VERSION_QUIET);
     scene.assert_authors(&["people Ana"]);
     assert_eq!(loss(&scene), None, "she deleted them herself");
     let mut scene = Scene::notebook(&cells);
@@ -521,186 +491,4 @@ fn what_is_opened_has_its_outputs() {
         assert_eq!(told.blobs[0].outputs()[0]["text"], "1");
         assert!(opened.attachments.is_some());
     });
-}
-
-#[test]
-fn undoing_all_of_an_agent_leaves_what_the_person_did() {
-    let mut scene = Scene::notebook(&[("a", ""), ("b", "x = 1\n")]);
-    scene.introduce("Ana");
-    let mut hers = String::new();
-    for number in 0..25 {
-        let now = scene.other.source("a").expect("the cell");
-        if number % 5 == 4 {
-            hers += "🎉";
-            hers += &number.to_string();
-            scene.others(set("a", &format!("{now}🎉{number}")));
-        } else {
-            scene.agent(set("a", &format!("é{number}{now}")));
-        }
-    }
-    scene.agent(append("c", "agent"));
-    scene.agent(delete(&["b"]));
-    scene.state.recorded_content();
-    let log = scene.log();
-    let mine = undoable(
-        &log,
-        |version| (&version.id, &version.undoes),
-        |version| version.author.is_principal("token:agent"),
-    );
-    let mine: Vec<VersionId> = mine.iter().map(|version| version.id.clone()).collect();
-    assert_eq!(mine.len(), 22);
-    let before = scene.shown();
-    for steps in mine.chunks(7) {
-        scene.undo(steps);
-    }
-    assert_eq!(scene.shown(), [format!("a:{hers}"), "b:x = 1\n".to_owned()]);
-    let undos: Vec<VersionId> = scene
-        .log()
-        .iter()
-        .filter(|version| !version.undoes.is_empty())
-        .map(|version| version.id.clone())
-        .collect();
-    assert_eq!(undos.len(), 4);
-    scene.undo(&undos);
-    assert_eq!(scene.shown(), before);
-    scene.memory.check(&mut scene.state);
-}
-
-#[test]
-fn a_delta_touches_only_what_it_is_about() {
-    let cells = [("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")];
-    let cases: &[&[(&str, &str)]] = &[
-        &[("a", "10"), ("b", "2"), ("c", "3"), ("d", "4")],
-        &[("a", "1"), ("c", "3"), ("d", "4")],
-        &[("d", "4"), ("a", "1"), ("b", "2"), ("c", "3")],
-        &[
-            ("x", ""),
-            ("a", "1"),
-            ("y", "new"),
-            ("b", "2"),
-            ("c", "3"),
-            ("d", "4"),
-            ("z", ""),
-        ],
-        &[("d", "4 🎉"), ("n", ""), ("b", "2"), ("a", "11")],
-        &[],
-    ];
-    for wanted in cases {
-        let mut scene = Scene::notebook(&cells);
-        for id in ["a", "b", "c", "d"] {
-            scene.run(id, "out");
-        }
-        scene.agent(append("e", ""));
-        let made: Vec<_> = ["a", "b", "c", "d"]
-            .iter()
-            .map(|id| scene.state.document.made(id))
-            .collect();
-        let now = scene.state.recorded_content();
-        let Scene { memory: target, .. } = Scene::notebook(wanted);
-        let target = target.told(|told| told.opened.clone()).expect("a content");
-        let delta = Delta::between(&now, &target);
-        scene.apply(&delta, &now, &[]);
-        let expected: Vec<String> = wanted.iter().map(|(id, source)| format!("{id}:{source}")).collect();
-        assert_eq!(scene.shown(), expected);
-        let moved: Vec<&str> = delta
-            .operations
-            .iter()
-            .filter(|one| matches!(one, Operation::Move { .. }))
-            .filter_map(Operation::cell)
-            .collect();
-        for (id, made) in ["a", "b", "c", "d"].iter().zip(made) {
-            if target.cell(id).is_some() && !moved.contains(id) {
-                assert_eq!(scene.state.document.made(id), made, "it stays where it is");
-            }
-        }
-        scene.memory.check(&mut scene.state);
-        // And back again, with the outputs that the runs left.
-        let back = Delta::between(&target, &now);
-        let missing = scene.apply(&back, &target, &[]);
-        assert!(missing.is_empty());
-        let (content, _) = scene.other.read_content();
-        assert_eq!(content, now, "{:?}", scene.shown());
-        scene.memory.check(&mut scene.state);
-    }
-}
-
-#[test]
-fn what_somebody_types_at_the_same_moment_stays() {
-    let mut scene = Scene::notebook(&[("a", "one two three"), ("b", "2")]);
-    scene.introduce("Ana");
-    scene.agent(set("a", "one 2 three"));
-    let now = scene.state.recorded_content();
-    let typed = scene
-        .other
-        .apply_local(&"x".into(), &[set("a", "one 2 three!")])
-        .expect("valid");
-    let delta = plan_undo(
-        &scene.memory.told(|told| told.opened.clone()).expect("one"),
-        &scene.log(),
-        &HashSet::from(["0".into()]),
-    );
-    scene.apply(&delta.expect("it fits"), &now, &["0".into()]);
-    scene.on(Input::Frame(&Message::Update(typed.update).encode()));
-    assert_eq!(scene.shown(), ["a:one two three!", "b:2"]);
-    assert_eq!(scene.state.document.source("a").as_deref(), Some("one two three!"));
-    scene.later(QUIET);
-    scene.assert_authors(&["agent", "agent", "people Ana"]);
-}
-
-#[test]
-fn kinds_metadata_and_attachments_come_back() {
-    let mut scene = Scene::notebook(&[("a", "1"), ("b", "2")]);
-    scene.run("a", "out");
-    scene.agent(set("b", "3"));
-    let before = scene.state.recorded_content();
-    let kind = Edit::SetKind {
-        cell: "a".to_owned(),
-        kind: CellKind::Markdown,
-        source: Some("# title".to_owned()),
-    };
-    scene.agent(kind);
-    let cells = vec![
-        NewCell {
-            attachments: Some(json!({ "x.png": {} })),
-            metadata: json!({ "tags": ["t"] }),
-            ..NewCell {
-                kind: CellKind::Markdown,
-                ..new_cell("a", "# title")
-            }
-        },
-        new_cell("b", "3"),
-    ];
-    scene.agent(Edit::SetNotebook {
-        metadata: json!({ "title": "t" }),
-        cells,
-    });
-    scene.undo(&["1".into(), "2".into()]);
-    let (after, _) = scene.other.read_content();
-    assert_eq!(after, before);
-    let missing = {
-        let now = scene.state.recorded_content();
-        let mut gone = before.clone();
-        if let Content::Notebook(notebook) = &mut gone {
-            let unknown = Arc::make_mut(&mut notebook.cells[0]);
-            unknown.outputs = Outputs::Kept(history::Hash::of(b"unknown"));
-        }
-        scene.apply(&Delta::between(&now, &gone), &now, &[])
-    };
-    assert_eq!(missing, ["a".into()], "outputs that are not kept are left out");
-}
-
-#[test]
-fn a_text_goes_back_too() {
-    let mut scene = Scene::text("🎉 one\ntwo\n");
-    scene.introduce("Ana");
-    scene.agent(Edit::SetText {
-        text: "🎉 1\ntwo\nthree\n".to_owned(),
-    });
-    scene.others(Edit::SetText {
-        text: "🎉 1\ntwo!\nthree\n".to_owned(),
-    });
-    scene.state.recorded_content();
-    scene.undo(&["0".into()]);
-    assert_eq!(scene.other.text(), "🎉 one\ntwo!\n");
-    scene.assert_authors(&["agent", "people Ana", "agent"]);
 }

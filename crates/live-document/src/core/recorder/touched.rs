@@ -1,4 +1,4 @@
-//! Which parts of a document may differ from the last version.
+//! The parts of a document that may differ from the last version.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 pub(crate) struct Touched {
     /// Everything.
     pub(crate) all: bool,
-    /// Which cells there are, and in which order; or the text of a document that is no notebook.
+    /// The list of cells and their order, or the text of a document that is not a notebook.
     pub(crate) whole: bool,
     /// The metadata of the notebook.
     pub(crate) metadata: bool,
@@ -57,7 +57,7 @@ impl Touched {
     }
 
     /// Returns whether an author may have changed something, and not only a run.
-    pub(crate) fn is_worth_a_look(&self) -> bool {
+    pub(crate) fn has_edits(&self) -> bool {
         let is_edited = |parts: &Parts| parts.content || parts.outputs_by_edit;
         self.all || self.whole || self.metadata || self.cells.values().any(is_edited)
     }

@@ -50,7 +50,7 @@ enum Step {
     Rejoin(usize),
     /// The store has everything from now on.
     Note,
-    /// So has the file; a server that saves has noted down before.
+    /// The file has everything from now on; a server stores updates before it saves.
     Save,
     WriteOutside,
     Restart {
@@ -76,7 +76,7 @@ struct Client {
 
 /// An edit that was made.
 struct Made {
-    /// In the notebook while the edit is.
+    /// A text that is in the notebook as long as the edit is.
     mark: String,
     client: usize,
     cell: String,

@@ -13,7 +13,7 @@ use super::{
     *,
 };
 
-/// As deep as was seen to end the process, and deeper.
+/// Depths at which the process was seen to end, and beyond.
 const DEPTHS: [usize; 2] = [8_000, 100_000];
 
 fn put(bytes: &mut Vec<u8>, mut number: usize) {

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use history::longest_rising;
+
 use super::{
     CellDifference, Clash, Conflict, Difference, Findings, Overlap, TakeOver, combine_members, combine_text,
     combine_value, has_same_outputs, is_same,
 };
-use crate::core::{Cell, document::whole::longest_rising};
+use crate::core::Cell;
 
 /// The cells in which a copy differs from its base, in the copy's order, those that are gone last.
 pub(super) fn differences(base: &[Cell], copy: &[Cell]) -> Vec<CellDifference> {

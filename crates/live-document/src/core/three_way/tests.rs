@@ -1,4 +1,4 @@
-//! What is taken over, and what conflicts.
+//! Changes that are taken over, and conflicts.
 
 use serde_json::json;
 
