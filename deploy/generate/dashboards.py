@@ -220,23 +220,27 @@ def limits() -> list[Panel]:
 def jupyter() -> list[Panel]:
     unanswered = f'{ON},outcome=~"unreachable|timeout"'
     return [
+        graph("Up", "1 where a server answered when it was last asked.", now("jmg_jupyter_up", "server", "min"), width=6),
         graph(
             "Requests by outcome",
             "Requests to each Jupyter server, by outcome.",
             often(f"{JUPYTER}_count", "server, outcome"),
             unit="reqps",
+            width=6,
         ),
         graph(
             "Duration of requests",
             "How long each Jupyter server takes (95th percentile).",
             quantile("p95", JUPYTER, "server"),
             unit="s",
+            width=6,
         ),
         graph(
             "Not answered",
             "Share of requests to a server that it did not answer.",
             share(f"{JUPYTER}_count", unanswered, ON, "server"),
             unit="percentunit",
+            width=6,
             red=0.5,
         ),
     ]
@@ -293,9 +297,10 @@ def process() -> list[Panel]:
         ),
         graph(
             "Tasks",
-            "Tasks that live, and those that wait for a thread.",
+            "Tasks that live, those that wait for a thread, and the threads that they run on.",
             Query(f"jmg_tokio_tasks{{{ON}}}", "{{instance}} alive"),
             Query(f"jmg_tokio_queue{{{ON}}}", "{{instance}} waiting"),
+            Query(f"jmg_tokio_workers{{{ON}}}", "{{instance}} threads"),
         ),
         graph("Time since the start", "How long each gateway has run.", each("process_uptime_seconds"), unit="s"),
         graph(

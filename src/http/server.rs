@@ -289,7 +289,10 @@ where
     let timeouts = *client.timeouts();
     let stream = ObservedStream::new(stream, Arc::clone(&client));
     let Address {
-        router, ending, leaving, ..
+        router,
+        ending,
+        leaving,
+        ..
     } = address;
     let answering = Arc::clone(&client);
     let service = service_fn(move |request| answer(request, router.clone(), &answering, leaving.clone()));
@@ -346,7 +349,9 @@ fn answer(
         let Ok(mut response) = router.oneshot(request.map(Body::new)).await;
         // A connection that is closed with an answer is not closed while a call is on its way over it.
         if leaving.is_cancelled() && version <= http::Version::HTTP_11 {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| CountedBody { body, answering }))
     }

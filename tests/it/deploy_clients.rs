@@ -5,12 +5,12 @@ use std::{fs, path::Path, process::Command};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Agent, Era, Gateway, TOKEN,
+    Agent, Era, Gateway, TIMEOUT, TOKEN,
     command::{Ended, ended},
     lab,
     node::{Packages, node_modules, real_node},
     operator_tools::{node, node_tools, project},
-    within, TIMEOUT,
+    within,
 };
 
 const PLUGIN: &str = "deploy/claude-code-plugin";
@@ -41,7 +41,10 @@ async fn the_plugin_for_claude_code_leads_to_a_gateway() {
     assert_eq!(plugin["version"], env!("CARGO_PKG_VERSION"));
     // The skill is the one that the gateway itself offers.
     let skill = "skills/jupyter-notebooks/SKILL.md";
-    let (shared, own) = (fs::read_to_string(project(PLUGIN).join(skill)), fs::read_to_string(project(skill)));
+    let (shared, own) = (
+        fs::read_to_string(project(PLUGIN).join(skill)),
+        fs::read_to_string(project(skill)),
+    );
     assert_eq!(shared.unwrap(), own.unwrap());
 
     let gateway = Gateway::start().await;
@@ -51,7 +54,11 @@ async fn the_plugin_for_claude_code_leads_to_a_gateway() {
     let filled = |text: &Value| {
         let mut text = text.as_str().unwrap().to_owned();
         for key in asked.keys() {
-            let value = if key == "url" { gateway.url("/mcp") } else { TOKEN.to_owned() };
+            let value = if key == "url" {
+                gateway.url("/mcp")
+            } else {
+                TOKEN.to_owned()
+            };
             text = text.replace(&format!("${{user_config.{key}}}"), &value);
         }
         assert!(!text.contains("${"), "{text}");

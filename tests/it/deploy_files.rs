@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{
     command::{Ended, ended, gateway_command},
-    operator_tools::{compose_schema, have_tools, json_of, project, prometheus, tool},
+    operator_tools::{compose_schema, have_tools, json_of, project, of_debian, tool},
 };
 
 fn run(command: &mut Command) -> Ended {
@@ -131,7 +131,8 @@ fn the_parts_of_compose_fit_together() {
     let endpoint = gateway["telemetry"]["otlp_endpoint"].as_str();
     assert_eq!(endpoint, Some(format!("http://collector:{port}").as_str()));
     let metrics = gateway["http"]["metrics_listen"].as_str().unwrap();
-    let target = &yaml("deploy/compose/prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"][0];
+    let target =
+        &yaml("deploy/compose/prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"][0];
     assert_eq!(*target, metrics.replace("0.0.0.0", "gateway"));
 
     let source = &yaml("deploy/compose/grafana/datasources.yaml")["datasources"][0];
@@ -294,8 +295,19 @@ fn the_unit_is_hardened() {
 }
 
 #[test]
+fn caddy_takes_its_configuration() {
+    let Some(caddy) = of_debian("caddy", "caddy") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let mut adapt = Command::new(caddy);
+    adapt.args(["adapt", "--pretty", "--validate", "--config", "deploy/caddy/Caddyfile"]);
+    let adapted = run(adapt.env("HOME", home.path()).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME"));
+    assert_eq!(adapted.code, Some(0), "{}", adapted.stderr);
+    assert!(adapted.stdout.contains("\"Authorization\""), "{}", adapted.stdout);
+}
+
+#[test]
 fn prometheus_takes_its_configuration() {
-    let Some(promtool) = prometheus("promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else { return };
     let file = "deploy/compose/prometheus/prometheus.yml";
     let checked = run(Command::new(promtool).args(["check", "config", "--syntax-only", file]));
     assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);

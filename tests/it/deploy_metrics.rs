@@ -19,7 +19,7 @@ use crate::support::{
     gateway::{everything, lab_server, server},
     lab,
     notebook::notebook,
-    operator_tools::{Daemon, have_tools, json_of, node, node_tools, project, prometheus},
+    operator_tools::{Daemon, have_tools, json_of, node, node_tools, project, of_debian},
     own_lab::free_port,
     running::{Home, Running},
 };
@@ -159,7 +159,9 @@ fn fit_together(queries: &[Value], known: &Labels) {
             if name == "up" || name.starts_with("kube_") {
                 continue;
             }
-            let labels = known.get(name).unwrap_or_else(|| panic!("{source}: there is no {name}"));
+            let labels = known
+                .get(name)
+                .unwrap_or_else(|| panic!("{source}: there is no {name}"));
             for label in metric["labels"].as_array().unwrap() {
                 let label = label.as_str().unwrap();
                 let is_there = labels.contains(label) || OF_A_SCRAPE.contains(&label);
@@ -185,7 +187,7 @@ async fn every_panel_shows_what_a_gateway_did() {
     }
     let (gateway, queries) = (UsedGateway::start().await, queries());
     fit_together(&queries, &labels_of(&gateway.scraped().await));
-    let Some(program) = prometheus("prometheus") else {
+    let Some(program) = of_debian("prometheus", "prometheus") else {
         return;
     };
     let prometheus = Prometheus::start(&program, &gateway.metrics);
@@ -212,10 +214,14 @@ fn type_checked(board: &str) -> (Option<i32>, String) {
         folder.path().join("dashboards.ts"),
     )
     .unwrap();
-    let board = format!("import type {{ Board }} from \"./dashboards\";\nexport const board = {board} satisfies Board;\n");
+    let board = format!(
+        "import type {{ Board }} from \"./dashboards\";\nexport const board = {} satisfies Board;\n",
+        board.trim_end()
+    );
     fs::write(folder.path().join("board.ts"), board).unwrap();
     let mut compile = node(&modules.join("typescript/lib/tsc.js"));
-    let options = "--noEmit --strict --skipLibCheck --module esnext --moduleResolution bundler --target esnext board.ts";
+    let options =
+        "--noEmit --strict --skipLibCheck --module esnext --moduleResolution bundler --target esnext board.ts";
     let compiled = compile.args(options.split(' ')).current_dir(folder.path()).output();
     let compiled = ended(compiled.unwrap());
     (compiled.code, compiled.stdout)
@@ -264,7 +270,7 @@ fn every_alert_has_its_paragraph_in_the_runbook() {
 
 #[test]
 fn every_alert_fires_and_is_quiet_when_all_is_well() {
-    let Some(promtool) = prometheus("promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else { return };
     let folder = tempfile::tempdir().unwrap();
     let rules = fs::read_to_string(project(CHART).join("rules/alerts.yaml")).unwrap();
     let tests = fs::read_to_string(project("tests/deploy/alerts.test.yaml")).unwrap();

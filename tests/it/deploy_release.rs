@@ -100,8 +100,15 @@ fn installed(package: &str) -> TempDir {
     for _ in 0..2 {
         let mut dpkg = Command::new("dpkg");
         dpkg.arg(format!("--root={}", root.path().display()));
-        dpkg.args(["--force-depends", "--force-not-root", "--force-script-chrootless", "--install"]);
-        let done = run(dpkg.arg(package).env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"));
+        dpkg.args([
+            "--force-depends",
+            "--force-not-root",
+            "--force-script-chrootless",
+            "--install",
+        ]);
+        let done = run(dpkg
+            .arg(package)
+            .env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"));
         assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     }
     root
@@ -119,7 +126,11 @@ async fn the_package_for_debian_is_installed_and_starts() {
         " Package: jupyter-mcp-gateway".to_owned(),
         " Recommends: ca-certificates".to_owned(),
     ] {
-        assert!(shown.stdout.lines().any(|found| found == line), "{line}: {}", shown.stdout);
+        assert!(
+            shown.stdout.lines().any(|found| found == line),
+            "{line}: {}",
+            shown.stdout
+        );
     }
     assert!(shown.stdout.contains("Depends: libc6 (>= 2."), "{}", shown.stdout);
     let listed = run(Command::new("dpkg-deb").args(["--contents", package]));
@@ -139,11 +150,17 @@ async fn the_package_for_debian_is_installed_and_starts() {
         assert!(at(file).is_file(), "{file}");
     }
     let unit = fs::read_to_string(at("usr/lib/systemd/system/jupyter-mcp-gateway.service")).unwrap();
-    assert!(unit.starts_with("[Unit]\n") && unit.contains("\nExecStart=/usr/bin/jupyter-mcp-gateway serve "), "{unit}");
+    assert!(
+        unit.starts_with("[Unit]\n") && unit.contains("\nExecStart=/usr/bin/jupyter-mcp-gateway serve "),
+        "{unit}"
+    );
     assert!(!unit.contains("/usr/local/"), "{unit}");
 
     // The config that it brings is an example; named are a server and a token of one's own.
-    let (program, config) = (at("usr/bin/jupyter-mcp-gateway"), at("etc/jupyter-mcp-gateway/gateway.toml"));
+    let (program, config) = (
+        at("usr/bin/jupyter-mcp-gateway"),
+        at("etc/jupyter-mcp-gateway/gateway.toml"),
+    );
     let mode = fs::metadata(&program).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
     let example = fs::read_to_string(&config).unwrap();
@@ -173,7 +190,12 @@ async fn the_package_for_debian_is_installed_and_starts() {
     for (action, is_kept) in [("--remove", true), ("--purge", false)] {
         let mut dpkg = Command::new("dpkg");
         dpkg.arg(format!("--root={}", root.path().display()));
-        dpkg.args(["--force-not-root", "--force-script-chrootless", action, "jupyter-mcp-gateway"]);
+        dpkg.args([
+            "--force-not-root",
+            "--force-script-chrootless",
+            action,
+            "jupyter-mcp-gateway",
+        ]);
         let done = run(dpkg.env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"));
         assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
         assert_eq!((config.exists(), state.exists()), (is_kept, is_kept), "{action}");
@@ -205,7 +227,10 @@ fn jupyter_finds_the_command() {
     command.args(["mcp-gateway", "--version"]);
     let said = run(command.env("PATH", format!("{folder}:{path}")));
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert_eq!(said.stdout.trim(), concat!("jupyter-mcp-gateway ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        said.stdout.trim(),
+        concat!("jupyter-mcp-gateway ", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -213,8 +238,14 @@ fn all_that_is_released_has_one_version() {
     let version = env!("CARGO_PKG_VERSION");
     for (file, line) in [
         ("helm/jupyter-mcp-gateway/Chart.yaml", format!("\nversion: {version}\n")),
-        ("helm/jupyter-mcp-gateway/Chart.yaml", format!("\nappVersion: {version}\n")),
-        ("deploy/kubernetes/gateway.yaml", format!("image: jupyter-mcp-gateway:{version}\n")),
+        (
+            "helm/jupyter-mcp-gateway/Chart.yaml",
+            format!("\nappVersion: {version}\n"),
+        ),
+        (
+            "deploy/kubernetes/gateway.yaml",
+            format!("image: jupyter-mcp-gateway:{version}\n"),
+        ),
         (
             "deploy/claude-code-plugin/.claude-plugin/plugin.json",
             format!("\n  \"version\": \"{version}\",\n"),

@@ -127,7 +127,10 @@ fn commands_of_the_pages_are_known() {
 
 /// What a piece of a config needs beside it.
 const AROUND: [(&str, &str); 3] = [
-    ("[[servers]]", "[[servers]]\nname = \"lab\"\nurl = \"http://lab:8888/\"\n"),
+    (
+        "[[servers]]",
+        "[[servers]]\nname = \"lab\"\nurl = \"http://lab:8888/\"\n",
+    ),
     ("[[tenants]]", "[[tenants]]\nname = \"research\"\n"),
     (
         "[auth.",

@@ -132,36 +132,34 @@ pub fn node(script: &Path) -> Command {
     command
 }
 
-/// `prometheus` or `promtool`, which only Debian packages: nothing, and a word about it, elsewhere.
-pub fn prometheus(program: &str) -> Option<PathBuf> {
-    static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-        let known = venv().cache_dir().join("debian-prometheus").join(".complete");
-        let offered = || {
-            let apt = Command::new("apt-cache").args(["show", "prometheus"]).output();
-            apt.is_ok_and(|shown| shown.status.success())
-        };
-        if !known.is_file() && !offered() {
-            println!(
-                "skipped: Prometheus and promtool come as a package of Debian, which apt does not know here (apt-get update?)"
-            );
-            return None;
-        }
-        let unpacked = once("debian-prometheus", |folder| {
-            // apt checks the signature of what it fetches; unpacked it needs no root.
-            run(Command::new("apt-get")
-                .args(["download", "--quiet", "prometheus"])
-                .current_dir(folder));
-            let package = fs::read_dir(folder).expect("the folder").filter_map(Result::ok);
-            let package = package
-                .map(|entry| entry.path())
-                .find(|path| path.to_string_lossy().ends_with(".deb"));
-            let package = package.expect("a package");
-            run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(folder));
-            fs::remove_file(package).expect("removed");
-        });
-        Some(unpacked.join("usr/bin"))
+/// A program that only Debian packages: nothing, and a word about it, elsewhere.
+pub fn of_debian(package: &str, program: &str) -> Option<PathBuf> {
+    let name = format!("debian-{package}");
+    let known = venv().cache_dir().join(&name).join(".complete");
+    let offered = || {
+        let apt = Command::new("apt-cache").args(["show", package]).output();
+        apt.is_ok_and(|shown| shown.status.success())
+    };
+    if !known.is_file() && !offered() {
+        println!(
+            "skipped: {program} comes as the package {package} of Debian, which apt does not know here (apt-get update?)"
+        );
+        return None;
+    }
+    let unpacked = once(&name, |folder| {
+        // apt checks the signature of what it fetches; unpacked it needs no root.
+        run(Command::new("apt-get")
+            .args(["download", "--quiet", package])
+            .current_dir(folder));
+        let archive = fs::read_dir(folder).expect("the folder").filter_map(Result::ok);
+        let archive = archive
+            .map(|entry| entry.path())
+            .find(|path| path.to_string_lossy().ends_with(".deb"));
+        let archive = archive.expect("a package");
+        run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(folder));
+        fs::remove_file(archive).expect("removed");
     });
-    PROGRAMS.as_ref().map(|folder| folder.join(program))
+    Some(unpacked.join("usr/bin").join(program))
 }
 
 /// A server that is told to end when this is dropped, and also when the test process ends in any other way.
