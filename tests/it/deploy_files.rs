@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{
     command::{Ended, ended, gateway_command},
-    operator_tools::{compose_schema, have_tools, json_of, project, of_debian, tool},
+    operator_tools::{compose_schema, have_tools, json_of, of_debian, project, tool},
 };
 
 fn run(command: &mut Command) -> Ended {
@@ -296,18 +296,25 @@ fn the_unit_is_hardened() {
 
 #[test]
 fn caddy_takes_its_configuration() {
-    let Some(caddy) = of_debian("caddy", "caddy") else { return };
+    let Some(caddy) = of_debian("caddy", "caddy") else {
+        return;
+    };
     let home = tempfile::tempdir().unwrap();
     let mut adapt = Command::new(caddy);
     adapt.args(["adapt", "--pretty", "--validate", "--config", "deploy/caddy/Caddyfile"]);
-    let adapted = run(adapt.env("HOME", home.path()).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME"));
+    let adapted = run(adapt
+        .env("HOME", home.path())
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_CONFIG_HOME"));
     assert_eq!(adapted.code, Some(0), "{}", adapted.stderr);
     assert!(adapted.stdout.contains("\"Authorization\""), "{}", adapted.stdout);
 }
 
 #[test]
 fn prometheus_takes_its_configuration() {
-    let Some(promtool) = of_debian("prometheus", "promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else {
+        return;
+    };
     let file = "deploy/compose/prometheus/prometheus.yml";
     let checked = run(Command::new(promtool).args(["check", "config", "--syntax-only", file]));
     assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);

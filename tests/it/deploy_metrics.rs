@@ -19,7 +19,7 @@ use crate::support::{
     gateway::{everything, lab_server, server},
     lab,
     notebook::notebook,
-    operator_tools::{Daemon, have_tools, json_of, node, node_tools, project, of_debian},
+    operator_tools::{Daemon, have_tools, json_of, node, node_tools, of_debian, project},
     own_lab::free_port,
     running::{Home, Running},
 };
@@ -270,7 +270,9 @@ fn every_alert_has_its_paragraph_in_the_runbook() {
 
 #[test]
 fn every_alert_fires_and_is_quiet_when_all_is_well() {
-    let Some(promtool) = of_debian("prometheus", "promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let rules = fs::read_to_string(project(CHART).join("rules/alerts.yaml")).unwrap();
     let tests = fs::read_to_string(project("tests/deploy/alerts.test.yaml")).unwrap();
@@ -321,7 +323,7 @@ impl Prometheus {
 
     async fn query(&self, expr: &str) -> Option<Value> {
         let url = format!("http://127.0.0.1:{}/api/v1/query", self.port);
-        let request = reqwest::Client::new().get(url).query(&[("query", expr)]);
+        let request = Client::new().get(url).query(&[("query", expr)]);
         request.send().await.ok()?.json().await.ok()
     }
 }
