@@ -19,7 +19,7 @@ SOAK_SEED ?= 1
 FUZZ_SECONDS ?= 300
 FUZZ_TARGETS ?= json_rpc request event_id resource config path notebook_url kernel_frame room_frame document_update
 
-.PHONY: help run test test-compat soak fuzz lint fmt docs generate bench bench-tokens image image-test compose dist
+.PHONY: help run test test-compat soak fuzz lint fmt docs generate bench bench-tokens image image-test compose mcpb dist
 
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,10 @@ compose: ## Start all of it with docker compose: gateway, two JupyterLabs, Postg
 image-test: ## Build the image without a registry, run it read-only as a stranger and call it (root, buildah, mmdebstrap)
 	bash tests/deploy/image-test.sh
 
-dist: ## Build a release and pack it with manual pages, completions and checksums into ./dist
+mcpb: ## Pack the bundle for desktop clients into ./dist (npm)
+	sh deploy/desktop-bundle/pack.sh dist
+
+dist: ## Build a release and pack it into ./dist: an archive, a package for Debian, symbols, checksums
 	cargo build --release --locked
 	sh deploy/dist.sh target/release/jupyter-mcp-gateway dist
 

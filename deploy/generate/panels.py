@@ -1,6 +1,6 @@
 """Parts of Grafana dashboards: panels on a grid, with the queries that they show."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 WIDTH = 24
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -18,14 +18,14 @@ class Query:
 class Panel:
     """A panel; `unit` is one of Grafana's, such as `s`, `reqps`, `percentunit`, `short`."""
 
+    kind: str
     title: str
     description: str
-    queries: list[Query]
-    unit: str = "short"
-    kind: str = "timeseries"
-    width: int = 8
-    height: int = 8
-    thresholds: list[tuple[float, str]] = field(default_factory=list)
+    queries: tuple[Query, ...]
+    unit: str
+    width: int
+    height: int
+    thresholds: list[tuple[float, str]]
 
     def as_json(self, number: int, x: int, y: int) -> dict:
         steps = [{"color": "green", "value": None}]
@@ -65,7 +65,7 @@ class Panel:
 CUSTOM = {"timeseries": {"drawStyle": "line", "fillOpacity": 10, "lineWidth": 1, "showPoints": "never"}}
 OPTIONS = {
     "timeseries": {
-        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
+        "legend": {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
     },
     "stat": {
@@ -76,6 +76,26 @@ OPTIONS = {
     },
     "table": {"showHeader": True},
 }
+
+
+def graph(
+    title: str, description: str, *queries: Query, unit: str = "short", width: int = 8, red: float | None = None
+) -> Panel:
+    """Lines over time, with a value from which on they are red."""
+    thresholds = [] if red is None else [(red, "red")]
+    return Panel("timeseries", title, description, queries, unit, width, 8, thresholds)
+
+
+def stat(
+    title: str, description: str, query: Query, unit: str = "short", thresholds: list[tuple[float, str]] | None = None
+) -> Panel:
+    """One number."""
+    return Panel("stat", title, description, (query,), unit, 4, 4, thresholds or [])
+
+
+def table(title: str, description: str, query: Query) -> Panel:
+    """A table as wide as the dashboard."""
+    return Panel("table", title, description, (query,), "short", WIDTH, 8, [])
 
 
 @dataclass(frozen=True)
@@ -138,7 +158,6 @@ def variable(name: str, label: str, query: str) -> dict:
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"query": query, "refId": name},
-        "definition": query,
         "refresh": 2,
         "sort": 1,
         "multi": True,

@@ -3,24 +3,24 @@
 use std::{
     convert::Infallible,
     future::poll_fn,
+    net::IpAddr,
     pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use axum::{Router, body::Body};
+use http::{HeaderValue, header::CONNECTION};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{
-        conn::auto,
-        graceful::{GracefulShutdown, Watcher},
-    },
+    server::conn::auto,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    time::{Instant, sleep, sleep_until, timeout},
+    task::yield_now,
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 use tokio_rustls::server::TlsStream;
 use tokio_util::{
@@ -40,6 +40,9 @@ const MAX_BUFFER: usize = 128 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Shortest time between the last call to waiting requests and the deadline.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// For so long idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps, may
+/// send a call over one before it has learnt that no more are accepted.
+const LINGER: Duration = Duration::from_millis(500);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shortest time for documents to be saved and closed, however much of the deadline the requests needed.
@@ -52,8 +55,12 @@ const WRITE_TIME: Duration = Duration::from_secs(1);
 pub struct Drain {
     leaving: CancellationToken,
     last_call: CancellationToken,
+    /// Cancelled when no more connections are accepted.
+    closing: CancellationToken,
     stop: CancellationToken,
     work: TaskTracker,
+    /// Addresses whose connections have not been told to end yet.
+    serving: TaskTracker,
     deadline: Duration,
     /// Time at which it was told to leave.
     began: Arc<OnceLock<Instant>>,
@@ -64,8 +71,10 @@ impl Drain {
         Self {
             leaving: CancellationToken::new(),
             last_call: CancellationToken::new(),
+            closing: CancellationToken::new(),
             stop: CancellationToken::new(),
             work: TaskTracker::new(),
+            serving: TaskTracker::new(),
             deadline,
             began: Arc::default(),
         }
@@ -113,15 +122,20 @@ impl Drain {
     async fn finished(&self) {
         self.leaving.cancelled().await;
         self.work.close();
+        self.serving.close();
+        let began = self.began.get().copied().unwrap_or_else(Instant::now);
         let in_time = async {
-            let patience = patience(self.deadline);
-            if timeout(patience, self.work.wait()).await.is_ok() {
-                return true;
+            let patience = began + patience(self.deadline);
+            if timeout_at(patience, self.work.wait()).await.is_err() {
+                self.last_call.cancel();
             }
-            self.last_call.cancel();
-            timeout(self.deadline.saturating_sub(patience), self.work.wait())
-                .await
-                .is_ok()
+            // What comes over connections that are there already is work, too.
+            self.closing.cancel();
+            let answered = async {
+                self.serving.wait().await;
+                self.work.wait().await;
+            };
+            timeout_at(began + self.deadline, answered).await.is_ok()
         };
         if self.stop.run_until_cancelled(in_time).await == Some(false) {
             tracing::warn!(
@@ -129,6 +143,7 @@ impl Drain {
                 "requests are still running at the drain deadline"
             );
         }
+        self.closing.cancel();
         self.stop.cancel();
     }
 }
@@ -136,6 +151,20 @@ impl Drain {
 /// The share of the time for leaving that those who wait may have; the rest is for their answers.
 fn patience(deadline: Duration) -> Duration {
     deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
+}
+
+/// What the connections of an address have in common.
+#[derive(Clone)]
+struct Address {
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    connections: Arc<ConnectionTable>,
+    tasks: TaskTracker,
+    /// Cancelled when connections end as soon as what came over them is answered.
+    ending: CancellationToken,
+    /// Cancelled when they end.
+    gone: CancellationToken,
+    leaving: CancellationToken,
 }
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
@@ -147,34 +176,66 @@ pub async fn serve(
     connections: Arc<ConnectionTable>,
     drain: Drain,
 ) {
-    let graceful = GracefulShutdown::new();
-    let (tasks, gone) = (TaskTracker::new(), CancellationToken::new());
+    let address = Address {
+        tls,
+        router,
+        connections,
+        tasks: TaskTracker::new(),
+        ending: CancellationToken::new(),
+        gone: CancellationToken::new(),
+        leaving: drain.leaving.clone(),
+    };
+    let serving = drain.serving.token();
     let accepting = async {
-        while let Some(accepted) = drain.stop.run_until_cancelled(listener.accept()).await {
+        while let Some(accepted) = drain.closing.run_until_cancelled(listener.accept()).await {
             match accepted {
-                Ok((stream, client)) => match connections.admit(client.ip()) {
-                    Ok(place) => {
-                        let connection = connection(stream, tls.clone(), router.clone(), place, graceful.watcher());
-                        drop(tasks.spawn(gone.clone().run_until_cancelled_owned(connection)));
-                    }
-                    // Over TLS nothing can be said without waiting.
-                    Err(_) if tls.is_some() => {}
-                    Err(_) => refuse(&stream),
-                },
+                Ok((stream, client)) => address.take(stream, client.ip()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    connections.make_room();
+                    address.connections.make_room();
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
+        address.take_waiting(listener);
+        address.tasks.close();
+        let all_ended = timeout(LINGER, address.tasks.wait());
+        let _ = drain.stop.run_until_cancelled(all_ended).await;
+        address.ending.cancel();
+        drop(serving);
     };
     tokio::join!(accepting, drain.finished());
-    drop(listener);
-    let _ = timeout(CLOSE_TIMEOUT, graceful.shutdown()).await;
-    gone.cancel();
-    tasks.close();
-    tasks.wait().await;
+    let _ = timeout(CLOSE_TIMEOUT, address.tasks.wait()).await;
+    address.gone.cancel();
+    address.tasks.wait().await;
+}
+
+impl Address {
+    /// Serves a connection, if there is a place for it.
+    fn take(&self, stream: TcpStream, client: IpAddr) {
+        match self.connections.admit(client) {
+            Ok(place) => {
+                let connection = connection(stream, self.clone(), place);
+                let gone = self.gone.clone();
+                drop(self.tasks.spawn(gone.run_until_cancelled_owned(connection)));
+            }
+            // Over TLS nothing can be said without waiting.
+            Err(_) if self.tls.is_some() => {}
+            Err(_) => refuse(&stream),
+        }
+    }
+
+    /// Accepts who is connected already but has not been accepted, and nobody after them: the system would cut them off.
+    fn take_waiting(&self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else { return };
+        while let Ok((stream, client)) = listener.accept() {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                self.take(stream, client.ip());
+            }
+        }
+    }
 }
 
 /// Says what can be said without waiting for a client, of whom there are too many.
@@ -184,18 +245,19 @@ fn refuse(stream: &TcpStream) {
     let _ = stream.try_write(ANSWER);
 }
 
-async fn connection(stream: TcpStream, tls: Option<Arc<Tls>>, router: Router, place: Place, watcher: Watcher) {
+async fn connection(stream: TcpStream, address: Address, place: Place) {
     // Small answers must not wait for the client's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY cannot be set");
     }
-    match tls {
-        None => answer_all(stream, router, place, watcher).await,
+    match address.tls.clone() {
+        None => answer_all(stream, address, place).await,
         // Boxed, since its state is large and most of it is needed for a moment only.
-        Some(tls) => match Box::pin(secured(stream, &tls, &place)).await {
-            Some(stream) => answer_all(stream, router, place, watcher).await,
-            None => drop(watcher),
-        },
+        Some(tls) => {
+            if let Some(stream) = Box::pin(secured(stream, &tls, &place)).await {
+                answer_all(stream, address, place).await;
+            }
+        }
     }
 }
 
@@ -219,15 +281,21 @@ async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStrea
 
 /// Answers what comes over a connection, as long as its client takes no more time than it has and nobody else needs its
 /// place more.
-async fn answer_all<S>(stream: S, router: Router, place: Place, watcher: Watcher)
+async fn answer_all<S>(stream: S, address: Address, place: Place)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let client = Arc::clone(place.connection());
     let timeouts = *client.timeouts();
     let stream = ObservedStream::new(stream, Arc::clone(&client));
+    let Address {
+        router,
+        ending,
+        leaving,
+        ..
+    } = address;
     let answering = Arc::clone(&client);
-    let service = service_fn(move |request| answer(request, router.clone(), &answering));
+    let service = service_fn(move |request| answer(request, router.clone(), &answering, leaving.clone()));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -240,11 +308,21 @@ where
         .keep_alive_interval(timeouts.ping_interval)
         .keep_alive_timeout(timeouts.ping)
         .max_header_list_size(u32::try_from(MAX_BUFFER).unwrap_or(u32::MAX));
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service).into_owned());
+    let answered = async {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended,
+            // What has come by now is read before the connection is told to end.
+            () = async { ending.cancelled().await; yield_now().await } => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
     let mut timer = pin!(sleep_until(Instant::now() + timeouts.first_byte));
     let closed = tokio::select! {
         biased;
-        ended = watcher.watch(connection) => {
+        ended = answered => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             }
@@ -262,11 +340,19 @@ fn answer(
     mut request: http::Request<Incoming>,
     router: Router,
     connection: &Arc<ClientConnection>,
+    leaving: CancellationToken,
 ) -> impl Future<Output = Result<http::Response<CountedBody>, Infallible>> + use<> {
-    let answering = connection.begin(request.version());
+    let version = request.version();
+    let answering = connection.begin(version);
     request.extensions_mut().insert(Arc::clone(connection));
     async move {
-        let Ok(response) = router.oneshot(request.map(Body::new)).await;
+        let Ok(mut response) = router.oneshot(request.map(Body::new)).await;
+        // A connection that is closed with an answer is not closed while a call is on its way over it.
+        if leaving.is_cancelled() && version <= http::Version::HTTP_11 {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok(response.map(|body| CountedBody { body, answering }))
     }
 }

@@ -98,9 +98,14 @@ impl Metrics {
         watches::exports(&meter, readers.reports);
         let servers = Arc::<KnownServers>::default();
         watches::servers(&meter, Arc::clone(&servers));
+        let instruments = Instruments::new(&meter);
+        // There from the start, so that the first loss is seen as an increase.
+        for counter in [&instruments.versions_written, &instruments.versions_lost] {
+            counter.add(0, &[]);
+        }
         Ok(Self(Arc::new(Inner {
             registry,
-            instruments: Instruments::new(&meter),
+            instruments,
             provider,
             servers,
         })))

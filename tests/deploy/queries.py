@@ -24,7 +24,8 @@ def queries(chart: Path):
                 legend = re.findall(r"{{(\w+)}}", target["legendFormat"])
                 yield f"{file.name}: {panel['title']}", target["expr"], legend
         for variable in board["templating"]["list"]:
-            if found := re.fullmatch(r"label_values\((.*), (\w+)\)", variable.get("definition", "")):
+            if variable["type"] == "query":
+                found = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
                 yield f"{file.name}: ${variable['name']}", found[1], [found[2]]
     for group in yaml.safe_load((chart / "rules" / "alerts.yaml").read_text("utf-8"))["groups"]:
         for rule in group["rules"]:

