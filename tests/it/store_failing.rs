@@ -41,7 +41,9 @@ impl Stage {
     async fn new(start: impl FnOnce(Command) -> Command) -> Self {
         let (home, folder) = (Home::new(), lab().folder());
         let database = store::file_url(&home.path("gateway.db"));
-        let config = format!("[store]\nurl = \"{database}\"\n{}{}", lab_server("lab"), everything());
+        let limits = "name = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000";
+        let tenant = everything().replacen("name = \"all\"", limits, 1);
+        let config = format!("[store]\nurl = \"{database}\"\n{}{tenant}", lab_server("lab"));
         let file = home.path("gateway.toml");
         std::fs::write(&file, config).expect("a config");
         let mut command = home.serve();
