@@ -117,8 +117,8 @@ async fn sessions_streams_and_rooms_leave_nothing_behind() {
     command.arg("--config").arg(&file);
     let gateway = Running::start(command).await;
 
-    // What is made once, for the server and for the first of its documents, stays.
-    come_and_go(&gateway, &paths[..1], 1, 1).await;
+    // What is made once, for the server and for the first of its documents, stays, and connections do for a while.
+    come_and_go(&gateway, &paths[..2 * AT_ONCE], 2 * AT_ONCE, 2).await;
     let before = eventually("the first ones are gone", async || {
         let now = Counts::of(&gateway).await;
         now.is_back_at(&now).then_some(now)
