@@ -9,15 +9,23 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # Builders other than docker forget the health check in their own format.
 IMAGE_BUILDER ?= docker
 IMAGE ?= jupyter-mcp-gateway:$(VERSION)
-# How long a soak takes, how many agents insert into how many notebooks, and what the faults follow from.
-SOAK_SECONDS ?= 210
-SOAK_AGENTS ?= 40
-SOAK_NOTEBOOKS ?= 8
+# How long a soak takes, how many agents with how many tokens of how many tenants work in how many notebooks, how long each
+# thinks at most between two calls (ms), how many cells it leaves, which percentage of calls it gives up in the middle and which
+# of cells it runs, and what the faults follow from.
+SOAK_SECONDS ?= 300
+SOAK_AGENTS ?= 200
+SOAK_TOKENS ?= 12
+SOAK_TENANTS ?= 4
+SOAK_NOTEBOOKS ?= 12
+SOAK_PAUSE ?= 8000
+SOAK_CELLS ?= 5
+SOAK_CUT ?= 15
+SOAK_EXECUTED ?= 25
 SOAK_SEED ?= 1
 
 # How long each target is fuzzed, and which they are.
 FUZZ_SECONDS ?= 300
-FUZZ_TARGETS ?= json_rpc request event_id resource config path notebook_url kernel_frame room_frame document_update
+FUZZ_TARGETS ?= json_rpc request event_id resource config path notebook_url kernel_frame room_frame document_update room
 
 .PHONY: help run test test-compat soak fuzz lint fmt docs generate bench bench-tokens image image-test compose mcpb dist
 
@@ -34,11 +42,11 @@ test-compat: ## Run the tests of live documents against older versions of jupyte
 	for version in $(VERSIONS); do RUST_TEST_THREADS=$(TEST_THREADS) JMG_TEST_COLLABORATION=$$version cargo test --locked --test it rooms || exit 1; done
 
 soak: ## Count what is lost or doubled while Jupyter and the gateway are killed (SOAK_SECONDS, ...)
-	JMG_SOAK_SECONDS=$(SOAK_SECONDS) JMG_SOAK_AGENTS=$(SOAK_AGENTS) JMG_SOAK_NOTEBOOKS=$(SOAK_NOTEBOOKS) JMG_SOAK_SEED=$(SOAK_SEED) \
+	$(foreach name,SECONDS AGENTS TOKENS TENANTS NOTEBOOKS PAUSE CELLS CUT EXECUTED SEED,JMG_SOAK_$(name)=$(SOAK_$(name))) \
 		cargo test --locked --test it soak:: -- --nocapture
 
 fuzz: target/fuzz-tools/bin/cargo-fuzz ## Feed each parser whatever breaks it (FUZZ_SECONDS each, FUZZ_TARGETS)
-	for target in $(FUZZ_TARGETS); do PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" cargo fuzz run -s none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	for target in $(FUZZ_TARGETS); do PATH="$(CURDIR)/target/fuzz-tools/bin:$$PATH" cargo fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 target/fuzz-tools/bin/cargo-fuzz:
 	cargo install --quiet --locked --root target/fuzz-tools cargo-fuzz@0.13.1

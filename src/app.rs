@@ -11,7 +11,12 @@ mod reload;
 mod revocations;
 mod settings;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use axum::Router;
 use executor::Engine;
@@ -294,7 +299,7 @@ impl App {
         let endpoint = Arc::new(endpoint);
         background.spawn(compact(store.clone(), drain.stop_token().clone()));
         metrics.know_servers(config.servers.iter().map(|server| server.name.as_str()));
-        watch_store(&metrics, &store, audit.file.clone(), &drain);
+        watch_store(&metrics, &store, audit.file.clone(), history.as_ref(), &drain);
         let replaced = authenticator.replacements();
         background.spawn(Arc::clone(&authenticator).watch_expiry(drain.stop_token().clone()));
         authenticator.revoke(&revocations::digests(&revoked));
@@ -512,12 +517,21 @@ fn watch_work(metrics: &Metrics, pool: &Arc<Pool>, engine: &Arc<Engine>) {
     metrics.watch_executions(move || Some(executions.upgrade()?.counts()));
 }
 
-fn watch_store(metrics: &Metrics, store: &Store, audit_file: Option<Arc<AuditFile>>, drain: &Drain) {
+fn watch_store(
+    metrics: &Metrics,
+    store: &Store,
+    audit_file: Option<Arc<AuditFile>>,
+    history: Option<&Arc<History>>,
+    drain: &Drain,
+) {
     store.observe(Arc::new(metrics.clone()));
     let (lost, backlog, is_up) = (store.lost_records(), store.backlog(), store.is_writing());
+    let history = history.map(Arc::downgrade);
+    let versions = move || history.as_ref().and_then(Weak::upgrade).map_or(0, |history| history.pending());
     let read = Arc::new(move || StoreState {
         is_up: is_up(),
         backlog: backlog(),
+        versions: versions(),
         lost: lost(),
         lost_to_audit_file: audit_file.as_ref().map_or(0, |file| file.lost()),
     });

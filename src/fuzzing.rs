@@ -40,7 +40,26 @@ pub fn config(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use proptest::prelude::*;
+
+    #[test]
+    fn what_was_found_before_is_no_panic() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
+        let targets: [(&str, fn(&[u8])); 5] = [
+            ("json_rpc", super::json_rpc),
+            ("request", super::request),
+            ("event_id", super::event_id),
+            ("resource", super::resource),
+            ("config", super::config),
+        ];
+        for (target, run) in targets {
+            for seed in fs::read_dir(seeds.join(target)).unwrap() {
+                run(&fs::read(seed.unwrap().path()).unwrap());
+            }
+        }
+    }
 
     proptest! {
         #[test]

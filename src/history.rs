@@ -172,6 +172,11 @@ impl History {
         self.queue.add(&track);
     }
 
+    /// Versions that are not written yet.
+    pub fn pending(&self) -> usize {
+        self.queue.pending()
+    }
+
     fn track(&self, document: &DocumentId) -> Option<Arc<Track>> {
         self.tracks.get(document).map(|track| Arc::clone(&track))
     }

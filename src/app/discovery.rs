@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
+use jupyter_client::Secret;
 use serde::Deserialize;
 
 /// One running server. Its token is a secret, so it cannot be printed whole.
@@ -21,7 +22,7 @@ pub struct FoundServer {
     /// Ends in a slash.
     pub url: String,
     /// Empty if the server wants a password, or nothing.
-    pub token: String,
+    pub token: Secret,
     pub root_dir: String,
     pub has_password: bool,
 }
@@ -126,7 +127,7 @@ impl ServerInfo {
         FoundServer {
             name,
             url: self.url(),
-            token: self.token.unwrap_or_default(),
+            token: Secret::new(self.token.unwrap_or_default()),
             root_dir: self.root_dir.unwrap_or_default(),
             has_password: self.password,
         }
@@ -229,7 +230,7 @@ mod tests {
         let found = servers_in(dir.path());
         let names: Vec<_> = found.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, ["local-8889", "local-8888"]);
-        assert_eq!(found[0].token, "new");
+        assert_eq!(found[0].token.expose(), "new");
         assert_eq!(found[0].url, "http://localhost:8889/");
         assert_eq!(found[0].root_dir, "/home/ana");
         assert!(!format!("{found:?}").contains("new"));

@@ -1,7 +1,8 @@
 //! One span and one measurement for every MCP operation, whatever it is.
 
-use std::{borrow::Cow, pin::Pin, time::Instant};
+use std::{borrow::Cow, panic::AssertUnwindSafe, pin::Pin, time::Instant};
 
+use futures::FutureExt;
 use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer,
@@ -148,7 +149,8 @@ impl RequestInfo for RequestContext<RoleServer> {
     }
 }
 
-/// Runs an operation in its span and records how it ended. The operation is put on the heap at once: rmcp moves the
+/// Runs an operation in its span and records how it ended. A defect in it is answered, since most are run by tasks of their own,
+/// whose end would leave the caller waiting. The operation is put on the heap at once: rmcp moves the
 /// future of a request several times before it runs, and that is as large as the largest operation there is.
 pub(super) fn observe<'a, T: Observed + 'a>(
     metrics: &'a Metrics,
@@ -160,7 +162,8 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     Box::pin(async move {
         let started = Instant::now();
         let span = span(method, target, request);
-        let result = operation.instrument(span.clone()).await;
+        let result = AssertUnwindSafe(operation.instrument(span.clone())).catch_unwind().await;
+        let result = result.unwrap_or_else(|_| Err(defect(method, request)));
         let negotiated = result.as_ref().ok().and_then(Observed::negotiated);
         let protocol_version = match negotiated {
             Some(version) => known_version(version.as_str()),
@@ -192,6 +195,16 @@ pub(super) fn observe<'a, T: Observed + 'a>(
         );
         result
     })
+}
+
+/// The answer in the place of one that failed because of a bug.
+fn defect(method: &'static str, request: &dyn RequestInfo) -> ErrorData {
+    let headers = request.parts().map(|parts| &parts.headers);
+    let id = headers.and_then(|headers| headers.get("x-request-id")?.to_str().ok());
+    let request_id = id.unwrap_or("unknown");
+    tracing::error!(method, request_id, "an operation panicked");
+    let message = format!("the gateway failed because of a bug; report it with the request id {request_id}");
+    ErrorData::internal_error(message, None)
 }
 
 fn span(method: &'static str, target: Target<'_>, request: &dyn RequestInfo) -> Span {
@@ -315,6 +328,22 @@ mod tests {
         assert!(got.contains("otel.name=\"prompts/get explain_notebook\""), "{got}");
         let called = written("tools/call", Target::Tool(Some("run_code")), ()).await;
         assert!(called.contains("gen_ai.tool.name=\"run_code\""), "{called}");
+    }
+
+    #[tokio::test]
+    async fn an_operation_that_panics_is_answered() {
+        let metrics = Metrics::new("test", None).expect("metrics");
+        let request = Request(RequestId::Number(1));
+        let operation = async {
+            tokio::task::yield_now().await;
+            panic!("a defect")
+        };
+        let answered = observe::<()>(&metrics, "tools/call", Target::Nothing, &request, operation).await;
+        let error = answered.expect_err("an answer that says so");
+        assert!(error.message.contains("because of a bug"), "{}", error.message);
+        assert!(!error.message.contains("a defect"), "{}", error.message);
+        let counted = metrics.render().expect("text");
+        assert!(counted.contains("error_type=\"-32603\""), "{counted}");
     }
 
     #[tokio::test]

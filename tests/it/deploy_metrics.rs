@@ -80,15 +80,6 @@ impl UsedGateway {
         self.running.url().replace("/mcp", path)
     }
 
-<<<<<<< HEAD
-/// Metrics that exist only after something went wrong.
-fn rare() -> String {
-    let metrics = Metrics::new("test", None).unwrap();
-    metrics.connection_closed("evicted");
-    metrics.version_lost();
-    metrics.replayed(true);
-    metrics.render().unwrap()
-=======
     async fn use_it(&self) {
         let agent = Agent::connect_to(self.running.url(), TOKEN, Era::Modern).await;
         let path = lab().folder().write("used.ipynb", &notebook(&["1"]));
@@ -136,7 +127,6 @@ fn rare() -> String {
         let answer = reqwest::get(format!("http://{}/metrics", self.metrics)).await.unwrap();
         answer.text().await.unwrap()
     }
->>>>>>> deploy
 }
 
 /// Reads Prometheus' text format.

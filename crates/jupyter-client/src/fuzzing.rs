@@ -31,7 +31,24 @@ pub fn notebook_url(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use proptest::prelude::*;
+
+    #[test]
+    fn what_was_found_before_is_no_panic() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+        let targets: [(&str, fn(&[u8])); 3] = [
+            ("kernel_frame", super::kernel_frame),
+            ("path", super::path),
+            ("notebook_url", super::notebook_url),
+        ];
+        for (target, run) in targets {
+            for seed in fs::read_dir(seeds.join(target)).unwrap() {
+                run(&fs::read(seed.unwrap().path()).unwrap());
+            }
+        }
+    }
 
     proptest! {
         #[test]

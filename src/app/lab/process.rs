@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use jupyter_client::Secret;
 use parking_lot::Mutex;
 use thiserror::Error;
 
@@ -100,7 +101,7 @@ impl LabError {
 /// If this process dies without dropping it, the server notices and stops.
 pub struct Lab {
     url: String,
-    token: String,
+    token: Secret,
     pid: u32,
     running: Mutex<Running>,
 }
@@ -120,7 +121,7 @@ impl Lab {
         match running.answer(options.ready_timeout) {
             Answer::Ready { url, token } => Ok(Self {
                 url,
-                token,
+                token: Secret::new(token),
                 pid: running.pid(),
                 running: Mutex::new(running),
             }),
@@ -142,7 +143,7 @@ impl Lab {
     }
 
     pub fn token(&self) -> &str {
-        &self.token
+        self.token.expose()
     }
 
     pub fn pid(&self) -> u32 {

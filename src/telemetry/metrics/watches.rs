@@ -24,6 +24,8 @@ pub struct LimitUse {
 pub struct StoreState {
     pub is_up: bool,
     pub backlog: Backlog,
+    /// Versions of documents that wait to be written.
+    pub versions: usize,
     pub lost: LostRecords,
     /// Records of calls that the audit file did not get.
     pub lost_to_audit_file: u64,
@@ -112,11 +114,12 @@ impl Metrics {
     ) {
         let (meter, up, waiting, lost) = (self.meter(), read.clone(), read.clone(), read.clone());
         let backlog = move || {
-            let backlog = waiting().backlog;
+            let StoreState { backlog, versions, .. } = waiting();
             [
                 ("executions", backlog.executions),
                 ("activity", backlog.activities),
                 ("audit", backlog.audits),
+                ("versions", versions),
             ]
         };
         by(

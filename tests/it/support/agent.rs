@@ -44,6 +44,23 @@ pub struct ToolAnswer {
 }
 
 impl ToolAnswer {
+    /// Reads the message that answers a call.
+    pub(super) fn of(tool: &str, answer: &Value) -> Self {
+        let result = answer
+            .get("result")
+            .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
+        let blocks = result["content"].as_array().expect("content");
+        super::schema::check(tool, &result["structuredContent"]);
+        Self {
+            is_error: result["isError"] == true,
+            texts: blocks
+                .iter()
+                .filter_map(|block| block["text"].as_str().map(str::to_owned))
+                .collect(),
+            structured: result["structuredContent"].clone(),
+        }
+    }
+
     pub fn text(&self) -> &str {
         self.texts.first().map(String::as_str).unwrap_or_default()
     }
@@ -95,6 +112,18 @@ impl Agent {
     }
 
     async fn connect_client(client: &'static str, url: &str, token: &str, era: Era, capabilities: Value) -> Self {
+        let connected = Self::try_connect(client, url, token, era, capabilities).await;
+        connected.unwrap_or_else(|status| panic!("initialize: {status:?}"))
+    }
+
+    /// Connects to a gateway that may be down or refuse; the status of the refusal if there is one.
+    pub(super) async fn try_connect(
+        client: &'static str,
+        url: &str,
+        token: &str,
+        era: Era,
+        capabilities: Value,
+    ) -> Result<Self, Option<StatusCode>> {
         install_tls();
         let mut agent = Self {
             http: Client::new(),
@@ -111,22 +140,35 @@ impl Agent {
             client,
         };
         if era == Era::Legacy {
-            assert_eq!(agent.begin().await, StatusCode::ACCEPTED);
+            agent.try_begin().await?;
         }
-        agent
+        Ok(agent)
     }
 
     /// Begins a session, of the protocol that has them; the status with which it was confirmed.
     pub async fn begin(&mut self) -> StatusCode {
+        let begun = self.try_begin().await;
+        begun.map_or_else(|status| status.expect("an answer"), |()| StatusCode::ACCEPTED)
+    }
+
+    /// The same with a gateway that may be down or refuse; the status of the refusal if there is one.
+    async fn try_begin(&mut self) -> Result<(), Option<StatusCode>> {
         self.session = None;
-        let response = self.send(initialize_as(self.client, &self.capabilities)).await;
-        assert_eq!(response.status(), StatusCode::OK, "initialize");
+        let response = self.try_send(initialize_as(self.client, &self.capabilities)).await;
+        let response = response.map_err(|_| None)?;
+        if response.status() != StatusCode::OK {
+            return Err(Some(response.status()));
+        }
         let session = response.headers().get("mcp-session-id").expect("a session id");
         self.session = Some(session.to_str().expect("text").to_owned());
         let message = Events::new(response).next_message().await;
-        self.initialized = message.expect("the answer").1["result"].take();
+        self.initialized = message.ok_or(None)?.1["result"].take();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.send(initialized).await.status()
+        let accepted = self.try_send(initialized).await.map_err(|_| None)?;
+        match accepted.status() {
+            StatusCode::ACCEPTED => Ok(()),
+            status => Err(Some(status)),
+        }
     }
 
     /// An agent whose edits are executed, as they are for anybody who does not say otherwise.
@@ -172,19 +214,7 @@ impl Agent {
         let answer = self
             .try_request("tools/call", json!({ "name": tool, "arguments": arguments }))
             .await?;
-        let result = answer
-            .get("result")
-            .unwrap_or_else(|| panic!("a result of {tool}: {answer}"));
-        let blocks = result["content"].as_array().expect("content");
-        super::schema::check(tool, &result["structuredContent"]);
-        Some(ToolAnswer {
-            is_error: result["isError"] == true,
-            texts: blocks
-                .iter()
-                .filter_map(|block| block["text"].as_str().map(str::to_owned))
-                .collect(),
-            structured: result["structuredContent"].clone(),
-        })
+        Some(ToolAnswer::of(tool, &answer))
     }
 
     /// The one content of a resource.
@@ -260,7 +290,7 @@ impl Agent {
 
     /// Nothing if the gateway is gone before it has answered.
     async fn answer(&self, method: &str, params: Value) -> Option<Value> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.new_id();
         let response = self.try_start(id, method, params).await.ok()?;
         let is_stream = response
             .headers()
@@ -279,12 +309,16 @@ impl Agent {
         }
     }
 
+    pub(super) fn new_id(&self) -> i64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Sends a request and returns the response before its body is read.
     pub async fn start(&self, id: i64, method: &str, params: Value) -> Response {
         self.try_start(id, method, params).await.expect("an answer")
     }
 
-    async fn try_start(&self, id: i64, method: &str, mut params: Value) -> reqwest::Result<Response> {
+    pub(super) async fn try_start(&self, id: i64, method: &str, mut params: Value) -> reqwest::Result<Response> {
         if self.era == Era::Modern {
             let meta = params["_meta"].take();
             params["_meta"] = json!({
@@ -302,6 +336,10 @@ impl Agent {
 
     /// Follows what the server says unasked, or resumes a stream after an event.
     pub async fn listen(&self, last_event_id: Option<&str>) -> Response {
+        self.try_listen(last_event_id).await.expect("an answer")
+    }
+
+    pub(super) async fn try_listen(&self, last_event_id: Option<&str>) -> reqwest::Result<Response> {
         let mut request = self
             .http
             .get(&self.url)
@@ -314,7 +352,7 @@ impl Agent {
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
         }
-        request.send().await.expect("an answer")
+        request.send().await
     }
 
     pub async fn close(&self) -> StatusCode {

@@ -7,7 +7,7 @@ mod wire;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::{SinkExt, StreamExt};
@@ -33,6 +33,8 @@ use super::{eventually, lab, notebook::CellView};
 
 /// Interval at which a browser says who is there; Jupyter shows a newcomer nobody until they do.
 const RENEWAL: Duration = Duration::from_secs(15);
+/// Longest wait for a document that is opened.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Human {
     page: Arc<Mutex<Page>>,
@@ -47,6 +49,8 @@ struct Page {
     cells: ArrayRef,
     source: TextRef,
     synced: bool,
+    /// Why the room is closed, if it is.
+    closed: Option<String>,
     presence: Value,
     clock: u64,
     others: HashMap<u64, Value>,
@@ -71,6 +75,13 @@ impl Human {
 
     /// Opens a document of any server and waits until it is there.
     pub async fn join_at(url: &str, token: &str, path: &str) -> Self {
+        super::deadline::note_wait("the document arrives");
+        let joined = Self::try_join_at(url, token, path).await;
+        joined.unwrap_or_else(|why| panic!("{path} does not arrive: {why}"))
+    }
+
+    /// The same with a server that may refuse, of which a person would try to open the document again.
+    pub async fn try_join_at(url: &str, token: &str, path: &str) -> Result<Self, String> {
         // Older servers garble ids that are longer than those of browsers.
         let mut options = Options::with_client_id(ClientID::new(u64::from(uuid::Uuid::new_v4().as_fields().0)));
         options.offset_kind = OffsetKind::Utf16;
@@ -82,11 +93,12 @@ impl Human {
             cells,
             source,
             synced: false,
+            closed: None,
             presence: Value::Null,
             clock: 0,
             others: HashMap::new(),
         }));
-        let (out, task) = attend(&page, client, open_room(url, token, path).await);
+        let (out, task) = attend(&page, client, open_room(url, token, path).await?);
         let human = Self {
             page,
             client,
@@ -94,10 +106,25 @@ impl Human {
             task,
         };
         human.send(sync(0, &StateVector::default().encode_v1()));
-        human
-            .wait_for("the document arrives", |human| human.page().synced)
-            .await;
-        human
+        human.synced().await?;
+        Ok(human)
+    }
+
+    /// Waits until the document has arrived.
+    async fn synced(&self) -> Result<(), String> {
+        let began = Instant::now();
+        loop {
+            let (synced, closed) = {
+                let page = self.page();
+                (page.synced, page.closed.clone())
+            };
+            match closed {
+                _ if synced => return Ok(()),
+                Some(why) => return Err(format!("{why} after {:.1?}", began.elapsed())),
+                None if began.elapsed() > OPENING_TIMEOUT => return Err(format!("not in {OPENING_TIMEOUT:?}")),
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
     }
 
     /// Is online in the shared JupyterLab, as its side panel lists people, with these documents open.
@@ -115,6 +142,7 @@ impl Human {
             cells,
             source,
             synced: true,
+            closed: None,
             presence: Value::Null,
             clock: 0,
             others: HashMap::new(),
@@ -138,11 +166,15 @@ impl Human {
     /// Returns to a room with what the browser still has in memory, as a page does that was never reloaded.
     pub async fn come_back(&mut self, url: &str, token: &str, path: &str) {
         self.task.abort();
-        self.page().synced = false;
-        (self.out, self.task) = attend(&self.page, self.client, open_room(url, token, path).await);
+        let room = open_room(url, token, path).await.expect("the room opens");
+        {
+            let mut page = self.page();
+            (page.synced, page.closed) = (false, None);
+        }
+        (self.out, self.task) = attend(&self.page, self.client, room);
         let vector = self.page().doc.transact().state_vector();
         self.send(sync(0, &vector.encode_v1()));
-        self.wait_for("the document arrives", |human| human.page().synced).await;
+        self.synced().await.expect("the document arrives");
     }
 
     fn page(&self) -> MutexGuard<'_, Page> {
@@ -324,7 +356,7 @@ impl Human {
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-async fn open_room(url: &str, token: &str, path: &str) -> Socket {
+async fn open_room(url: &str, token: &str, path: &str) -> Result<Socket, String> {
     let kind = if path.ends_with(".ipynb") {
         "json:notebook"
     } else {
@@ -333,16 +365,18 @@ async fn open_room(url: &str, token: &str, path: &str) -> Socket {
     let (format, file_type) = kind.split_once(':').expect("a kind");
     let authorization = format!("token {token}");
     super::jupyter::install_tls();
-    let session: Value = reqwest::Client::new()
+    let answer = reqwest::Client::new()
         .put(format!("{url}api/collaboration/session/{path}"))
         .header("authorization", &authorization)
         .json(&json!({ "format": format, "type": file_type }))
         .send()
         .await
-        .expect("an answer")
-        .json()
-        .await
-        .expect("a session");
+        .map_err(|error| error.to_string())?;
+    let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+    let session: Value = serde_json::from_str(&text).unwrap_or_default();
+    if session["fileId"].is_null() {
+        return Err(format!("no session: {status} {text}"));
+    }
     let id = |name: &str| session[name].as_str().expect("an id").to_owned();
     let base = url.replace("http://", "ws://");
     let address = format!(
@@ -355,10 +389,8 @@ async fn open_room(url: &str, token: &str, path: &str) -> Socket {
         .headers_mut()
         .insert("authorization", authorization.parse().expect("a header"));
     let limits = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-    let (socket, _) = connect_async_with_config(request, Some(limits), true)
-        .await
-        .expect("the room opens");
-    socket
+    let opened = connect_async_with_config(request, Some(limits), true).await;
+    Ok(opened.map_err(|error| format!("the room does not open: {error}"))?.0)
 }
 
 /// Carries frames between a page and its room until either is gone, and says again and again who is there, as
@@ -378,8 +410,19 @@ fn attend(page: &Arc<Mutex<Page>>, client: u64, socket: Socket) -> (mpsc::Unboun
                 },
                 message = read.next() => match message {
                     Some(Ok(Message::Binary(bytes))) => hear(&shared, client, &bytes),
+                    Some(Ok(Message::Close(frame))) => {
+                        note_closed(&shared, &format!("{frame:?}"));
+                        Vec::new()
+                    }
                     Some(Ok(_)) => Vec::new(),
-                    Some(Err(_)) | None => break,
+                    Some(Err(error)) => {
+                        note_closed(&shared, &error.to_string());
+                        break;
+                    }
+                    None => {
+                        note_closed(&shared, "its connection ended");
+                        break;
+                    }
                 },
             };
             for frame in frames {
@@ -391,6 +434,12 @@ fn attend(page: &Arc<Mutex<Page>>, client: u64, socket: Socket) -> (mpsc::Unboun
         let _ = timeout(Duration::from_secs(1), write.close()).await;
     });
     (out, task)
+}
+
+/// Keeps the first reason.
+fn note_closed(page: &Mutex<Page>, why: &str) {
+    let mut page = page.lock().expect("no panic inside");
+    page.closed.get_or_insert_with(|| format!("the room was closed: {why}"));
 }
 
 /// Takes in one frame and returns what to answer.

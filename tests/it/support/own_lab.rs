@@ -42,6 +42,7 @@ impl OwnLab {
         let mut options = LabOptions::new(self.root.path());
         options.token = Some(TOKEN.to_owned());
         options.port = Some(self.port);
+        options.ready_timeout = super::TIMEOUT;
         options.log = LabLog::File(self.state.path().join("jupyter.log"));
         options.state_dir = Some(self.state.path().to_owned());
         options.extra_args.clone_from(&self.arguments);

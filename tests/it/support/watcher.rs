@@ -106,6 +106,11 @@ impl Watcher {
         count
     }
 
+    /// Returns whether the server has ended the stream.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Waits until the server ends the stream.
     pub async fn ended(self) {
         timeout(Duration::from_secs(20), self.task)

@@ -3,7 +3,7 @@
 use std::{fs::OpenOptions, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 
 use sqlx::{
-    ConnectOptions, SqlitePool,
+    ConnectOptions, Connection, SqliteConnection, SqlitePool,
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -28,6 +28,7 @@ pub(super) async fn connect_memory(location: &Location) -> Result<SqlitePool, St
 pub(super) async fn connect_file(location: &Location, file: &Path) -> Result<SqlitePool, StoreError> {
     create(file)?;
     let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS);
+    let pool = pool.after_release(|connection, _| Box::pin(has_ended_its_transaction(connection)));
     connect(location, pool, SqliteConnectOptions::new().filename(file)).await
 }
 
@@ -54,6 +55,16 @@ async fn connect(
         file: location.to_string(),
         why,
     })
+}
+
+/// Returns whether a connection can be used again. SQLite ends a transaction by itself when the disk is full. sqlx cannot roll it
+/// back then and goes on counting it, and the connection would refuse to begin another one for ever.
+async fn has_ended_its_transaction(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // What was dropped is rolled back before this is answered.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// Creates the file. What agents ran is their owners' business, so nobody else may read it. SQLite gives the files

@@ -10,6 +10,7 @@ use super::{
     logs::{activity, all_activities, all_calls, call},
     *,
 };
+use crate::NewVersion;
 
 on_both_engines! {
     a_write_that_fails_is_told_and_tried_again,
@@ -152,6 +153,7 @@ fn a_full_disk_is_told_and_what_was_noted_is_written_once_there_is_room() {
 async fn on_a_full_disk() {
     let scene = Scene::sqlite();
     let store = scene.open().await;
+    let document = with_versions(&store, 1).await;
     let large = |n| crate::ActivityRecord {
         description: "x".repeat(100_000),
         ..activity(n, at(n as u64))
@@ -167,6 +169,15 @@ async fn on_a_full_disk() {
         assert!(noted < 150, "the disk is not full");
     };
     assert!(told.contains("the store cannot write: "), "{told}");
+    // More often than there are connections, each of which must be good for more than one failure.
+    for _ in 0..12 {
+        let next = NewVersion {
+            delta: vec![0; 3_000_000],
+            ..version(2)
+        };
+        let error = store.append_version(document, 1, &next).await.unwrap_err().to_string();
+        assert!(error.contains("full") || error.contains("disk I/O error"), "{error}");
+    }
     let limit = getrlimit(Resource::Fsize);
     let without = rustix::process::Rlimit {
         current: limit.maximum,
@@ -175,6 +186,10 @@ async fn on_a_full_disk() {
     setrlimit(Resource::Fsize, without).unwrap();
     store.flush().await;
     assert_eq!(all_activities(&store).await.len(), noted);
+    for n in 2..12 {
+        let appended = store.append_version(document, n - 1, &version(n.unsigned_abs())).await;
+        assert_eq!(appended.unwrap(), Appended::Ok(n));
+    }
     store.ping().await.unwrap();
 }
 
