@@ -193,10 +193,11 @@ impl App {
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
+        let has_users = config.auth.jupyterhub.is_some();
         let (overdue, rooms_overdue) = (app.overdue.clone(), app.overdue.clone());
         app.background.spawn(async move {
             let work = async {
-                tokio::join!(engine.recover(&servers), engine.follow_renames(&servers));
+                tokio::join!(engine.recover(&servers, has_users), engine.follow_renames(&servers));
             };
             stop.run_until_cancelled(work).await;
             stop.cancelled().await;

@@ -65,6 +65,7 @@ mod instructions;
 mod jupyter_down;
 mod jupyter_tokens;
 mod jupyterhub;
+mod jupyterhub_restarts;
 mod kernel_link;
 mod kernels_running;
 mod lab_process;
