@@ -412,9 +412,7 @@ impl App {
             history.close().await;
         }
         // What ends last is recorded last.
-        if let Some(file) = self.audit.file {
-            file.flush().await;
-        }
+        self.audit.trail.close().await;
         self.store.close().await;
     }
 }
@@ -422,7 +420,9 @@ impl App {
 /// Where records of calls go.
 struct Audit {
     sink: Arc<dyn AuditSink>,
+    trail: Arc<AuditTrail>,
     file: Option<Arc<AuditFile>>,
+    _counting: AbortOnDropHandle<()>,
     _writer: Option<AbortOnDropHandle<()>>,
 }
 
@@ -437,10 +437,15 @@ impl Audit {
         };
         let file = config.audit.file.as_ref().map(open).transpose()?;
         let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
+        let trail = Arc::new(trail);
+        let counted = Arc::clone(&trail);
+        let counting = tokio::spawn(async move { counted.count_regularly().await });
         let writer = file.clone().map(|file| tokio::spawn(async move { file.write().await }));
         Ok(Self {
-            sink: Arc::new(trail),
+            sink: Arc::<AuditTrail>::clone(&trail),
+            trail,
             file,
+            _counting: AbortOnDropHandle::new(counting),
             _writer: writer.map(AbortOnDropHandle::new),
         })
     }

@@ -10,6 +10,7 @@ mod answers;
 mod approvals;
 mod arguments;
 mod audit;
+mod audit_floods;
 mod awareness_activity;
 mod awareness_cursors;
 mod awareness_mentions;
