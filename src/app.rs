@@ -198,10 +198,11 @@ impl App {
         let rooms = CancellationToken::new();
         let rooms_close = rooms.clone();
         let (stop, servers) = (app.drain.stop_token().clone(), Arc::clone(&app.servers));
+        let has_users = config.auth.jupyterhub.is_some();
         let (overdue, rooms_overdue) = (app.overdue.clone(), app.overdue.clone());
         app.background.spawn(async move {
             let work = async {
-                tokio::join!(engine.recover(&servers), engine.follow_renames(&servers));
+                tokio::join!(engine.recover(&servers, has_users), engine.follow_renames(&servers));
             };
             stop.run_until_cancelled(work).await;
             stop.cancelled().await;
@@ -424,9 +425,10 @@ impl App {
 /// Destination of the records of calls.
 struct Audit {
     sink: Arc<dyn AuditSink>,
+    trail: Arc<AuditTrail>,
     file: Option<Arc<AuditFile>>,
-    writer: TaskTracker,
-    /// Ends the writer, also if the gateway cannot be built.
+    tasks: TaskTracker,
+    /// Ends them, also if the gateway cannot be built.
     stop: DropGuard,
 }
 
@@ -441,27 +443,29 @@ impl Audit {
         };
         let file = config.audit.file.as_ref().map(open).transpose()?;
         let trail = AuditTrail::new(store.clone(), file.clone(), config.audit.required);
-        let (writer, stop) = (TaskTracker::new(), CancellationToken::new());
+        let trail = Arc::new(trail);
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (counted, counting) = (Arc::clone(&trail), stop.clone());
+        tasks.spawn(async move { counting.run_until_cancelled(counted.count_regularly()).await });
         if let Some(file) = file.clone() {
             let stop = stop.clone();
-            writer.spawn(async move { stop.run_until_cancelled(file.write()).await });
+            tasks.spawn(async move { stop.run_until_cancelled(file.write()).await });
         }
         Ok(Self {
-            sink: Arc::new(trail),
+            sink: Arc::<AuditTrail>::clone(&trail),
+            trail,
             file,
-            writer,
+            tasks,
             stop: stop.drop_guard(),
         })
     }
 
     /// Returns when everything is written, unless the disk does not take it.
     async fn close(self) {
-        if let Some(file) = &self.file {
-            file.flush().await;
-        }
+        self.trail.close().await;
         drop(self.stop);
-        self.writer.close();
-        self.writer.wait().await;
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Audit log: a record of every call and other access, with caller, decision and outcome, also of those that were denied
 //! or dropped. Knows neither sources nor outputs.
 
+mod failed_logins;
 mod file;
 mod line;
 mod log;
@@ -56,7 +57,7 @@ impl ClientError for Unauditable {
     }
 }
 
-/// One call, when it has ended.
+/// One call, when it has ended, or several refused logins.
 #[derive(Debug)]
 pub struct AuditRecord<'a> {
     /// Start of the call.
@@ -77,6 +78,8 @@ pub struct AuditRecord<'a> {
     pub outcome: Outcome,
     pub duration: Duration,
     pub request_id: &'a str,
+    /// How many calls it stands for.
+    pub count: u64,
 }
 
 /// Decision whether a call was allowed.
@@ -192,6 +195,7 @@ impl Drop for AuditedCall {
             outcome,
             duration: began.elapsed(),
             request_id: &self.origin.request_id,
+            count: 1,
         });
     }
 }
@@ -232,5 +236,6 @@ fn record_at_door(
         outcome,
         duration: Duration::ZERO,
         request_id: &origin.request_id,
+        count: 1,
     });
 }

@@ -19,6 +19,7 @@ struct Line<'a> {
     outcome: &'a str,
     duration_ms: i64,
     request_id: &'a str,
+    count: i64,
 }
 
 /// The line of a record, without its end.
@@ -38,6 +39,7 @@ pub fn json_line(row: &AuditRow) -> String {
         outcome: &row.outcome,
         duration_ms: row.duration_ms,
         request_id: &row.request_id,
+        count: row.count,
     };
     // A struct of texts and numbers always serialises.
     serde_json::to_string(&line).unwrap_or_default()

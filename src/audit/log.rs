@@ -24,6 +24,7 @@ pub(super) fn log(record: &AuditRecord<'_>) {
         outcome = ?record.outcome,
         duration_ms = u64::try_from(record.duration.as_millis()).unwrap_or(u64::MAX),
         request_id = record.request_id,
+        count = record.count,
         "a call was made",
     );
 }

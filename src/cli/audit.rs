@@ -117,6 +117,9 @@ fn text_line(row: &AuditRow) -> String {
         .filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
     words.extend(known.map(|(name, value)| format!("{name}={}", plain(value))));
     words.push(format!("{}ms", row.duration_ms));
+    if row.count != 1 {
+        words.push(format!("{} times", row.count));
+    }
     words.join(" ")
 }
 
@@ -163,10 +166,13 @@ mod tests {
             outcome: "failed".into(),
             duration_ms: 3,
             request_id: "r".into(),
+            count: 1,
         };
         assert_eq!(
             text_line(&row),
             "1970-01-01T00:00:00Z deny failed - \"x\\u{1b}[2J\" path=\"a b\\n.ipynb\" rule=unknown from=::1 request=r 3ms"
         );
+        let several = AuditRow { count: 4990, ..row };
+        assert!(text_line(&several).ends_with(" request=r 3ms 4990 times"));
     }
 }

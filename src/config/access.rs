@@ -66,7 +66,7 @@ section! {
 section! {
     TenantConfig {
         name: String = String::new(), required(parse::non_empty);
-        /// The first is the default; empty means all, see `Config::servers_of`.
+        /// The first is the default; what empty means is said at `Config::servers_of`.
         servers: Vec<String> = Vec::new(), list(parse::non_empty);
         /// Beyond the servers above, where agents may send the gateway with a token of their own. Each ends with a slash.
         connect_urls: Vec<Url> = Vec::new(), list(net::base);

@@ -48,10 +48,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// The servers of a tenant, its default first. A tenant that names none has all of them.
+    /// The servers of a tenant, its default first. A tenant that names none has all of them, unless it is that of a Hub's
+    /// users: they have their own, and must not get those of others for want of a line.
     pub fn servers_of<'a>(&'a self, tenant: &'a TenantConfig) -> Vec<&'a ServerConfig> {
         if tenant.servers.is_empty() {
-            return self.servers.iter().collect();
+            let is_of_hub = self
+                .auth
+                .jupyterhub
+                .as_ref()
+                .is_some_and(|hub| hub.tenant == tenant.name);
+            return self.servers.iter().filter(|_| !is_of_hub).collect();
         }
         let find = |name: &String| self.servers.iter().find(|server| server.name == *name);
         tenant.servers.iter().filter_map(find).collect()

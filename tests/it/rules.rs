@@ -134,7 +134,12 @@ fn sets() -> impl Iterator<Item = Vec<&'static str>> {
 
 /// A gateway whose servers do not answer, with a token for each set of permissions: nothing is to be asked of Jupyter.
 async fn gateway() -> Gateway {
-    let mut config = String::new();
+    gateway_with("").await
+}
+
+/// The same with more settings.
+async fn gateway_with(settings: &str) -> Gateway {
+    let mut config = settings.to_owned();
     for name in ["lab", "theirs"] {
         let server =
             format!("[[servers]]\nname = \"{name}\"\nurl = \"http://127.0.0.1:9/\"\nconnect_timeout = \"1s\"\n");
@@ -339,6 +344,98 @@ async fn no_argument_leads_to_a_path_or_a_server_that_is_not_the_callers() {
         }
     }
     assert!(paths > 200 && servers > 50, "{paths} {servers}");
+}
+
+#[tokio::test]
+async fn every_call_of_every_tool_is_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("audit.jsonl");
+    let gateway = gateway_with(&format!("audit.file = {:?}\n", file.display().to_string())).await;
+    let (mut calls, sets) = (0, [EVERYTHING, "read", "admin"]);
+    for toolset in toolsets() {
+        for set in sets {
+            let agent = agent(&gateway, &format!("toolsets={toolset}"), set).await;
+            for (tool, _) in usual_tools_of(toolset) {
+                agent.call(tool, json!({})).await;
+                calls += 1;
+            }
+        }
+    }
+    gateway.drain().start();
+    gateway.gone().await;
+    let text = std::fs::read_to_string(&file).expect("records");
+    let rows: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect();
+    assert_eq!(rows.len(), calls);
+    let mut rows = rows.iter();
+    for toolset in toolsets() {
+        for set in sets {
+            for (tool, needs) in usual_tools_of(toolset) {
+                let row = rows.next().expect("a record");
+                let has: Vec<&str> = set.split('-').collect();
+                let lacking: Vec<&str> = needs.iter().copied().filter(|needed| !has.contains(needed)).collect();
+                let principal = format!("token:{set}");
+                assert_eq!(
+                    (row["tool"].as_str(), row["principal"].as_str()),
+                    (Some(tool), Some(&*principal))
+                );
+                let rule = row["rule"].as_str().unwrap_or_default();
+                let decision = if lacking.is_empty() { "allow" } else { "deny" };
+                assert_eq!(row["decision"], decision, "{tool} with {set}: {row}");
+                assert!(
+                    lacking.is_empty() || lacking.contains(&rule),
+                    "{tool} with {set}: {row}"
+                );
+            }
+        }
+    }
+}
+
+/// Whatever is no tool: what it is asked by, and with what.
+fn methods() -> Vec<(&'static str, Value)> {
+    let session = "notebook://no-such-session/no-such-notebook";
+    let mut methods: Vec<_> = [
+        "notebook://list",
+        "notebook://current",
+        "notebook://activity",
+        "notebook://templates/blank",
+        "file:///documents/lab/mine/x.md",
+        session,
+        &format!("{session}/cells/c0"),
+        &format!("{session}/executions/none"),
+    ]
+    .map(|uri| ("resources/read", json!({ "uri": uri })))
+    .into();
+    methods.push(("resources/subscribe", json!({ "uri": session })));
+    methods
+}
+
+#[tokio::test]
+async fn what_is_no_tool_needs_permission_to_read_too() {
+    let gateway = gateway().await;
+    for set in sets() {
+        let token = format!("token-of-{}", set.join("-"));
+        let agents = [
+            agent(&gateway, "toolsets=default", &set.join("-")).await,
+            Agent::connect_to(&gateway.url("/mcp"), &token, Era::Legacy).await,
+        ];
+        for agent in agents {
+            for (method, params) in methods() {
+                let answer = agent.request(method, params.clone()).await;
+                let told = answer["error"]["message"].as_str().unwrap_or_default();
+                let may = set.contains(&"read");
+                let is_refused = told.contains("permission `read`");
+                // What this protocol does not have is nobody's.
+                let exists = answer["error"]["code"] != -32601;
+                assert!(!exists || is_refused != may, "{method} {params} with {set:?}: {answer}");
+            }
+            let listed = agent.request("resources/list", json!({})).await;
+            let count = listed["result"]["resources"].as_array().map_or(0, Vec::len);
+            assert_eq!(count > 0, set.contains(&"read"), "{set:?}: {listed}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ mod queue_key;
 mod recovery;
 mod run_log;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use dashmap::DashMap;
 use futures::future::join_all;
@@ -66,8 +69,11 @@ pub struct Engine {
     drivers: DashMap<QueueKey, mpsc::Sender<Command>>,
     /// Locked while executions are counted and admitted.
     admission: Mutex<()>,
-    /// True once executions of earlier processes have been resumed.
-    settled: watch::Sender<bool>,
+    /// Once executions of earlier processes have been resumed: those on the first so many servers that users brought, and on
+    /// all configured ones.
+    settled: watch::Sender<Option<u64>>,
+    /// Number of servers that users have brought.
+    brought: OnceLock<watch::Receiver<u64>>,
 }
 
 /// State that all drivers share.
@@ -198,7 +204,8 @@ impl Engine {
             }),
             drivers: DashMap::new(),
             admission: Mutex::new(()),
-            settled: watch::Sender::new(false),
+            settled: watch::Sender::new(None),
+            brought: OnceLock::new(),
         }
     }
 
@@ -222,6 +229,8 @@ impl Engine {
         let mut execution = Execution::new(claim.owner.clone(), server.name(), Some(notebook), cells.collect());
         execution.stop_on_error = stop_on_error;
         execution.gate.clone_from(&claim.gate);
+        // What an earlier process left running there comes before it.
+        self.settled_in().await;
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), Some(room));
         self.submit(server, &execution, command).await;
@@ -245,16 +254,19 @@ impl Engine {
         let mut execution = Execution::new(claim.owner.clone(), server.name(), notebook, vec![cell]);
         execution.kernel_name = kernel_name.filter(|_| path.is_none()).map(str::to_owned);
         execution.gate.clone_from(&claim.gate);
+        self.settled_in().await;
         let execution = self.admit(claim, execution)?;
         let command = Command::Submit(Arc::clone(&execution), None);
         self.submit(server, &execution, command).await;
         Ok(execution)
     }
 
-    /// Waits until what earlier processes left behind is known.
+    /// Waits until what earlier processes left behind on servers that can be reached is known.
     pub async fn settled_in(&self) {
+        let brought = self.brought.get().map_or(0, |brought| *brought.borrow());
         let mut settled = self.settled.subscribe();
-        let _ = timeout(RECOVERY_TIMEOUT, settled.wait_for(|settled| *settled)).await;
+        let is_settled = |until: &Option<u64>| until.is_some_and(|until| until >= brought);
+        let _ = timeout(RECOVERY_TIMEOUT, settled.wait_for(is_settled)).await;
     }
 
     /// An execution that has not ended, if it is the owner's.
@@ -506,7 +518,12 @@ impl Engine {
 
 /// The name by which a server is measured. That of one that an agent gave the URL of begins with the URL.
 fn measured_name(server: &str) -> &str {
-    if server.contains("://") { "(by url)" } else { server }
+    if is_by_url(server) { "(by url)" } else { server }
+}
+
+/// Returns whether a server has the name of one that an agent gave the URL of, which no other process knows.
+fn is_by_url(server: &str) -> bool {
+    server.contains("://")
 }
 
 /// An id as it was given, at a length that can be shown.

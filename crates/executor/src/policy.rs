@@ -109,6 +109,11 @@ pub(crate) const QUEUED_SHOWN_AFTER: Duration = Duration::from_millis(500);
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for reaching a server when the gateway resumes what runs there.
 pub(crate) const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for which what an earlier process left on a server of a user waits for the user, who brings the credentials. A kernel
+/// that runs on over a holiday is found again; after that nobody asks how it ended.
+pub(crate) const UNCLAIMED_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Time between looks for what waited too long.
+pub(crate) const UNCLAIMED_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub(crate) const RETURN_FIRST_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) const RETURN_MAX_BACKOFF: Duration = Duration::from_millis(2500);
 /// Times of the checks for orphan kernels: Jupyter may take a moment to notice that the gateway that used them is

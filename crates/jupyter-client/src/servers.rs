@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use futures::future::join_all;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use url::Url;
 
 use super::{JupyterError, JupyterServer};
@@ -21,6 +22,8 @@ pub struct Servers {
     configured: Vec<Arc<JupyterServer>>,
     /// Servers of single principals, each under a name of its own. They live as long as whoever they belong to needs them.
     own: Mutex<Vec<Weak<JupyterServer>>>,
+    /// Number of times that a Hub's user brought the credentials of a server that nobody had.
+    brought: watch::Sender<u64>,
     observer: Arc<dyn RequestObserver>,
 }
 
@@ -31,6 +34,7 @@ impl Servers {
         Ok(Self {
             configured: options.iter().map(server).collect::<Result<_, _>>()?,
             own: Mutex::default(),
+            brought: watch::Sender::default(),
             observer: Arc::clone(observer),
         })
     }
@@ -56,11 +60,22 @@ impl Servers {
         servers.find(|server| server.name() == name)
     }
 
+    /// All that are in use: the configured ones, and those of single principals.
+    pub fn in_use(&self) -> Vec<Arc<JupyterServer>> {
+        let own = self.own.lock();
+        let own = own.iter().filter_map(Weak::upgrade);
+        self.configured.iter().cloned().chain(own).collect()
+    }
+
+    /// Counts the servers of a Hub that come into use, before anybody uses them.
+    pub fn brought(&self) -> watch::Receiver<u64> {
+        self.brought.subscribe()
+    }
+
     /// Ends the connections to all kernels.
     pub async fn close_links(&self) {
-        let own: Vec<_> = self.own.lock().iter().filter_map(Weak::upgrade).collect();
-        let servers = self.configured.iter().chain(&own);
-        join_all(servers.map(|server| server.close_links())).await;
+        let servers = self.in_use();
+        join_all(servers.iter().map(|server| server.close_links())).await;
     }
 
     /// A server at a URL that is not configured. Whether it may be asked for is for the caller to judge.
@@ -95,7 +110,9 @@ impl Servers {
         }
         drop(known);
         let made = JupyterServer::of_hub(hub, name, server, token, Arc::clone(&self.observer))?;
-        Ok(keep(&mut servers, made))
+        let made = keep(&mut servers, made);
+        self.brought.send_modify(|count| *count += 1);
+        Ok(made)
     }
 }
 

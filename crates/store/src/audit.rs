@@ -11,7 +11,7 @@ use crate::{
     row::{micros, time},
 };
 
-/// One call.
+/// One call, or several refused logins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
     /// Start of the call.
@@ -35,6 +35,8 @@ pub struct AuditRow {
     pub outcome: String,
     pub duration_ms: i64,
     pub request_id: String,
+    /// How many it stands for.
+    pub count: i64,
 }
 
 /// Filter for the audit.
@@ -130,6 +132,7 @@ impl AuditRow {
             outcome: row.get("outcome")?,
             duration_ms: row.get("duration_ms")?,
             request_id: row.get("request_id")?,
+            count: row.get("count")?,
         })
     }
 }
@@ -146,7 +149,7 @@ impl Note for AuditRow {
     async fn insert(&self, transaction: &mut Transaction) -> Result<(), StoreError> {
         let statement = Statement::new(
             "INSERT INTO audit (time, principal, tenant, address, tool, server, path, decision, rule, approval, \
-             outcome, duration_ms, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+             outcome, duration_ms, request_id, count) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         );
         let statement = statement
             .bind(micros(self.time))
@@ -161,7 +164,8 @@ impl Note for AuditRow {
             .bind(&self.approval)
             .bind(&self.outcome)
             .bind(self.duration_ms)
-            .bind(&self.request_id);
+            .bind(&self.request_id)
+            .bind(self.count);
         transaction.execute(statement).await?;
         Ok(())
     }

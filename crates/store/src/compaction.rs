@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::logs::ACTIVITY;
 use crate::{
     HistoryLimits, Snapshot, Store, StoreError,
     database::{Database, Statement},
@@ -96,8 +97,8 @@ impl Store {
     pub async fn compact(&self) -> Result<Compacted, StoreError> {
         self.compaction.appended.store(0, Ordering::Relaxed);
         let mut removed = Compacted {
-            activities: self.prune_log("activity", self.limits.activity).await?,
-            audits: self.prune_log("audit", self.limits.audit).await?,
+            activities: self.prune_log(&ACTIVITY, self.limits.activity).await?,
+            audits: self.prune_audit(self.limits.audit).await?,
             ..Compacted::default()
         };
         if self.compaction.has_to_see_to_executions() {

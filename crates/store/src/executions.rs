@@ -5,7 +5,7 @@ mod table;
 
 use std::{
     cmp::Reverse,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -13,6 +13,20 @@ use std::{
 pub(crate) use batch::{Batch, Origin, Rename};
 
 use crate::{AbandonedExecution, ExecutionFilter, ExecutionRecord, Store, StoreError, row::micros};
+
+/// Executions that are taken over in one statement, which has a limited number of parameters.
+const TAKEN_AT_ONCE: usize = 500;
+
+/// An execution that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    pub(crate) execution_id: String,
+    /// The gateway that looks after it, if any ever did.
+    pub(crate) gateway: Option<String>,
+    pub server: String,
+    /// Time when that gateway last wrote it.
+    pub noted_at: SystemTime,
+}
 
 impl Store {
     /// Queues a record without waiting: the newest version of each execution is written in the
@@ -66,17 +80,30 @@ impl Store {
         Ok(found)
     }
 
-    /// Takes over everybody's executions that have not ended and whose gateway has left. Each is given to one
-    /// gateway only, whoever asks at the same time.
-    pub async fn take_over(&self) -> Result<Vec<AbandonedExecution>, StoreError> {
+    /// Takes over executions that have not ended and whose gateway has left, as far as they are wanted. Each is given to one
+    /// gateway only, whoever asks at the same time; the others stay for whoever wants them later.
+    pub async fn take_over(
+        &self,
+        is_wanted: impl Fn(&Unfinished) -> bool,
+    ) -> Result<Vec<AbandonedExecution>, StoreError> {
         // In this order: a gateway has its lease before it has executions.
-        let owners = self.database.gateways_with_unfinished().await?;
+        let unfinished = self.database.unfinished_executions().await?;
         let present = self.sweep_leases().await?;
+        let mut wanted: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
+        for execution in unfinished {
+            let owner = &execution.gateway;
+            if owner.as_ref().is_none_or(|owner| !present.contains(owner)) && is_wanted(&execution) {
+                wanted
+                    .entry(execution.gateway)
+                    .or_default()
+                    .push(execution.execution_id);
+            }
+        }
         let mut taken = Vec::new();
-        for owner in owners {
-            if owner.as_ref().is_none_or(|owner| !present.contains(owner)) {
-                let left = self.database.reassign_unfinished(owner.as_deref(), &self.lease.gateway);
-                taken.extend(left.await?);
+        for (owner, executions) in &wanted {
+            for some in executions.chunks(TAKEN_AT_ONCE) {
+                let reassigned = self.database.reassign(some, owner.as_deref(), &self.lease.gateway);
+                taken.extend(reassigned.await?);
             }
         }
         Ok(taken)

@@ -60,6 +60,7 @@ pub use compaction::{Compacted, SnapshotSource};
 pub use console::Console;
 pub use documents::{DocumentKey, DocumentRow};
 pub use error::StoreError;
+pub use executions::Unfinished;
 pub use forks::ForkRecord;
 pub use lease::OtherGateway;
 pub use location::file_url;

@@ -38,9 +38,17 @@ const SQLITE: &[Step] = embed![
     "0009_history",
     "0010_approvals",
     "0011_oauth",
+    "0012_audit_counts",
 ];
 
-const POSTGRES: &[Step] = embed!["postgres": "0001_executions", "0002_history", "0003_approvals", "0004_oauth"];
+const POSTGRES: &[Step] = embed![
+    "postgres":
+    "0001_executions",
+    "0002_history",
+    "0003_approvals",
+    "0004_oauth",
+    "0005_audit_counts",
+];
 
 /// Only one gateway at a time looks for what is missing. Waiting for another one is bounded, its work is not.
 const POSTGRES_LOCK: [&str; 3] = [

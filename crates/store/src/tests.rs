@@ -27,7 +27,7 @@ use test_postgres::TestDatabase;
 
 use crate::{
     Appended, CellRecord, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, LostRecords, Store,
-    StoreError, StoreLimits, Terms,
+    StoreError, StoreLimits, Terms, Unfinished,
     database::{Connections, Database},
     executions::Batch,
     file_url,

@@ -3,10 +3,13 @@
 
 use std::time::SystemTime;
 
-use super::batch::{Batch, Origin, Rename};
+use super::{
+    Unfinished,
+    batch::{Batch, Origin, Rename},
+};
 use crate::{
     AbandonedExecution, ExecutionFilter, ExecutionKind, ExecutionRecord, ExecutionStatus, StoreError, StoreLimits,
-    database::{Database, Row, Statement, Transaction, readable},
+    database::{Database, Statement, Transaction, readable},
     row::{micros, read_execution, read_left_behind, time, to_json},
     size::record_bytes,
 };
@@ -115,24 +118,35 @@ impl Database {
         }))
     }
 
-    /// The gateways whose executions have not ended. Some executions may have none.
-    pub(crate) async fn gateways_with_unfinished(&self) -> Result<Vec<Option<String>>, StoreError> {
-        let mut statement = Statement::new("SELECT DISTINCT gateway FROM executions WHERE ");
+    pub(crate) async fn unfinished_executions(&self) -> Result<Vec<Unfinished>, StoreError> {
+        let mut statement = Statement::new(
+            "SELECT execution_id, gateway, server, COALESCE(noted_at, created_at) AS noted_at FROM executions WHERE ",
+        );
         push_status(&mut statement, |status| !status.is_finished());
-        let rows = self.rows(statement).await?;
-        Ok(readable(rows, "executions", Row::first))
+        Ok(readable(self.rows(statement).await?, "executions", |row| {
+            Ok(Unfinished {
+                execution_id: row.get("execution_id")?,
+                gateway: row.get("gateway")?,
+                server: row.get("server")?,
+                noted_at: time(row.get("noted_at")?),
+            })
+        }))
     }
 
-    /// Gives what has not ended of one gateway to another. Of several who want it at once, each gets what no other got.
-    pub(crate) async fn reassign_unfinished(
+    /// Gives executions of one gateway to another, unless they have ended or somebody else has got them meanwhile.
+    pub(crate) async fn reassign(
         &self,
+        executions: &[String],
         from: Option<&str>,
         to: &str,
     ) -> Result<Vec<AbandonedExecution>, StoreError> {
         let mut statement = Statement::new("UPDATE executions SET gateway = ");
         statement.push_bind(to);
         statement.push(" WHERE gateway IS NOT DISTINCT FROM ").push_bind(from);
-        statement.push(" AND ");
+        statement
+            .push(" AND execution_id IN (")
+            .push_list(executions)
+            .push(") AND ");
         push_status(&mut statement, |status| !status.is_finished());
         statement.push(" RETURNING *");
         Ok(readable(self.rows(statement).await?, "executions", read_left_behind))

@@ -4,10 +4,12 @@ use async_trait::async_trait;
 
 use super::{
     history::{at, key, newest, seqs, version, with_versions},
-    logs::{activity, call},
+    logs::{activity, all_calls, call},
     *,
 };
-use crate::{ActivityFilter, AuditFilter, Compacted, HistoryLimits, LogLimits, NewVersion, Snapshot, SnapshotSource};
+use crate::{
+    ActivityFilter, AuditFilter, AuditRow, Compacted, HistoryLimits, LogLimits, NewVersion, Snapshot, SnapshotSource,
+};
 
 on_both_engines! {
     the_oldest_versions_go_up_to_one_whose_content_is_kept,
@@ -18,6 +20,7 @@ on_both_engines! {
     documents_that_were_not_changed_for_longest_make_room_for_others,
     versions_that_are_pinned_stay_whatever_the_limits,
     old_activities_and_calls_go_and_those_that_are_too_many,
+    refused_logins_push_out_no_calls,
     what_is_appended_meanwhile_is_kept,
 }
 
@@ -241,6 +244,34 @@ async fn old_activities_and_calls_go_and_those_that_are_too_many(scene: Scene) {
         .unwrap();
     let calls: Vec<_> = calls.iter().map(|row| row.request_id.as_str()).collect();
     assert_eq!(calls, ["r3", "r2"]);
+}
+
+async fn refused_logins_push_out_no_calls(scene: Scene) {
+    let limits = LogLimits {
+        keep: Duration::from_secs(60),
+        records: 30,
+    };
+    let limits = StoreLimits {
+        audit: limits,
+        ..StoreLimits::default()
+    };
+    let store = scene.open_with(limits).await;
+    let now = SystemTime::now();
+    for n in 0..20 {
+        store.note_audit(call(n, now));
+    }
+    for n in 0..500 {
+        store.note_audit(AuditRow {
+            principal: String::new(),
+            ..call(n, now + Duration::from_millis(n as u64))
+        });
+    }
+    store.flush().await;
+    assert_eq!(store.compact().await.unwrap().audits, 497);
+    let kept = all_calls(&store).await;
+    let (of_nobody, calls): (Vec<_>, Vec<_>) = kept.into_iter().partition(|row| row.principal.is_empty());
+    let newest: Vec<_> = of_nobody.iter().map(|row| row.request_id.as_str()).collect();
+    assert_eq!((calls.len(), newest), (20, vec!["r499", "r498", "r497"]));
 }
 
 async fn what_is_appended_meanwhile_is_kept(scene: Scene) {

@@ -12,6 +12,7 @@ on_both_engines! {
     executions_follow_their_file_from_wherever_it_was,
     activities_are_of_everybody_and_count_each_execution_once,
     a_restarted_gateway_finds_what_has_not_ended,
+    what_nobody_can_take_up_yet_is_left_for_whoever_can,
     outputs_that_cannot_be_read_again_hide_nothing_else,
     only_old_finished_records_are_pruned,
     many_at_once_end_with_the_newest_of_each,
@@ -206,11 +207,33 @@ async fn a_restarted_gateway_finds_what_has_not_ended(scene: Scene) {
     }
     store.close().await;
     let store = scene.open().await;
-    let mut left = store.take_over().await.unwrap();
+    let mut left = store.take_over(|_| true).await.unwrap();
     left.sort_by(|a, b| a.record.execution_id.cmp(&b.record.execution_id));
     let statuses: Vec<_> = left.iter().map(|left| left.record.status.as_str()).collect();
     assert_eq!(statuses, ["queued", "running", "input_required"]);
-    assert_eq!(store.take_over().await.unwrap(), [], "they are its own now");
+    assert_eq!(store.take_over(|_| true).await.unwrap(), [], "they are its own now");
+}
+
+async fn what_nobody_can_take_up_yet_is_left_for_whoever_can(scene: Scene) {
+    let store = scene.open().await;
+    for (n, server) in ["lab", "ana"].into_iter().enumerate() {
+        store.note_execution(ExecutionRecord {
+            server: server.to_owned(),
+            ..record(n as u64, ExecutionStatus::Running)
+        });
+    }
+    store.close().await;
+    let (first, second) = (scene.open().await, scene.open().await);
+    let on = async |store: &Store, wanted: &str| {
+        let taken = store.take_over(|unfinished| unfinished.server == wanted).await.unwrap();
+        let servers = taken.into_iter().map(|taken| taken.record.server);
+        servers.collect::<Vec<_>>()
+    };
+    assert_eq!(on(&first, "lab").await, ["lab"]);
+    assert!(on(&second, "lab").await.is_empty(), "it is the first one's");
+    assert_eq!(on(&second, "ana").await, ["ana"]);
+    let since = |unfinished: &Unfinished| unfinished.noted_at.elapsed().unwrap() < Duration::from_secs(60);
+    assert_eq!(first.take_over(since).await.unwrap(), []);
 }
 
 async fn outputs_that_cannot_be_read_again_hide_nothing_else(scene: Scene) {

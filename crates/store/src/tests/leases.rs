@@ -15,7 +15,7 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves(scene: S
     let (first, second) = (scene.open().await, scene.open().await);
     first.note_execution(record(1, ExecutionStatus::Running));
     first.flush().await;
-    assert_eq!(second.take_over().await.unwrap(), []);
+    assert_eq!(second.take_over(|_| true).await.unwrap(), []);
     let [other] = <[_; 1]>::try_from(second.other_gateways().await.unwrap()).unwrap();
     let leaving = tokio::spawn(other.wait_until_left());
     // Long enough to end, if it did not wait.
@@ -23,7 +23,7 @@ async fn what_another_gateway_looks_after_is_left_to_it_until_it_leaves(scene: S
     assert!(!leaving.is_finished());
     first.close().await;
     leaving.await.unwrap();
-    let [taken] = <[_; 1]>::try_from(second.take_over().await.unwrap()).unwrap();
+    let [taken] = <[_; 1]>::try_from(second.take_over(|_| true).await.unwrap()).unwrap();
     assert_eq!(taken.record, record(1, ExecutionStatus::Running));
     assert!(taken.noted_at.unwrap().elapsed().unwrap() < Duration::from_secs(60));
     drop(first);
@@ -53,10 +53,10 @@ async fn what_a_killed_process_of_the_same_host_left_is_taken_over_at_once(scene
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let process = Process::of(child.id());
     put_lease(&store, process, Duration::from_secs(60)).await;
-    assert_eq!(store.take_over().await.unwrap(), []);
+    assert_eq!(store.take_over(|_| true).await.unwrap(), []);
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    assert_eq!(store.take_over(|_| true).await.unwrap().len(), 1);
     assert_eq!(store.database.leases().await.unwrap().len(), 1, "its lease is removed");
 }
 
@@ -65,7 +65,7 @@ async fn a_process_of_the_same_host_that_is_slow_to_renew_is_not_taken_for_gone(
     put_lease(&store, Process::current(), Duration::ZERO).await;
     // Only where the system tells that it runs.
     if Process::current().started != 0 {
-        assert_eq!(store.take_over().await.unwrap(), []);
+        assert_eq!(store.take_over(|_| true).await.unwrap(), []);
     }
 }
 
@@ -76,10 +76,10 @@ async fn a_gateway_on_another_host_keeps_what_it_runs_until_its_lease_expires(sc
         ..Process::current()
     };
     let lease = put_lease(&store, elsewhere, Duration::from_millis(300)).await;
-    assert_eq!(store.take_over().await.unwrap(), []);
+    assert_eq!(store.take_over(|_| true).await.unwrap(), []);
     let [other] = <[_; 1]>::try_from(store.other_gateways().await.unwrap()).unwrap();
     other.wait_until_left().await;
-    assert_eq!(store.take_over().await.unwrap().len(), 1);
+    assert_eq!(store.take_over(|_| true).await.unwrap().len(), 1);
     // It was only cut off, and comes back: what it ran is not its own any more.
     store
         .database

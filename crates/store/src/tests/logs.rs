@@ -41,6 +41,7 @@ pub(super) fn call(n: usize, time: SystemTime) -> AuditRow {
         outcome: "failed".into(),
         duration_ms: 3,
         request_id: format!("r{n}"),
+        count: 1,
     }
 }
 
