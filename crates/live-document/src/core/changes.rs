@@ -18,7 +18,18 @@ pub struct DocumentChange {
     /// The cells that it is about, each once; none in a text document.
     pub cells: Vec<Arc<str>>,
     pub kind: ChangeKind,
+    /// The texts of those cells, or of the text document, as the change left them; only those in which somebody may be called by
+    /// name.
+    pub calling: Vec<(Arc<str>, Arc<str>)>,
     pub time: SystemTime,
+}
+
+impl DocumentChange {
+    /// The text that a cell had after the change, if somebody may be called in it; of a text document the cell is empty.
+    pub fn calling_in(&self, cell: &str) -> Option<&Arc<str>> {
+        let mut calling = self.calling.iter();
+        calling.find(|(of, _)| **of == *cell).map(|(_, text)| text)
+    }
 }
 
 /// Kind of a change. A change of several kinds is of the greatest.
@@ -61,6 +72,7 @@ impl ChangeStream {
         author: &Author,
         tool: Option<&Arc<str>>,
         revision: String,
+        calling: Vec<(Arc<str>, Arc<str>)>,
         time: SystemTime,
     ) {
         let change = DocumentChange {
@@ -70,6 +82,7 @@ impl ChangeStream {
             revision,
             cells: draft.cells,
             kind: draft.kind,
+            calling,
             time,
         };
         // Whoever followed may just have left.
@@ -78,6 +91,14 @@ impl ChangeStream {
 }
 
 impl Draft {
+    pub(crate) fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    pub(crate) fn cells(&self) -> &[Arc<str>] {
+        &self.cells
+    }
+
     pub(crate) fn add(&mut self, kind: ChangeKind, cells: impl IntoIterator<Item = Arc<str>>) {
         self.kind = self.kind.max(kind);
         for cell in cells {
@@ -129,6 +150,17 @@ mod tests {
             (change.cells, change.revision),
             (vec![Arc::clone(&cell_id)], document.revision())
         );
+        assert!(change.calling.is_empty(), "nobody is called");
+
+        // Both are done before anybody looks.
+        for source in ["@bob", "bob"] {
+            let (cell, source) = (cell_id.to_string(), source.to_owned());
+            let set = [Edit::SetSource { cell, source }];
+            document.apply_local(&ana, &set).expect("valid");
+        }
+        let called = changes.try_recv().expect("a change");
+        assert_eq!(called.calling_in(&cell_id).map(|text| &**text), Some("@bob"));
+        assert!(changes.try_recv().expect("a change").calling.is_empty());
 
         let run = CellWrite {
             begin: true,

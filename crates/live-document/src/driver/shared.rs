@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// Changes when somebody comes or goes.
     pub(crate) roster_version: watch::Sender<u64>,
     /// Sources with an `@` as the document was opened, until somebody takes them.
-    pub(crate) opening_texts: Mutex<Vec<(Option<Arc<str>>, String)>>,
+    pub(crate) opening_texts: Mutex<Vec<(Arc<str>, Arc<str>)>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
     /// The fork that it is, unless it is the document of a file.

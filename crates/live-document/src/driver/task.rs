@@ -56,7 +56,7 @@ pub(crate) async fn open(
     let mut document = received.document;
     let opening_texts = match server.changes.receiver_count() {
         0 => Vec::new(),
-        _ => document.texts_with('@'),
+        _ => document.all_calling(),
     };
     document.stream = Some(ChangeStream {
         document: Arc::new(DocumentId {

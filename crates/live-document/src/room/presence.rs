@@ -35,7 +35,7 @@ impl Room {
     }
 
     /// The sources with an `@`, by cell, as the document was opened, for whoever looks for names. They are given once.
-    pub fn take_opening_texts(&self) -> Vec<(Option<Arc<str>>, String)> {
+    pub fn take_opening_texts(&self) -> Vec<(Arc<str>, Arc<str>)> {
         std::mem::take(&mut *self.0.opening_texts.lock())
     }
 

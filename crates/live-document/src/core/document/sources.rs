@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use yrs::Transact;
+use yrs::{Text, Transact};
 
 use super::{Document, Edit, text_of};
 
@@ -45,21 +45,30 @@ pub struct Source {
     pub text: String,
 }
 
+/// Longer texts are not searched for names at every stroke of a key.
+const MAX_SEARCHED: u32 = 1_000_000;
+
 impl Document {
-    /// The sources of cells, or the text, that have a certain character.
-    pub(crate) fn texts_with(&self, character: char) -> Vec<(Option<Arc<str>>, String)> {
-        let has = |text: &String| text.contains(character);
+    /// The sources of these cells, or the text, in which somebody may be called by name. The cell of a text is empty.
+    pub(crate) fn calling(&self, cells: &[Arc<str>]) -> Vec<(Arc<str>, Arc<str>)> {
+        let calls = |text: &String| text.contains('@');
         if !self.is_notebook() {
-            return Some(self.text())
-                .filter(has)
-                .map(|text| (None, text))
-                .into_iter()
-                .collect();
+            let is_searched = self.source.len(&self.doc.transact()) <= MAX_SEARCHED;
+            let text = is_searched.then(|| self.text()).filter(calls);
+            return text.map(|text| ("".into(), text.into())).into_iter().collect();
         }
-        let cells = self.ids().into_iter();
-        cells
-            .filter_map(|cell| Some((Some(Arc::from(cell)), self.source(cell).filter(has)?)))
-            .collect()
+        let txn = self.doc.transact();
+        let calling = |cell: &Arc<str>| {
+            let text = self.source_in(&txn, cell).filter(calls)?;
+            (text.len() <= MAX_SEARCHED as usize).then(|| (Arc::clone(cell), text.into()))
+        };
+        cells.iter().filter_map(calling).collect()
+    }
+
+    /// The same of all cells.
+    pub(crate) fn all_calling(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let cells: Vec<Arc<str>> = self.order.iter().map(|entry| Arc::clone(&entry.id)).collect();
+        self.calling(&cells)
     }
 
     pub(crate) fn touched_by(&self, edits: &[Edit]) -> Touched {
