@@ -22,6 +22,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite writes one at a time; the others read meanwhile.
 const CONNECTIONS: u32 = 4;
+/// Pages that a connection keeps in memory, in KiB. What is written is hardly ever read again, and the system keeps the file in
+/// memory anyway.
+const CACHE: &str = "-512";
 /// The journal beside the file is cut to this size once its content is in the file.
 const JOURNAL_BYTES: &str = "8388608";
 
@@ -56,6 +59,7 @@ async fn connect(
         // Survives a killed process; only a power cut can take the last moments.
         .synchronous(SqliteSynchronous::Normal)
         .pragma("journal_size_limit", JOURNAL_BYTES)
+        .pragma("cache_size", CACHE)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         // One line for each statement would drown everything else.
