@@ -18,7 +18,7 @@ use super::{
     Activity, ActivityLog, Actor,
     burst::{Burst, BurstKey, BurstKind},
     kinds,
-    mention::{Mention, mentions},
+    mention::{Mention, in_lines},
     mention_watch::MentionWatch,
 };
 use crate::history::{History, LostContent};
@@ -157,8 +157,9 @@ impl Follower {
     fn on_opened(&mut self, document: &DocumentId, room: &Room) {
         let names = self.log.names();
         let followed = self.documents.entry(document.clone()).or_default();
-        for (cell, text) in room.take_opening_texts() {
-            followed.mentions.take(&cell, &mentions(&text, &names));
+        let lines = room.take_opening_lines();
+        for of_cell in lines.chunk_by(|line, next| line.cell == next.cell) {
+            followed.mentions.take(&of_cell[0].cell, &in_lines(of_cell, &names));
         }
     }
 
@@ -283,8 +284,8 @@ impl Follower {
             RoomKind::Text => &whole[..],
         };
         for cell in cells {
-            let text = change.calling_in(cell);
-            let found = text.map(|text| mentions(text, &self.log.names())).unwrap_or_default();
+            let lines = change.calling.iter().filter(|line| line.cell == *cell);
+            let found = in_lines(lines, &self.log.names());
             let followed = self.documents.entry((*change.document).clone()).or_default();
             let new = followed.mentions.changed(cell, found.clone(), now);
             match followed.mentions.due_at() {

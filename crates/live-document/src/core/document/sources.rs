@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use yrs::{Text, Transact};
 
-use super::{Document, Edit, text_of};
+use super::{super::changes::CallingLine, Document, Edit, text_of};
 
 /// A source, or the text of a document, that an edit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,24 +49,25 @@ pub struct Source {
 const MAX_SEARCHED: u32 = 1_000_000;
 
 impl Document {
-    /// The sources of these cells, or the text, in which somebody may be called by name. The cell of a text is empty.
-    pub(crate) fn calling(&self, cells: &[Arc<str>]) -> Vec<(Arc<str>, Arc<str>)> {
-        let calls = |text: &String| text.contains('@');
-        if !self.is_notebook() {
-            let is_searched = self.source.len(&self.doc.transact()) <= MAX_SEARCHED;
-            let text = is_searched.then(|| self.text()).filter(calls);
-            return text.map(|text| ("".into(), text.into())).into_iter().collect();
-        }
+    /// The lines of these cells, or of the text, in which somebody may be called by name.
+    pub(crate) fn calling(&self, cells: &[Arc<str>]) -> Vec<CallingLine> {
+        let mut lines = Vec::new();
         let txn = self.doc.transact();
-        let calling = |cell: &Arc<str>| {
-            let text = self.source_in(&txn, cell).filter(calls)?;
-            (text.len() <= MAX_SEARCHED as usize).then(|| (Arc::clone(cell), text.into()))
-        };
-        cells.iter().filter_map(calling).collect()
+        if !self.is_notebook() {
+            if self.source.len(&txn) <= MAX_SEARCHED {
+                CallingLine::add_all(&"".into(), &self.text_in(&txn), &mut lines);
+            }
+            return lines;
+        }
+        for cell in cells {
+            let source = self.source_in(&txn, cell).unwrap_or_default();
+            CallingLine::add_all(cell, &source, &mut lines);
+        }
+        lines
     }
 
     /// The same of all cells.
-    pub(crate) fn all_calling(&self) -> Vec<(Arc<str>, Arc<str>)> {
+    pub(crate) fn all_calling(&self) -> Vec<CallingLine> {
         let cells: Vec<Arc<str>> = self.order.iter().map(|entry| Arc::clone(&entry.id)).collect();
         self.calling(&cells)
     }
