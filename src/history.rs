@@ -287,6 +287,8 @@ impl HistorySink for History {
             (live, state.latest.0.clone())
         };
         let after = match recorded.delta.apply(&before) {
+            // The recorder has it already, and it takes the memory of one.
+            Ok(after) if after == recorded.content => recorded.content.clone(),
             Ok(after) => after,
             Err(error) => {
                 let mut state = track.lock();

@@ -18,7 +18,7 @@ use super::{
     Activity, ActivityLog, Actor,
     burst::{Burst, BurstKey, BurstKind},
     kinds,
-    mention::{Mention, mentions},
+    mention::{Mention, in_lines},
     mention_watch::MentionWatch,
 };
 use crate::history::{History, LostContent};
@@ -29,8 +29,6 @@ const MAX_BURSTS: usize = 4_096;
 const RENAME_SETTLES: Duration = Duration::from_secs(1);
 /// Renames that wait for that.
 const MAX_RENAMES: usize = 256;
-/// Longer texts are not searched for names at every stroke of a key.
-const MAX_SEARCHED: usize = 1_000_000;
 /// The text of a mention follows what is typed until this long after the last change.
 const MENTION_OPEN: Duration = Duration::from_secs(5);
 /// Mentions whose text is followed at a time.
@@ -159,10 +157,9 @@ impl Follower {
     fn on_opened(&mut self, document: &DocumentId, room: &Room) {
         let names = self.log.names();
         let followed = self.documents.entry(document.clone()).or_default();
-        for (cell, text) in room.take_opening_texts() {
-            followed
-                .mentions
-                .take(&cell.unwrap_or_default(), &mentions(&text, &names));
+        let lines = room.take_opening_lines();
+        for of_cell in lines.chunk_by(|line, next| line.cell == next.cell) {
+            followed.mentions.take(&of_cell[0].cell, &in_lines(of_cell, &names));
         }
     }
 
@@ -287,7 +284,8 @@ impl Follower {
             RoomKind::Text => &whole[..],
         };
         for cell in cells {
-            let found = self.names_in(room, cell);
+            let lines = change.calling.iter().filter(|line| line.cell == *cell);
+            let found = in_lines(lines, &self.log.names());
             let followed = self.documents.entry((*change.document).clone()).or_default();
             let new = followed.mentions.changed(cell, found.clone(), now);
             match followed.mentions.due_at() {
@@ -301,16 +299,6 @@ impl Follower {
                 self.schedule(due);
             }
         }
-    }
-
-    /// The names of agents in a cell, or in a text document.
-    fn names_in(&self, room: &Room, cell: &Arc<str>) -> Vec<Mention> {
-        let text = match cell.is_empty() {
-            true => Some(room.text().1),
-            false => room.source_of(cell),
-        };
-        let text = text.filter(|text| text.len() <= MAX_SEARCHED && text.contains('@'));
-        text.map(|text| mentions(&text, &self.log.names())).unwrap_or_default()
     }
 
     fn tell_mentions(
@@ -377,18 +365,16 @@ impl Follower {
     fn complete_names(&mut self, now: Instant) {
         let mut complete = Vec::new();
         for (document, followed) in &mut self.documents {
-            for cell in followed.mentions.due(now) {
+            for (cell, found) in followed.mentions.due(now) {
                 let author = followed.authors.remove(&cell).unwrap_or(Author::Unknown);
-                complete.push((document.clone(), cell, author));
+                let new = followed.mentions.settle(&cell, found.clone());
+                complete.push((document.clone(), cell, author, found, new));
             }
         }
-        for (document, cell, author) in complete {
+        for (document, cell, author, found, new) in complete {
             let Some(room) = self.pool.room_of(&document) else {
                 continue;
             };
-            let found = self.names_in(&room, &cell);
-            let followed = self.documents.entry(document.clone()).or_default();
-            let new = followed.mentions.settle(&cell, found.clone());
             self.tell_mentions(&room, &document, &cell, &author, new, &found);
         }
     }

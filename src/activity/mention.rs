@@ -1,5 +1,7 @@
 //! Names of agents in a text: `@ana-agent`, in any case, not within a word or an e-mail address.
 
+use live_document::CallingLine;
+
 use super::agents::{AgentNames, KnownAgent, is_plain};
 
 /// Characters of the line that a mention stands in.
@@ -15,6 +17,20 @@ pub(super) struct Mention {
     pub(super) text: String,
     /// Nothing stands after it, so that somebody may be typing a longer name.
     pub(super) is_last: bool,
+}
+
+/// All mentions in lines of a text.
+pub(super) fn in_lines<'a>(lines: impl IntoIterator<Item = &'a CallingLine>, names: &AgentNames) -> Vec<Mention> {
+    let of_line = |line: &CallingLine| {
+        let (number, is_last) = (line.line, line.is_last);
+        let found = mentions(&line.text, names).into_iter();
+        found.map(move |mention| Mention {
+            line: number + mention.line,
+            is_last: is_last && mention.is_last,
+            ..mention
+        })
+    };
+    lines.into_iter().flat_map(of_line).collect()
 }
 
 /// All mentions in a text.
@@ -129,6 +145,27 @@ mod tests {
         ] {
             assert_eq!(found(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn lines_count_as_in_their_text() {
+        let known = KnownAgents::new(vec![KnownAgent {
+            id: "token:ana".into(),
+            name: "ana".to_owned(),
+            tenant: "t".into(),
+        }]);
+        let line = |line: usize, text: &str, is_last| CallingLine {
+            cell: "c".into(),
+            line,
+            text: text.into(),
+            is_last,
+        };
+        let found = in_lines(&[line(3, "  @ana", false), line(7, "@ana", true)], &known.names());
+        let told: Vec<_> = found
+            .iter()
+            .map(|found| (found.line, &*found.text, found.is_last))
+            .collect();
+        assert_eq!(told, [(3, "@ana", false), (7, "@ana", true)]);
     }
 
     #[test]

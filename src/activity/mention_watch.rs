@@ -18,8 +18,15 @@ const MAX_CELLS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct MentionWatch {
     cells: HashMap<Arc<str>, Known>,
-    /// Cells in which a name is to be looked at again, and when.
-    pending: HashMap<Arc<str>, Instant>,
+    /// Cells whose last name may not be complete.
+    pending: HashMap<Arc<str>, Pending>,
+}
+
+/// The mentions of a cell, the last of which counts if nothing more is typed.
+#[derive(Debug)]
+struct Pending {
+    found: Vec<Mention>,
+    due: Instant,
 }
 
 /// Mentions of a cell that were told, or were there before: by agent the lines that they stand in.
@@ -42,8 +49,9 @@ impl MentionWatch {
         });
         match is_new {
             true => {
-                self.pending.insert(Arc::clone(cell), now + COMPLETE_AFTER);
                 let complete = found[..found.len() - 1].to_vec();
+                let due = now + COMPLETE_AFTER;
+                self.pending.insert(Arc::clone(cell), Pending { found, due });
                 self.settle(cell, complete)
             }
             false => {
@@ -53,23 +61,15 @@ impl MentionWatch {
         }
     }
 
-    /// Cells to be looked at again by now.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<Arc<str>> {
-        let due: Vec<Arc<str>> = self
-            .pending
-            .iter()
-            .filter(|(_, at)| **at <= now)
-            .map(|(cell, _)| Arc::clone(cell))
-            .collect();
-        for cell in &due {
-            self.pending.remove(cell);
-        }
-        due
+    /// Cells of which all names are complete by now, and the mentions that they have.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<(Arc<str>, Vec<Mention>)> {
+        let due = self.pending.extract_if(|_, pending| pending.due <= now);
+        due.map(|(cell, pending)| (cell, pending.found)).collect()
     }
 
-    /// The next time at which a cell is to be looked at again.
+    /// The next time at which names are complete.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        self.pending.values().min().copied()
+        self.pending.values().map(|pending| pending.due).min()
     }
 
     /// The mentions of a cell that are new, all names in it being complete.
@@ -162,11 +162,10 @@ mod tests {
             new.into_iter().map(|mention| mention.text).collect()
         }
 
-        fn pauses(&mut self, text: &str) -> Vec<String> {
+        fn pauses(&mut self) -> Vec<String> {
             self.now += COMPLETE_AFTER;
-            let found = || mentions(text, &self.known.names());
-            let due = self.watch.due(self.now);
-            let new = due.iter().flat_map(|cell| self.watch.settle(cell, found()));
+            let due = self.watch.due(self.now).into_iter();
+            let new = due.flat_map(|(cell, found)| self.watch.settle(&cell, found));
             new.map(|mention| mention.text).collect()
         }
     }
@@ -179,7 +178,7 @@ mod tests {
             .flat_map(|text| typing.types(text))
             .collect();
         assert_eq!(told, ["@ana"]);
-        assert!(typing.pauses("@ana fix").is_empty());
+        assert!(typing.pauses().is_empty());
         assert!(typing.types("@an fix").is_empty(), "removed");
         assert_eq!(typing.types("@ana fix"), ["@ana fix"], "typed anew");
         assert_eq!(typing.types("@ana fix\n@ana and\n"), ["@ana and"], "a second one");
@@ -190,9 +189,13 @@ mod tests {
     fn a_name_at_the_end_counts_when_typing_pauses() {
         let mut typing = Typing::new();
         assert!(typing.types("see @ana").is_empty());
-        assert_eq!(typing.pauses("see @ana"), ["see @ana"]);
+        assert_eq!(typing.pauses(), ["see @ana"]);
         assert!(typing.types("see @ana ").is_empty() && typing.types("see @ana now").is_empty());
-        assert!(typing.types("see @anas").is_empty() && typing.pauses("see @anas").is_empty());
+        assert!(typing.types("see @anas").is_empty() && typing.pauses().is_empty());
+        assert!(typing.types("see @ana").is_empty() && typing.types("see ana").is_empty());
+        assert!(typing.pauses().is_empty(), "typed away at once");
+        assert!(typing.types("see @ana").is_empty());
+        assert_eq!(typing.pauses(), ["see @ana"], "and back");
     }
 
     #[test]

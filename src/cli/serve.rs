@@ -37,6 +37,8 @@ const LOCAL_EXECUTIONS: usize = 64;
 const LOCAL_REQUESTS: u32 = 100_000;
 /// Time that the JupyterLab of `--with-jupyter` may take to shut its kernels down.
 const LAB_GRACE: Duration = Duration::from_secs(5);
+/// Time for what is left when everything has ended: a thread that looks up a name which nobody answers would be waited for.
+const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -73,9 +75,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         .enable_all()
         .build()
         .map_err(|error| failed(&error))?;
-    let _entered = runtime.enter();
+    let entered = runtime.enter();
     let console = arguments.telemetry == Some(TelemetryOutput::Console);
-    let (metrics, _flush) = telemetry::init(&config.telemetry, &env, console).map_err(|error| failed(&error))?;
+    let (metrics, flush) = telemetry::init(&config.telemetry, &env, console).map_err(|error| failed(&error))?;
     // From now on, since making an environment for JupyterLab can take minutes.
     let hangup = signal(SignalKind::hangup()).map_err(|error| failed(&error))?;
     // Before anything is started that would have to be stopped again.
@@ -83,7 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     let lab = arguments.with_jupyter.as_ref().map(start_lab).transpose()?;
     add_servers(&mut config, lab.as_ref(), &env)?;
     let token = add_token(&mut config, arguments.new_token)?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let app = App::build(&config, &env, metrics, listeners).await?;
         let address = app.address().map_err(|error| failed(&error))?;
         let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
@@ -101,11 +103,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         }
         tracing::info!("drained");
         Ok::<_, CommandError>(())
-    })?;
+    });
     if let Some(lab) = lab {
         lab.stop(LAB_GRACE);
     }
-    Ok(())
+    drop(flush);
+    drop(entered);
+    runtime.shutdown_timeout(LEFTOVERS_TIMEOUT);
+    served
 }
 
 /// The config as it was written, and with what the arguments say.

@@ -102,6 +102,7 @@ impl<'h> Writer<'h> {
             revision: format!("e-{}", self.revision),
             undoes,
             delta: Delta::between(&self.content, &content),
+            content: content.clone(),
             size: content.size(),
             blobs: Vec::new(),
             loss,

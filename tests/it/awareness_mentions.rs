@@ -61,8 +61,39 @@ async fn told(watcher: &mut Watcher, agent: &Agent, count: usize) -> Vec<Value> 
     }
 }
 
-/// A quarter of a second is the aim. Other tests keep the machine busy.
+/// Other tests keep the machine busy.
 const SOON: Duration = Duration::from_secs(2);
+/// The longest that a mention may take where nothing keeps the machine busy.
+const AT_ONCE: Duration = Duration::from_millis(250);
+/// Attempts of which one must find the machine not busy.
+const ATTEMPTS: usize = 20;
+
+#[tokio::test]
+async fn a_mention_takes_a_quarter_of_a_second_at_most() {
+    let scene = scene(Era::Modern).await;
+    let path = scene.folder.write("a.ipynb", &notebook(&["", "x"]));
+    scene.bot.call("read_nb_cells", json!({ "path": path })).await.ok();
+    let human = Human::join(&path).await;
+    human.publish("Hanna", true);
+    let mut watcher = Watcher::start(&scene.bot, Era::Modern, &[ACTIVITY]).await;
+    quiet(&mut watcher).await;
+    let mut fastest = [Duration::MAX; 2];
+    for attempt in 0..ATTEMPTS {
+        // In the middle, and at the end, where it is complete after a pause.
+        for (cell, mention) in [(0, "@helper-bot look\n"), (1, "\n@helper-bot")] {
+            let end = human.sources()[cell].encode_utf16().count();
+            let typed = Instant::now();
+            human.splice_cell(&format!("c{cell}"), u32::try_from(end).expect("short"), 0, mention);
+            told(&mut watcher, &scene.bot, attempt * 2 + cell + 1).await;
+            fastest[cell] = fastest[cell].min(typed.elapsed());
+        }
+        if fastest.iter().all(|took| *took < AT_ONCE) {
+            break;
+        }
+    }
+    assert!(fastest.iter().all(|took| *took < AT_ONCE), "{fastest:?}");
+    human.leave().await;
+}
 
 #[tokio::test]
 async fn a_name_typed_into_a_cell_is_told_at_once() {
@@ -116,13 +147,8 @@ async fn a_name_typed_into_a_cell_is_told_at_once() {
         let of_other = mentions(&scene.ana).await;
         assert_eq!(of_other[0]["mentions_you"], false, "{of_other:?}");
 
+        // Typed away and back at once it is another mention.
         human.splice_cell("c0", 10, 1, "");
-        // Else it may hear of both at once, which change nothing.
-        eventually("the gateway has heard that the name is gone", async || {
-            let read = scene.bot.call("read_nb_cells", json!({ "path": path })).await.ok();
-            (!read["cells"][0]["source"].as_str()?.contains('@')).then_some(())
-        })
-        .await;
         human.splice_cell("c0", 10, 0, "@");
         told(&mut watcher, &scene.bot, 2).await;
         human.leave().await;

@@ -8,7 +8,7 @@ use crate::support::{
     Agent, Era, Gateway, Human,
     engines::on_both_engines,
     eventually,
-    gateway::{everything, lab_server},
+    gateway::{everything, lab_server, server},
     jupyter::JupyterApi,
     lab,
     notebook::notebook,
@@ -81,6 +81,7 @@ on_both_engines! {
     a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell,
     chosen_cells_are_merged_and_the_fork_stays_with_the_rest,
     a_fork_has_a_history_of_its_own,
+    forks_survive_a_restart_of_jupyter,
 }
 
 async fn a_fork_is_worked_in_and_merged_while_a_person_types_in_the_same_cell(store: &str) {
@@ -221,6 +222,42 @@ async fn lines_that_both_changed_stand_there_twice_and_deletions_are_refused() {
 }
 
 #[tokio::test]
+async fn what_both_changed_in_one_line_is_merged_by_character() {
+    let cells = ["a = 1", "value", "plot(data)", "x = 1"];
+    let scene = Scene::notebook(&cells).editing().set().await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let id = fork(agent, path, json!({})).await;
+    for (cell, content) in [
+        ("c0", "a = 10"),
+        ("c1", "values"),
+        ("c2", "plot(data, width=3)"),
+        ("c3", "x = 10"),
+    ] {
+        modify(agent, path, &id, cell, content).await;
+    }
+    scene.human.splice_cell("c0", 5, 0, " # mine");
+    scene.human.splice_cell("c1", 0, 0, "my_");
+    scene.human.splice_cell("c2", 9, 0, ", color='red'");
+    scene.human.splice_cell("c3", 4, 1, "2");
+    let typed = ["a = 1 # mine", "my_value", "plot(data, color='red')", "x = 2"];
+    eventually("the gateway has it", async || {
+        (sources(agent, path, None).await == typed).then_some(())
+    })
+    .await;
+    let merged = merge(agent, path, &id, json!({})).await.ok();
+    assert_eq!(merged["kept_both"], json!(["c3"]), "the end of one number: {merged}");
+    let expected = [
+        "a = 10 # mine",
+        "my_values",
+        "plot(data, color='red', width=3)",
+        "x = 2\nx = 10",
+    ];
+    scene.sees(&expected).await;
+    agent.call("undo_changes", json!({ "path": path })).await.ok();
+    scene.sees(&typed).await;
+}
+
+#[tokio::test]
 async fn a_forced_merge_overwrites_only_what_both_changed() {
     let scene = Scene::notebook(&["x = 1\nz = 1"]).editing().set().await;
     let (agent, path) = (&scene.agent, scene.path.as_str());
@@ -350,11 +387,11 @@ async fn a_fork_can_follow_its_document() {
     scene.sees(&["x = 10\ny = 22", "z = 3", "human = 1"]).await;
 }
 
-#[tokio::test]
-async fn forks_survive_a_restart_of_jupyter() {
+async fn forks_survive_a_restart_of_jupyter(store: &str) {
     let mut lab = OwnLab::start(&[]).await;
     lab.write("a.ipynb", &notebook(&["x = 1", "y = 1"]));
-    let gateway = Gateway::to(&lab.url(), lab.token()).await;
+    let server = server("lab", &lab.url(), lab.token());
+    let gateway = Gateway::configured(&format!("{store}\n{server}{}", everything())).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     let id = fork(&agent, "a.ipynb", json!({ "title": "Try" })).await;
     modify(&agent, "a.ipynb", &id, "c0", "x = 2").await;

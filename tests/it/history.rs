@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::support::{
     Agent, Era, Gateway, Human,
     engines::on_both_engines,
-    eventually, lab,
+    eventually,
+    gateway::{everything, server},
+    lab,
     notebook::notebook,
     own_lab::OwnLab,
     process_scene::ProcessScene,
@@ -46,6 +48,7 @@ on_both_engines! {
     versions_tell_who_changed_what,
     a_version_is_restored_with_the_smallest_edit,
     differences_are_shown_cell_by_cell,
+    the_history_goes_on_after_a_restart_of_jupyter,
 }
 
 async fn versions_tell_who_changed_what(store: &str) {
@@ -402,11 +405,11 @@ async fn edits_that_jupyter_lost_are_told_after_a_kill_of_both() {
     assert_eq!(read["cells"][0]["source"], "not saved");
 }
 
-#[tokio::test]
-async fn the_history_goes_on_after_a_restart_of_jupyter() {
+async fn the_history_goes_on_after_a_restart_of_jupyter(store: &str) {
     let mut jupyter = OwnLab::start(&[]).await;
     jupyter.write("a.ipynb", &notebook(&["zero", "one"]));
-    let gateway = Gateway::to(&jupyter.url(), jupyter.token()).await;
+    let server = server("lab", &jupyter.url(), jupyter.token());
+    let gateway = Gateway::configured(&format!("{store}\n{server}{}", everything())).await;
     let agent = Agent::connect(&gateway, Era::Modern).await;
     edit(&agent, "a.ipynb", "c0", "before").await;
     agent.call("save_document", json!({ "path": "a.ipynb" })).await.ok();

@@ -1,6 +1,6 @@
-//! A history whose database is gone, damaged or shared: told, and nothing else breaks.
+//! A history whose database is gone, full, damaged or shared: told, and nothing else breaks.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use serde_json::{Value, json};
 use sqlx::SqlitePool;
@@ -13,6 +13,8 @@ use crate::{
         gateway::{everything, lab_server},
         lab,
         notebook::notebook,
+        process_scene::ProcessScene,
+        running::Running,
     },
 };
 
@@ -68,6 +70,56 @@ async fn editing_goes_on_without_a_database_and_is_written_afterwards() {
         .await;
 }
 
+/// Lets the files of a gateway grow to so many bytes.
+fn limit_files(gateway: &Running, bytes: &str) {
+    let limit = format!("--fsize={bytes}:unlimited");
+    let limited = Command::new("prlimit")
+        .args(["--pid", &gateway.pid().to_string(), &limit])
+        .status();
+    assert!(limited.expect("prlimit, of util-linux").success());
+}
+
+#[tokio::test]
+async fn editing_goes_on_with_a_full_disk_and_is_written_once_there_is_room() {
+    let scene = ProcessScene::new(&["a"]).await;
+    let (gateway, agent) = scene.unharmed_by_limits().await;
+    let path = scene.path.as_str();
+    edit(&agent, path, "c0", "before").await;
+    scene.has_versions(2).await;
+    limit_files(&gateway, "4096");
+    for n in 0..3 {
+        edit(&agent, path, "c0", &format!("meanwhile {n}")).await;
+    }
+    scene
+        .human
+        .wait_for("people see all edits", |human| human.sources() == ["meanwhile 2"])
+        .await;
+    let readyz = gateway.url().replace("/mcp", "/readyz");
+    let told = eventually("unready", async || {
+        let asked = reqwest::Client::new().get(&readyz).bearer_auth(gateway.token());
+        let answer = asked.send().await.ok()?;
+        (answer.status() == 503).then_some(answer.text().await.ok()?)
+    })
+    .await;
+    assert!(told.contains("\"store\"") && told.contains("error"), "{told}");
+    let error = agent.call("undo_changes", json!({ "path": path })).await.error();
+    assert!(error.contains("history cannot be used now"), "{error}");
+    let listed = agent.call("get_document_history", json!({ "path": path })).await.ok();
+    assert_eq!(
+        listed["versions"].as_array().map(Vec::len),
+        Some(5),
+        "those that wait are shown too: {listed}"
+    );
+    limit_files(&gateway, "unlimited");
+    scene.has_versions(5).await;
+    let undo = json!({ "path": path, "steps": 3 });
+    agent.call("undo_changes", undo).await.ok();
+    scene
+        .human
+        .wait_for("all are taken back", |human| human.sources() == ["before"])
+        .await;
+}
+
 #[tokio::test]
 async fn two_gateways_on_one_database_keep_one_history() {
     let database = TestDatabase::create();
@@ -114,18 +166,57 @@ async fn two_gateways_on_one_database_keep_one_history() {
     ana.call("undo_changes", undo).await.ok();
     human
         .wait_for("the agents' edits are taken back", |human| {
-            // The person typed beside something that is gone, and may stand on either side of what comes back.
-            let sources = human.sources();
-            ["typed a", "atyped "].contains(&sources[0].as_str()) && sources[1] == "b"
+            human.sources() == ["typed a", "b"]
         })
         .await;
-    // Which of them is written first depends on how long each gateway waits for the other.
-    eventually("both have a version of their own", async || {
-        let all = versions(&bob, &path).await;
-        let has = |author: &str, tool: &Value| all.iter().any(|it| it["author"] == author && it["tool"] == *tool);
-        (has("ana", &json!("undo_changes")) && has("Ben", &Value::Null)).then_some(())
-    })
-    .await;
+    // What the person typed is a version before the undo, whichever gateway wrote it down, and is written once.
+    let authors = |all: &[Value]| each(&all[..3], "author");
+    for agent in [&ana, &bob] {
+        let all = eventually("the undo is written", async || {
+            let all = versions(agent, &path).await;
+            (all[0]["tool"] == "undo_changes").then_some(all)
+        })
+        .await;
+        assert_eq!(authors(&all), ["ana", "Ben", "ana"], "{all:?}");
+    }
+    // The other gateway takes the undo back, and goes back further than that.
+    bob.call("undo_changes", json!({ "path": path, "redo": true }))
+        .await
+        .ok();
+    human
+        .wait_for("they are back", |human| human.sources() == ["typed here 4", "there 4"])
+        .await;
+    let all = versions(&bob, &path).await;
+    let first = all.last().expect("versions");
+    let restore = json!({ "path": path, "version_id": id(first) });
+    bob.call("restore_document_version", restore).await.ok();
+    human
+        .wait_for("it is as it was", |human| human.sources() == ["a", "b"])
+        .await;
+    ana.call("undo_changes", json!({ "path": path })).await.ok();
+    human
+        .wait_for("that is taken back by the first", |human| {
+            human.sources() == ["typed here 4", "there 4"]
+        })
+        .await;
+    // Longer than each waits before it writes down what it only heard of.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for agent in [&ana, &bob] {
+        let all = versions(agent, &path).await;
+        let tools = each(&all[..5], "tool");
+        let expected = [
+            "undo_changes",
+            "restore_document_version",
+            "undo_changes",
+            "undo_changes",
+            "",
+        ];
+        assert_eq!(
+            (tools.as_slice(), all.len()),
+            (&expected.map(str::to_owned)[..], 15),
+            "{all:?}"
+        );
+    }
 }
 
 /// A gateway on a database in a file, and an agent that has edited a notebook there.

@@ -113,6 +113,7 @@ mod searching;
 mod seed_classic;
 mod seed_collab;
 mod seed_datalayer;
+mod seed_memory;
 mod seed_resources;
 mod seed_rtc;
 mod serve;

@@ -175,13 +175,81 @@ async fn undo_under_review_takes_back_what_is_proposed() {
     assert!(none.contains("nothing to redo"), "{none}");
     scene.sees(&["x = 1  # mine", "y = 1"]).await;
     // Of the document itself nothing can be taken back by somebody under review, whoever made it.
-    let history = agent.call("get_document_history", json!({ "path": path })).await.ok();
+    let person = Agent::connect_to(&scene.gateway.url("/mcp"), PERSON, Era::Modern).await;
+    let history = person.call("get_document_history", json!({ "path": path })).await.ok();
     let agents = history["versions"].as_array().expect("versions").iter();
     assert_eq!(
         agents.filter(|version| version["kind"] == "agent").count(),
         0,
         "{history}"
     );
+}
+
+#[tokio::test]
+async fn history_diff_and_restoring_under_review_are_of_what_is_proposed() {
+    let scene = reviewed(&["x = 1", "y = 1"]).await;
+    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let person = Agent::connect_to(&scene.gateway.url("/mcp"), PERSON, Era::Modern).await;
+    let modified = modify(&person, path, "c1", "y = 10").await;
+    modified.ok();
+    let history = async |more: Value| {
+        let mut arguments = more;
+        arguments["path"] = path.into();
+        agent.call("get_document_history", arguments).await.ok()
+    };
+    let of_document = history(json!({})).await;
+    let before = of_document["versions"].as_array().expect("versions").clone();
+    assert_eq!(before.len(), 2, "nothing is proposed yet: {of_document}");
+    modify(agent, path, "c0", "x = 2").await.ok();
+    modify(agent, path, "c0", "x = 3").await.ok();
+
+    // First what is proposed, then the document's own versions from before.
+    let listed = history(json!({})).await;
+    let versions = listed["versions"].as_array().expect("versions").clone();
+    let authors: Vec<_> = versions.iter().map(|version| &version["author"]).collect();
+    assert_eq!(authors, ["ana", "ana", "outside", "ida", "outside"], "{listed}");
+    assert_eq!(versions[3..], before[..], "{listed}");
+    let (mut page, mut before_id) = (Vec::new(), Value::Null);
+    loop {
+        let listed = history(json!({ "limit": 2, "before": before_id })).await;
+        page.extend(listed["versions"].as_array().expect("versions").clone());
+        before_id = page.last().expect("a version")["version_id"].clone();
+        if listed["has_more"] == false {
+            break;
+        }
+    }
+    assert_eq!(page, versions, "page by page");
+    let by_ida = history(json!({ "author": "ida" })).await;
+    assert_eq!(by_ida["versions"].as_array().map(Vec::len), Some(1), "{by_ida}");
+
+    let diff = |from: &Value| agent.call("diff_document", json!({ "path": path, "from": from }));
+    let proposed = diff(&versions[1]["version_id"]).await;
+    assert!(proposed.text().contains("-x = 2\n+x = 3"), "{}", proposed.text());
+    let whole = diff(&before[1]["version_id"]).await;
+    for part in ["-x = 1\n+x = 3", "-y = 1\n+y = 10"] {
+        assert!(whole.text().contains(part), "{}", whole.text());
+    }
+
+    let restore = |version: &Value| {
+        let arguments = json!({ "path": path, "version_id": version["version_id"] });
+        agent.call("restore_document_version", arguments)
+    };
+    let restored = restore(&versions[1]).await;
+    assert!(
+        restored.texts.join("\n").contains("Under review"),
+        "{:?}",
+        restored.texts
+    );
+    restored.ok();
+    assert_eq!(sources(agent, path).await, ["x = 2", "y = 10"]);
+    restore(&before[1]).await.ok();
+    assert_eq!(sources(agent, path).await, ["x = 1", "y = 1"]);
+    agent.call("undo_changes", json!({ "path": path })).await.ok();
+    assert_eq!(sources(agent, path).await, ["x = 2", "y = 10"]);
+    scene.sees(&["x = 1", "y = 10"]).await;
+    let unknown = json!({ "path": path, "version_id": "v0" });
+    let unknown = agent.call("restore_document_version", unknown).await.error();
+    assert!(unknown.contains("has no version"), "{unknown}");
 }
 
 /// The fields of a form as a person sees them: names and diffs.

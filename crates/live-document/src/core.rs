@@ -56,7 +56,7 @@ mod versions;
 pub(crate) mod wire;
 
 pub use change_log::{Author, RunMark};
-pub use changes::{ChangeKind, DocumentChange};
+pub use changes::{CallingLine, ChangeKind, DocumentChange};
 pub use content::DocumentContent;
 pub use document::{
     CellWrite, OutputsChange, OutputsWritten, Position, PositionError, QueuedCell, RunEnd, Source, SourceChange,

@@ -21,11 +21,11 @@ pub mod pool;
 mod room;
 
 pub use crate::core::{
-    Activity, Author, Availability, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor, CursorRange,
-    Difference, DocumentChange, DocumentContent, DocumentId, Edit, EditError, EditOptions, HistorySink, Loss, Merged,
-    NewCell, OnlineUser, OutputsChange, OutputsWritten, Overlap, Participant, Person, Position, PositionError,
-    QueuedCell, Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source, SourceChange, Splice,
-    Status, StreamTail, TakeOver, User, combined, differences,
+    Activity, Author, Availability, CallingLine, Cause, Cell, CellDifference, CellKind, CellWrite, ChangeKind, Cursor,
+    CursorRange, Difference, DocumentChange, DocumentContent, DocumentId, Edit, EditError, EditOptions, HistorySink,
+    Loss, Merged, NewCell, OnlineUser, OutputsChange, OutputsWritten, Overlap, Participant, Person, Position,
+    PositionError, QueuedCell, Recorded, Refusal, Refused, RoomError, RoomStatus, RunEnd, RunMark, Source,
+    SourceChange, Splice, Status, StreamTail, TakeOver, User, combined, differences,
 };
 pub use driver::{Fork, ForkRoom, Host, KeptRoom, PresenceChange, PresenceKind};
 pub use jupyter_client::RoomKind;

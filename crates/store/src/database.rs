@@ -32,6 +32,8 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Database {
     pub(crate) connections: Connections,
     observed: Observed,
+    /// Keeps a database in memory there, whatever becomes of the connections to it.
+    kept: Option<SqlitePool>,
     /// Permit to write to SQLite, which has one writer at a time and makes others sleep for milliseconds before they retry.
     writer: Option<Arc<Semaphore>>,
 }
@@ -60,8 +62,13 @@ pub(crate) enum Changes {
 impl Database {
     /// Opens the database, making the file where there is none.
     pub(crate) async fn connect(location: &Location, connections: u32) -> Result<Self, StoreError> {
+        let mut kept = None;
         let connections = match location {
-            Location::Memory => Connections::Sqlite(sqlite::connect_memory(location).await?),
+            Location::Memory => {
+                let (connections, other) = sqlite::connect_memory(location).await?;
+                kept = Some(other);
+                Connections::Sqlite(connections)
+            }
             Location::File(file) => Connections::Sqlite(sqlite::connect_file(location, file).await?),
             Location::Postgres(options) => Connections::Postgres(postgres::connect(options, connections).await?),
         };
@@ -69,6 +76,7 @@ impl Database {
         Ok(Self {
             connections,
             observed: Observed::default(),
+            kept,
             writer,
         })
     }
@@ -181,6 +189,9 @@ impl Database {
         match &self.connections {
             Connections::Sqlite(pool) => pool.close().await,
             Connections::Postgres(pool) => pool.close().await,
+        }
+        if let Some(kept) = &self.kept {
+            kept.close().await;
         }
     }
 

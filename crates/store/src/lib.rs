@@ -239,6 +239,9 @@ impl Store {
         self.stop.cancel();
         self.tasks.close();
         let _ = timeout(CLOSE_TIMEOUT, self.tasks.wait()).await;
-        self.database.close().await;
+        // It waits for everybody who still uses a connection.
+        if timeout(CLOSE_TIMEOUT, self.database.close()).await.is_err() {
+            tracing::error!("the database was still used when the gateway left");
+        }
     }
 }

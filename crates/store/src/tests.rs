@@ -6,6 +6,7 @@ mod faults;
 mod history;
 mod leases;
 mod logs;
+mod memory;
 mod oauth;
 mod opening;
 

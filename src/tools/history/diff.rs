@@ -57,10 +57,10 @@ struct Change {
 
 pub(super) async fn diff_document(call: Call, arguments: Arguments) -> Result<DocumentDiff, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
-    let subject = place.subject(&call).await?;
-    let from = place.named(&call, &subject, &arguments.from).await?;
+    let subjects = place.subjects(&call).await?;
+    let from = place.named(&call, &subjects, &arguments.from).await?;
     let to = match arguments.to.as_deref().map(str::trim).filter(|to| !to.is_empty()) {
-        Some(to) => place.named(&call, &subject, to).await?,
+        Some(to) => place.named(&call, &subjects, to).await?,
         None => place.now(&call).await?,
     };
     let changes = diff(&from.content, &to.content, CONTEXT);

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::subject::Place;
+use super::subject::{Place, Subjects};
 use crate::{
-    history::{Before, Filter, Listing, Subject, ToldVersion, timestamp},
+    history::{Before, Filter, Listing, ToldVersion, timestamp},
     tools::{
         Call, ToolError,
         output::JsonObject,
@@ -49,10 +49,10 @@ pub(super) struct DocumentHistory {
 pub(super) async fn get_document_history(call: Call, arguments: Arguments) -> Result<DocumentHistory, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
     let filter = filter(&arguments)?;
-    let subject = place.subject(&call).await?;
-    let listing = call.history()?.list(&subject, &filter).await?;
+    let subjects = place.subjects(&call).await?;
+    let listing = subjects.list(call.history()?, &filter).await?;
     if let (Some(author), true) = (&filter.author, listing.versions.is_empty()) {
-        refuse_unknown(&call, &subject, author).await?;
+        refuse_unknown(&call, &subjects, author).await?;
     }
     let has_timeline = timeout(TIMELINE_PATIENCE, place.server.has_timeline())
         .await
@@ -78,13 +78,13 @@ fn filter(arguments: &Arguments) -> Result<Filter, ToolError> {
 }
 
 /// Refuses somebody who made none of a document's versions, naming who did.
-async fn refuse_unknown(call: &Call, subject: &Subject, author: &str) -> Result<(), ToolError> {
+async fn refuse_unknown(call: &Call, subjects: &Subjects, author: &str) -> Result<(), ToolError> {
     let all = Filter {
         limit: MAX_LIMIT,
         author: None,
         before: None,
     };
-    let listing = call.history()?.list(subject, &all).await?;
+    let listing = subjects.list(call.history()?, &all).await?;
     let is_known = listing.versions.iter().any(|version| version.is_by(author));
     if is_known || listing.has_more || listing.failure.is_some() {
         return Ok(());

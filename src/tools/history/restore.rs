@@ -44,13 +44,13 @@ pub(super) struct Changed {
 
 pub(super) async fn restore_document_version(call: Call, arguments: Arguments) -> Result<Changed, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
-    let subject = place.subject(&call).await?;
+    let subjects = place.subjects(&call).await?;
     let history = call.history()?;
-    let (version, wanted) = history.version(&subject, &arguments.version_id).await?;
+    let (subject, version, wanted) = subjects.version(history, &arguments.version_id).await?;
     let room = place.room(&call).await?;
     let now = room.content_for_history();
     let delta = Delta::between(&now.content, &wanted);
-    let outputs = history.outputs(&subject, &delta.outputs()).await?;
+    let outputs = history.outputs(subject, &delta.outputs()).await?;
     let options = DeltaOptions {
         planned: Planned::From(&now.content),
         tool: None,

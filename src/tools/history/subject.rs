@@ -1,6 +1,6 @@
 //! The document that a call about history names, open or not.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use history::Content;
 use jupyter_client::{DocPath, JupyterServer, RoomKind};
@@ -8,7 +8,7 @@ use live_document::pool::Lease;
 
 use crate::{
     forks::{ForkError, Root},
-    history::{HistoryError, Subject},
+    history::{Before, Filter, History, HistoryError, Listing, Subject, Version},
     tools::{Call, ToolError},
 };
 
@@ -16,6 +16,14 @@ use crate::{
 pub(super) struct Place {
     pub(super) server: Arc<JupyterServer>,
     pub(super) path: DocPath,
+}
+
+/// The histories in which a call finds versions.
+pub(super) struct Subjects {
+    /// That of what the call works in.
+    subject: Subject,
+    /// If that is a fork under review: that of the document up to when the fork was made of it.
+    before: Option<(SystemTime, Subject)>,
 }
 
 /// A content that a call names, and the words for it.
@@ -32,15 +40,37 @@ impl Place {
         })
     }
 
-    /// Its history, or that of the fork which the call names. No room is opened.
-    pub(super) async fn subject(&self, call: &Call) -> Result<Subject, ToolError> {
-        let history = call.history()?;
+    /// Its history, or that of the fork which the call names, or in which the edits of its caller wait for review. No room is
+    /// opened.
+    pub(super) async fn subjects(&self, call: &Call) -> Result<Subjects, ToolError> {
+        let account = call.account();
+        let root = Root::of(&self.server, &self.path, &account);
         if let Some(fork_id) = call.named_fork() {
-            let account = call.account();
-            let root = Root::of(&self.server, &self.path, &account);
             let fork = call.forks().find(root, fork_id).await?;
-            return self.subject_fork(call, &fork.fork_id).await;
+            return Ok(Subjects {
+                subject: self.subject_fork(call, &fork.fork_id).await?,
+                before: None,
+            });
         }
+        let review = match call.is_reviewed() {
+            true => call.forks().review_of(root, &call.principal().id).await?,
+            false => None,
+        };
+        Ok(match review {
+            Some(fork) => Subjects {
+                subject: self.subject_fork(call, &fork.fork_id).await?,
+                before: self.subject(call).await.ok().map(|subject| (fork.created_at, subject)),
+            },
+            None => Subjects {
+                subject: self.subject(call).await?,
+                before: None,
+            },
+        })
+    }
+
+    /// The history of the document itself.
+    async fn subject(&self, call: &Call) -> Result<Subject, ToolError> {
+        let history = call.history()?;
         match history.subject(self.server.name(), &self.path).await {
             Err(nothing @ HistoryError::Nothing { .. }) => {
                 // It may have been renamed while nobody looked.
@@ -92,8 +122,8 @@ impl Place {
     }
 
     /// The content that a name stands for: a version, a revision or a fork.
-    pub(super) async fn named(&self, call: &Call, subject: &Subject, name: &str) -> Result<Named, ToolError> {
-        let found = call.history()?.named(subject, name).await;
+    pub(super) async fn named(&self, call: &Call, subjects: &Subjects, name: &str) -> Result<Named, ToolError> {
+        let found = subjects.named(call.history()?, name).await;
         let pool = call.pool();
         match (
             found,
@@ -114,5 +144,76 @@ impl Place {
                 })
             }
         }
+    }
+}
+
+impl Subjects {
+    /// That of what the call works in.
+    pub(super) fn latest(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// A version of one of them with its content, and the history that has it.
+    pub(super) async fn version(
+        &self,
+        history: &History,
+        id: &str,
+    ) -> Result<(&Subject, Version, Content), HistoryError> {
+        let unknown = match history.version(&self.subject, id).await {
+            Err(unknown @ HistoryError::Unknown { .. }) => unknown,
+            found => return found.map(|(version, content)| (&self.subject, version, content)),
+        };
+        let Some((_, before)) = &self.before else {
+            return Err(unknown);
+        };
+        match history.version(before, id).await {
+            Err(HistoryError::Unknown { .. }) => Err(unknown),
+            found => found.map(|(version, content)| (before, version, content)),
+        }
+    }
+
+    /// A version by its id or its revision, with its content.
+    async fn named(&self, history: &History, name: &str) -> Result<(Version, Content), HistoryError> {
+        let unknown = match history.named(&self.subject, name).await {
+            Err(unknown @ HistoryError::Unknown { .. }) => unknown,
+            found => return found,
+        };
+        let Some((_, before)) = &self.before else {
+            return Err(unknown);
+        };
+        match history.named(before, name).await {
+            Err(HistoryError::Unknown { .. }) => Err(unknown),
+            found => found,
+        }
+    }
+
+    /// Versions, the newest first: those of a fork under review, and then those of its document from before.
+    pub(super) async fn list(&self, history: &History, filter: &Filter) -> Result<Listing, HistoryError> {
+        let listed = history.list(&self.subject, filter).await;
+        let Some((made, before)) = &self.before else {
+            return listed;
+        };
+        let mut listing = match listed {
+            Err(HistoryError::Unknown { .. }) => return history.list(before, filter).await,
+            listed => listed?,
+        };
+        if listing.has_more {
+            return Ok(listing);
+        }
+        let until = match filter.before {
+            Some(Before::Time(time)) => time.min(*made),
+            _ => *made,
+        };
+        let left = filter.limit - listing.versions.len();
+        let older = Filter {
+            limit: left.max(1),
+            author: filter.author.clone(),
+            before: Some(Before::Time(until)),
+        };
+        let mut older = history.list(before, &older).await?;
+        listing.has_more = older.has_more || older.versions.len() > left;
+        listing.since = older.since.or(listing.since);
+        listing.versions.extend(older.versions.drain(..).take(left));
+        Ok(listing)
     }
 }

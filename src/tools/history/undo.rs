@@ -44,17 +44,12 @@ fn one() -> usize {
 pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Changed, ToolError> {
     let place = Place::of(&call, arguments.server.as_deref(), &arguments.path)?;
     let choice = choice(&call, &arguments)?;
-    let review = match call.is_reviewed() && !call.names_fork() {
-        true => Some(reviewed(&call, &place).await?),
-        false => None,
-    };
-    let subject = async || match &review {
-        Some(fork_id) => place.subject_fork(&call, fork_id).await,
-        None => place.subject(&call).await,
-    };
+    if call.is_reviewed() && !call.names_fork() {
+        require_review(&call, &place).await?;
+    }
     let history = Arc::clone(call.history()?);
     // Before a room is opened: what has no history has nothing to undo.
-    subject().await?;
+    place.subjects(&call).await?;
     let room = place.room(&call).await?;
     for _ in 0..MAX_PLANS {
         let now = room.content_for_history();
@@ -62,12 +57,13 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
             history.observe(document, &now.content);
             history.flush(document).await?;
         }
-        let subject = subject().await?;
-        let plan = history.plan_undo(&subject, &place.path, &choice).await?;
+        let subjects = place.subjects(&call).await?;
+        let subject = subjects.latest();
+        let plan = history.plan_undo(subject, &place.path, &choice).await?;
         if !plan.content.is_same_but_for_runs(&now.content) {
             continue;
         }
-        let outputs = history.outputs(&subject, &plan.delta.outputs()).await?;
+        let outputs = history.outputs(subject, &plan.delta.outputs()).await?;
         let undoes = plan.undoes();
         let options = DeltaOptions {
             planned: Planned::Exactly(&plan.content),
@@ -85,12 +81,13 @@ pub(super) async fn undo_changes(call: Call, arguments: Arguments) -> Result<Cha
     Err(HistoryError::Busy.into())
 }
 
-/// The fork with the edits of a caller under review.
-async fn reviewed(call: &Call, place: &Place) -> Result<String, ToolError> {
+/// Refuses a caller under review who has no fork: what is in the document itself is nobody's to undo then, and no fork is made
+/// for it.
+async fn require_review(call: &Call, place: &Place) -> Result<(), ToolError> {
     let account = call.account();
     let root = Root::of(&place.server, &place.path, &account);
     match call.forks().review_of(root, &call.principal().id).await? {
-        Some(fork) => Ok(fork.fork_id),
+        Some(_) => Ok(()),
         None => {
             let why = format!("you have changed nothing of {} that could be undone", place.path);
             Err(HistoryError::NothingToUndo(why).into())

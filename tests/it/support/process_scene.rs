@@ -1,5 +1,7 @@
 //! A scene whose gateway is the binary, with a database that outlives it: to be killed and started again.
 
+use std::process::Command;
+
 use serde_json::Value;
 use sqlx::SqlitePool;
 use test_postgres::TestDatabase;
@@ -51,11 +53,37 @@ impl ProcessScene {
 
     /// Starts a gateway, and an agent that is connected to it.
     pub async fn gateway(&self) -> (Running, Agent) {
+        Self::connected(self.serve()).await
+    }
+
+    fn serve(&self) -> Command {
         let mut command = self.home.serve_for(&self.url, lab().token());
         command.env("JMG__STORE__URL", self.store_url());
+        command
+    }
+
+    async fn connected(command: Command) -> (Running, Agent) {
         let running = Running::start(command).await;
         let agent = Agent::connect_to(running.url(), running.token(), Era::Modern).await;
         (running, agent)
+    }
+
+    /// The same for a gateway that outlives a write beyond the size that its files may have.
+    pub async fn unharmed_by_limits(&self) -> (Running, Agent) {
+        let serve = self.serve();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(serve.get_program())
+            .args(serve.get_args())
+            .current_dir(serve.get_current_dir().expect("a folder"));
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Self::connected(command).await
     }
 
     /// Waits until an execution is in the database with this status: records are written in the background.

@@ -18,7 +18,55 @@ pub struct DocumentChange {
     /// The cells that it is about, each once; none in a text document.
     pub cells: Vec<Arc<str>>,
     pub kind: ChangeKind,
+    /// The lines of those cells, or of the text, in which somebody may be called by name, as the change left them.
+    pub calling: Vec<CallingLine>,
     pub time: SystemTime,
+}
+
+/// A line in which somebody may be called by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallingLine {
+    /// Empty in a text document.
+    pub cell: Arc<str>,
+    /// From 0.
+    pub line: usize,
+    pub text: Arc<str>,
+    /// No other line comes after it.
+    pub is_last: bool,
+}
+
+/// Bytes of such lines of one text; what is beyond is not searched.
+const MAX_CALLING: usize = 64 * 1024;
+
+impl CallingLine {
+    /// Adds those of a text.
+    pub(crate) fn add_all(cell: &Arc<str>, text: &str, lines: &mut Vec<Self>) {
+        if !text.contains('@') {
+            return;
+        }
+        let last = text.matches('\n').count();
+        let mut left = MAX_CALLING;
+        for (line, text) in text.split('\n').enumerate().filter(|(_, text)| may_call(text)) {
+            if text.len() > left {
+                return;
+            }
+            left -= text.len();
+            lines.push(Self {
+                cell: Arc::clone(cell),
+                line,
+                text: text.into(),
+                is_last: line == last,
+            });
+        }
+    }
+}
+
+/// Returns whether a name may be in a line. Addresses of mail have a character before theirs.
+fn may_call(line: &str) -> bool {
+    line.match_indices('@').any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|before| !before.is_alphanumeric())
+    })
 }
 
 /// Kind of a change. A change of several kinds has the greatest of them.
@@ -61,6 +109,7 @@ impl ChangeStream {
         author: &Author,
         tool: Option<&Arc<str>>,
         revision: String,
+        calling: Vec<CallingLine>,
         time: SystemTime,
     ) {
         let change = DocumentChange {
@@ -70,6 +119,7 @@ impl ChangeStream {
             revision,
             cells: draft.cells,
             kind: draft.kind,
+            calling,
             time,
         };
         // Whoever followed may just have left.
@@ -78,6 +128,14 @@ impl ChangeStream {
 }
 
 impl Draft {
+    pub(crate) fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    pub(crate) fn cells(&self) -> &[Arc<str>] {
+        &self.cells
+    }
+
     pub(crate) fn add(&mut self, kind: ChangeKind, cells: impl IntoIterator<Item = Arc<str>>) {
         self.kind = self.kind.max(kind);
         for cell in cells {
@@ -129,6 +187,23 @@ mod tests {
             (change.cells, change.revision),
             (vec![Arc::clone(&cell_id)], document.revision())
         );
+        assert!(change.calling.is_empty(), "nobody is called");
+
+        // Both are done before anybody looks.
+        for source in ["x@y.z\n# @bob", "bob"] {
+            let (cell, source) = (cell_id.to_string(), source.to_owned());
+            let set = [Edit::SetSource { cell, source }];
+            document.apply_local(&ana, &set).expect("valid");
+        }
+        let called = changes.try_recv().expect("a change");
+        let line = CallingLine {
+            cell: Arc::clone(&cell_id),
+            line: 1,
+            text: "# @bob".into(),
+            is_last: true,
+        };
+        assert_eq!(called.calling, [line]);
+        assert!(changes.try_recv().expect("a change").calling.is_empty());
 
         let run = CellWrite {
             begin: true,

@@ -38,6 +38,8 @@ pub struct Recorded {
     pub undoes: Vec<VersionId>,
     /// Difference from the version before, or from the content that the document was opened with.
     pub delta: Delta,
+    /// The document after it, which shares with the contents told before whatever is the same.
+    pub content: Content,
     /// Bytes of the document's texts after it.
     pub size: usize,
     /// Outputs that its delta mentions and that no earlier call had.

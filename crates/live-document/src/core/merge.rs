@@ -14,6 +14,9 @@ use super::{
     splice::{MAX_COMPARED, Splice, common_prefix, common_suffix, deadline, utf16_len},
 };
 
+/// Longer lines that differ are compared word by word first.
+const MAX_BY_CHARACTERS: usize = 2048;
+
 /// Both sides changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Conflict;
@@ -48,8 +51,6 @@ pub(crate) enum Ties {
     Conflict,
     /// Ours comes after theirs.
     OursLast,
-    /// Ours comes after theirs, also at the ends of lines that were rewritten: what was typed there stays.
-    Beside,
 }
 
 /// The splices that put the change from `base` to `ours` into `theirs`, from the end to the beginning.
@@ -58,15 +59,6 @@ pub(crate) fn merge(base: &str, theirs: &str, ours: &str) -> Result<Vec<Splice>,
         return Ok(Vec::new());
     }
     put_into(base, theirs, changes(base, ours), Ties::Conflict)
-}
-
-/// The text with the change from `base` to `ours` put into `theirs`. What they added beside it stays.
-pub(crate) fn merged_text(base: &str, theirs: &str, ours: &str) -> Result<String, Conflict> {
-    if theirs == ours || theirs == base {
-        return Ok(ours.to_owned());
-    }
-    let splices = put_into(base, theirs, changes(base, ours), Ties::Beside)?;
-    Ok(apply(theirs, &splices))
 }
 
 /// The same for changes of `base` that are in order and do not overlap.
@@ -99,21 +91,20 @@ pub(crate) fn apply(text: &str, splices: &[Splice]) -> String {
 fn conflict(base: &str, ours: &Change, theirs: &Change, ties: Ties) -> bool {
     match (ours.is_insertion(), theirs.is_insertion()) {
         (true, true) => ours.old.start == theirs.old.start && ties == Ties::Conflict,
-        (true, false) => touches(base, ours, theirs, ties),
-        (false, true) => touches(base, theirs, ours, ties),
+        (true, false) => touches(base, ours, theirs),
+        (false, true) => touches(base, theirs, ours),
         (false, false) => ours.old.start < theirs.old.end && theirs.old.start < ours.old.end,
     }
 }
 
 /// Returns whether an insertion is inside the range that a change removes. At its ends it is beside it, unless whole
 /// lines were rewritten: there only what is on another line is.
-fn touches(base: &str, insertion: &Change, change: &Change, ties: Ties) -> bool {
-    let rewrites = change.rewrites && ties != Ties::Beside;
+fn touches(base: &str, insertion: &Change, change: &Change) -> bool {
     let (at, removed) = (insertion.old.start, &base[change.old.clone()]);
     if at == change.old.end {
-        rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
+        change.rewrites && !insertion.new.starts_with('\n') && !removed.ends_with('\n')
     } else if at == change.old.start {
-        rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
+        change.rewrites && !insertion.new.ends_with('\n') && !removed.starts_with('\n')
     } else {
         change.old.contains(&at)
     }
@@ -177,6 +168,47 @@ fn changes(old: &str, new: &str) -> Vec<Change> {
         .collect()
 }
 
+/// Diff of two texts by characters, except in words and lines of which little is left.
+fn fine_differences(old: &str, new: &str) -> Vec<Pair> {
+    let deadline = deadline(DIFF_TIMEOUT, old, new);
+    let by_lines = line_differences(old, new, deadline);
+    let fine = match is_too_long(old, new) {
+        true => by_lines,
+        false => by_lines
+            .iter()
+            .flat_map(|pair| by_characters(old, new, pair, deadline))
+            .collect(),
+    };
+    let found = with_rewritten_lines(old, with_rewritten_words(old, fine)).into_iter();
+    found.map(|(pair, _)| narrowed(old, new, &pair)).collect()
+}
+
+/// Diff of some lines by characters: of all of them if most is left, else of the words that differ.
+fn by_characters(old: &str, new: &str, lines: &Pair, deadline: Option<Instant>) -> Vec<Pair> {
+    if lines.old.len().max(lines.new.len()) <= MAX_BY_CHARACTERS {
+        let found = differences(old, new, lines, characters, deadline);
+        let removed: usize = found.iter().map(|pair| pair.old.len()).sum();
+        if removed * 4 <= lines.old.len() {
+            return found;
+        }
+    }
+    differences(old, new, lines, words, deadline)
+        .iter()
+        .flat_map(|pair| differences(old, new, pair, characters, deadline))
+        .collect()
+}
+
+/// A pair without what is the same at both of its ends.
+fn narrowed(old: &str, new: &str, pair: &Pair) -> Pair {
+    let (before, after) = (&old[pair.old.clone()], &new[pair.new.clone()]);
+    let prefix = common_prefix(before, after);
+    let suffix = common_suffix(&before[prefix..], &after[prefix..]);
+    Pair {
+        old: pair.old.start + prefix..pair.old.end - suffix,
+        new: pair.new.start + prefix..pair.new.end - suffix,
+    }
+}
+
 fn is_too_long(old: &str, new: &str) -> bool {
     old.len().max(new.len()) > MAX_COMPARED
 }
@@ -233,6 +265,15 @@ fn lines(text: &str) -> Vec<&str> {
 
 /// Words, spaces between them, and every other character on its own, with what belongs to it.
 fn words(text: &str) -> Vec<&str> {
+    pieces(text, |one, next| is_one_word(one, next) || is_one_character(one, next))
+}
+
+/// Every character on its own, with what belongs to it.
+fn characters(text: &str) -> Vec<&str> {
+    pieces(text, is_one_character)
+}
+
+fn pieces(text: &str, holds_together: impl Fn(char, char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut previous: Option<char> = None;
@@ -249,19 +290,59 @@ fn words(text: &str) -> Vec<&str> {
     pieces
 }
 
-fn holds_together(one: char, next: char) -> bool {
-    const JOINER: char = '\u{200d}';
-    let is_word = |character: char| character == '_' || character.is_alphanumeric() && character < '\u{2e80}';
+fn is_word(character: char) -> bool {
+    character == '_' || character.is_alphanumeric() && character < '\u{2e80}'
+}
+
+fn is_one_word(one: char, next: char) -> bool {
     let is_space = |character: char| character.is_whitespace() && character != '\n' && character != '\r';
-    let is_attached = matches!(next,
-        '\u{300}'..='\u{36f}' | JOINER | '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}' | '\u{1f3fb}'..='\u{1f3ff}');
     is_word(one) && is_word(next)
         || is_space(one) && is_space(next)
-        || (one, next) == ('\r', '\n')
-        || one == JOINER
-        || is_attached && one != '\n'
         // Letters go on after an accent that is written on its own.
         || matches!(one, '\u{300}'..='\u{36f}') && is_word(next)
+}
+
+fn is_one_character(one: char, next: char) -> bool {
+    const JOINER: char = '\u{200d}';
+    let is_attached = matches!(next,
+        '\u{300}'..='\u{36f}' | JOINER | '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}' | '\u{1f3fb}'..='\u{1f3ff}');
+    (one, next) == ('\r', '\n') || one == JOINER || is_attached && one != '\n'
+}
+
+/// Takes all changes of a word together of which half is gone or more: characters that both versions have by chance would only
+/// mix two words.
+fn with_rewritten_words(old: &str, found: Vec<Pair>) -> Vec<Pair> {
+    let mut groups: Vec<(Range<usize>, Vec<Pair>)> = Vec::new();
+    for pair in found {
+        let word = word_around(old, &pair.old);
+        match groups.last_mut() {
+            Some((around, pairs)) if word.start < around.end => {
+                around.end = around.end.max(word.end);
+                pairs.push(pair);
+            }
+            _ => groups.push((word, vec![pair])),
+        }
+    }
+    groups
+        .into_iter()
+        .flat_map(|(word, pairs)| {
+            let removed: usize = pairs.iter().map(|pair| pair.old.len()).sum();
+            match (pairs.first(), pairs.last()) {
+                (Some(first), Some(last)) if removed * 2 >= word.len() => vec![Pair {
+                    old: first.old.start..last.old.end,
+                    new: first.new.start..last.new.end,
+                }],
+                _ => pairs,
+            }
+        })
+        .collect()
+}
+
+/// A part of a text, with the rest of the words at its ends.
+fn word_around(text: &str, part: &Range<usize>) -> Range<usize> {
+    let before = text[..part.start].trim_end_matches(is_word).len();
+    let behind = text[part.end..].trim_start_matches(is_word).len();
+    before..text.len() - behind
 }
 
 /// Takes all changes of a line together of which little is left: words that both versions have by chance would only mix

@@ -60,6 +60,7 @@ pub(crate) struct Draft {
     pub(crate) revision: String,
     pub(crate) undoes: Vec<VersionId>,
     pub(crate) delta: Delta,
+    pub(crate) content: Content,
     pub(crate) size: usize,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) loss: Option<Loss>,
@@ -258,6 +259,7 @@ impl Recorder {
             revision: label.revision,
             undoes: label.undoes,
             delta,
+            content: self.content.clone(),
             size: self.size.bytes,
             blobs,
         });

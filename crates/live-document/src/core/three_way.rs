@@ -4,8 +4,8 @@
 //! | in the copy | in the original meanwhile | result |
 //! | --- | --- | --- |
 //! | changed | unchanged | as in the copy |
-//! | changed | changed elsewhere in the cell | both |
-//! | changed | changed in the same place | as [`Overlap`] says |
+//! | changed | changed elsewhere in the cell, be it in the same word | both |
+//! | changed | the same characters were replaced by others | as [`Overlap`] says |
 //! | changed | deleted | conflict |
 //! | deleted | its source was changed | conflict |
 //! | inserted, moved | anything | behind the cell that it follows in the copy |
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use self::cells::combine_cells;
 use super::{
     Cell, DocumentContent,
-    merge::{Settlement, merged_text, settled_text},
+    merge::{Settlement, settled_text},
 };
 
 /// Treatment of a place that both changed.
@@ -198,13 +198,14 @@ fn combine_text(
         return Ok(now.to_owned());
     }
     let settlement = match take_over.overlap {
-        Overlap::Refuse => return merged_text(base, now, copy).map_err(|_| Clash::SamePlace),
-        Overlap::KeepBoth => Settlement::Both,
+        Overlap::Refuse | Overlap::KeepBoth => Settlement::Both,
         Overlap::Overwrite => Settlement::Ours,
     };
     let settled = settled_text(base, now, copy, settlement);
-    if settled.is_doubled {
-        findings.doubled.push(cell.map(str::to_owned));
+    match (settled.is_doubled, take_over.overlap) {
+        (true, Overlap::Refuse) => return Err(Clash::SamePlace),
+        (true, _) => findings.doubled.push(cell.map(str::to_owned)),
+        (false, _) => {}
     }
     Ok(settled.text)
 }
@@ -220,7 +221,7 @@ fn combine_value<T: Clone + PartialEq>(base: &T, copy: &T, now: &T, overlap: Ove
     }
 }
 
-/// The same for each member of an object.
+/// The same for each member of an object, and for the members of those.
 fn combine_members(base: &Value, copy: &Value, now: &Value, overlap: Overlap) -> Result<Value, Clash> {
     let (Value::Object(before), Value::Object(wanted), Value::Object(present)) = (base, copy, now) else {
         return combine_value(base, copy, now, overlap);
@@ -228,9 +229,12 @@ fn combine_members(base: &Value, copy: &Value, now: &Value, overlap: Overlap) ->
     let mut combined = Map::new();
     let added = wanted.keys().filter(|key| !present.contains_key(*key));
     for key in present.keys().chain(added) {
-        let value = combine_value(&before.get(key), &wanted.get(key), &present.get(key), overlap)?;
+        let value = match (before.get(key), wanted.get(key), present.get(key)) {
+            (Some(before), Some(wanted), Some(present)) => Some(combine_members(before, wanted, present, overlap)?),
+            (before, wanted, present) => combine_value(&before, &wanted, &present, overlap)?.cloned(),
+        };
         if let Some(value) = value {
-            combined.insert(key.clone(), value.clone());
+            combined.insert(key.clone(), value);
         }
     }
     Ok(combined.into())

@@ -66,6 +66,7 @@ impl State {
             revision: draft.revision,
             undoes: draft.undoes,
             delta: draft.delta,
+            content: draft.content,
             size: draft.size,
             blobs: draft.blobs,
             loss: draft.loss,

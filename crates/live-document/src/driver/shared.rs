@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fork, Host, file_sync::FileSeen, roster::Roster};
 use crate::{
-    RoomError, RoomKind, RoomStatus,
+    CallingLine, RoomError, RoomKind, RoomStatus,
     core::{
         file_check::FileCheck,
         life::{CloseReason, Effect, Input},
@@ -45,8 +45,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Mutex<Roster>,
     /// Changes when somebody comes or goes.
     pub(crate) roster_version: watch::Sender<u64>,
-    /// Sources with an `@` as the document was opened, until somebody takes them.
-    pub(crate) opening_texts: Mutex<Vec<(Option<Arc<str>>, String)>>,
+    /// Lines in which somebody may be called by name, as the document was opened, until somebody takes them.
+    pub(crate) opening_lines: Mutex<Vec<CallingLine>>,
     /// Locked after the state, where both are.
     pub(crate) readings: Arc<Mutex<Readings>>,
     /// The fork that it is, unless it is the document of a file.

@@ -54,9 +54,9 @@ pub(crate) async fn open(
         connection.send(vec![answer]).await.map_err(to_error)?;
     }
     let mut document = received.document;
-    let opening_texts = match server.changes.receiver_count() {
+    let opening_lines = match server.changes.receiver_count() {
         0 => Vec::new(),
-        _ => document.texts_with('@'),
+        _ => document.all_calling(),
     };
     document.stream = Some(ChangeStream {
         document: Arc::new(DocumentId {
@@ -85,7 +85,7 @@ pub(crate) async fn open(
         file_check: Mutex::new(FileCheck::new(Instant::now())),
         file_answer: Mutex::default(),
         roster: Mutex::default(),
-        opening_texts: Mutex::new(opening_texts),
+        opening_lines: Mutex::new(opening_lines),
         roster_version: watch::Sender::new(0),
         readings,
         fork,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use crate::{
-    Activity, Author, Availability, Participant, Position, PositionError, Room, RoomError, RunMark, User,
+    Activity, Author, Availability, CallingLine, Participant, Position, PositionError, Room, RoomError, RunMark, User,
     core::{awareness::Visit, policy::JOINED_FOR},
     driver::global_awareness,
 };
@@ -34,9 +34,9 @@ impl Room {
         self.0.read().document.log().run_of(cell)
     }
 
-    /// The sources with an `@`, by cell, as the document was opened, for whoever looks for names. They are given once.
-    pub fn take_opening_texts(&self) -> Vec<(Option<Arc<str>>, String)> {
-        std::mem::take(&mut *self.0.opening_texts.lock())
+    /// The lines in which somebody may be called by name, cell by cell, as the document was opened. They are given once.
+    pub fn take_opening_lines(&self) -> Vec<CallingLine> {
+        std::mem::take(&mut *self.0.opening_lines.lock())
     }
 
     /// The time since which it is known who is here.

@@ -1,6 +1,13 @@
 //! Connections to SQLite: a file, or a database in memory.
 
-use std::{fs::OpenOptions, io::ErrorKind, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::ErrorKind,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions, Connection, SqliteConnection, SqlitePool,
@@ -15,14 +22,23 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite writes one at a time; the others read meanwhile.
 const CONNECTIONS: u32 = 4;
+/// Pages that a connection keeps in memory, in KiB. What is written is hardly ever read again, and the system keeps the file in
+/// memory anyway.
+const CACHE: &str = "-512";
 /// The journal beside the file is cut to this size once its content is in the file.
 const JOURNAL_BYTES: &str = "8388608";
 
-/// The database goes with its last connection, so there is one, and it stays.
-pub(super) async fn connect_memory(location: &Location) -> Result<SqlitePool, StoreError> {
-    let pool = SqlitePoolOptions::new().max_connections(1).min_connections(1);
-    let pool = pool.idle_timeout(None).max_lifetime(None);
-    connect(location, pool, SqliteConnectOptions::new().in_memory(true)).await
+/// A database in memory goes with its last connection, and a connection goes with whoever used it when a runtime ends. So there
+/// is a second one that nobody uses, in a pool of its own, which is the second result.
+pub(super) async fn connect_memory(location: &Location) -> Result<(SqlitePool, SqlitePool), StoreError> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // SQLite shares what has the same name in this process, if that begins with a slash.
+    let name = format!("/gateway-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let options = SqliteConnectOptions::new().filename(name).vfs("memdb");
+    let pool = || SqlitePoolOptions::new().max_connections(1).min_connections(1);
+    let pool = || pool().idle_timeout(None).max_lifetime(None);
+    let kept = connect(location, pool(), options.clone()).await?;
+    Ok((connect(location, pool(), options).await?, kept))
 }
 
 pub(super) async fn connect_file(location: &Location, file: &Path) -> Result<SqlitePool, StoreError> {
@@ -44,6 +60,7 @@ async fn connect(
         // Survives a killed process; only a power cut can take the last moments.
         .synchronous(SqliteSynchronous::Normal)
         .pragma("journal_size_limit", JOURNAL_BYTES)
+        .pragma("cache_size", CACHE)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         // One line for each statement would drown everything else.

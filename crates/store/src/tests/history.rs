@@ -51,6 +51,27 @@ pub(super) fn version(n: u64) -> NewVersion {
     }
 }
 
+pub(super) fn fork(id: &str) -> ForkRecord {
+    ForkRecord {
+        fork_id: id.into(),
+        server: "lab-a".into(),
+        file_id: "f".into(),
+        path: "a.ipynb".into(),
+        kind: "notebook".into(),
+        title: Some("try".into()),
+        description: None,
+        synchronize: true,
+        principal: "ana".into(),
+        author_name: "Ana".into(),
+        created_at: at(1),
+        updated_at: at(2),
+        room_id: None,
+        is_review: false,
+        base: vec![1],
+        content: vec![0, 2],
+    }
+}
+
 pub(super) async fn with_versions(store: &Store, count: u64) -> i64 {
     let document = store.document(&key("f", "a.ipynb")).await.unwrap().document;
     for n in 1..=count {
@@ -167,24 +188,7 @@ async fn a_document_is_found_by_its_file_and_then_by_its_path(scene: Scene) {
 
 async fn forks_are_kept_until_they_are_deleted(scene: Scene) {
     let store = scene.open().await;
-    let fork = ForkRecord {
-        fork_id: "x".into(),
-        server: "lab-a".into(),
-        file_id: "f".into(),
-        path: "a.ipynb".into(),
-        kind: "notebook".into(),
-        title: Some("try".into()),
-        description: None,
-        synchronize: true,
-        principal: "ana".into(),
-        author_name: "Ana".into(),
-        created_at: at(1),
-        updated_at: at(2),
-        room_id: None,
-        is_review: false,
-        base: vec![1],
-        content: vec![0, 2],
-    };
+    let fork = fork("x");
     store.put_fork(&fork).await.unwrap();
     let changed = ForkRecord {
         content: vec![3],

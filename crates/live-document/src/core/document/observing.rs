@@ -233,7 +233,12 @@ impl Document {
     fn publish(&self, draft: Option<Draft>, author: &Author) {
         if let (Some(stream), Some(draft)) = (&self.stream, draft) {
             let (revision, time) = (self.log.revision(), self.clock().wall());
-            stream.publish(draft, author, self.tool.as_ref(), revision, time);
+            // Whoever follows may come to read it only when it is another one again.
+            let calling = match draft.kind() {
+                ChangeKind::Outputs => Vec::new(),
+                ChangeKind::Source | ChangeKind::Structure => self.calling(draft.cells()),
+            };
+            stream.publish(draft, author, self.tool.as_ref(), revision, calling, time);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use yrs::Transact;
+use yrs::{Text, Transact};
 
-use super::{Document, Edit, text_of};
+use super::{super::changes::CallingLine, Document, Edit, text_of};
 
 /// A source, or the text of a document, that an edit changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,21 +45,31 @@ pub struct Source {
     pub text: String,
 }
 
+/// Longer texts are not searched for names at every stroke of a key.
+const MAX_SEARCHED: u32 = 1_000_000;
+
 impl Document {
-    /// The sources of cells, or the text, that have a certain character.
-    pub(crate) fn texts_with(&self, character: char) -> Vec<(Option<Arc<str>>, String)> {
-        let has = |text: &String| text.contains(character);
+    /// The lines of these cells, or of the text, in which somebody may be called by name.
+    pub(crate) fn calling(&self, cells: &[Arc<str>]) -> Vec<CallingLine> {
+        let mut lines = Vec::new();
+        let txn = self.doc.transact();
         if !self.is_notebook() {
-            return Some(self.text())
-                .filter(has)
-                .map(|text| (None, text))
-                .into_iter()
-                .collect();
+            if self.source.len(&txn) <= MAX_SEARCHED {
+                CallingLine::add_all(&"".into(), &self.text_in(&txn), &mut lines);
+            }
+            return lines;
         }
-        let cells = self.ids().into_iter();
-        cells
-            .filter_map(|cell| Some((Some(Arc::from(cell)), self.source(cell).filter(has)?)))
-            .collect()
+        for cell in cells {
+            let source = self.source_in(&txn, cell).unwrap_or_default();
+            CallingLine::add_all(cell, &source, &mut lines);
+        }
+        lines
+    }
+
+    /// The same of all cells.
+    pub(crate) fn all_calling(&self) -> Vec<CallingLine> {
+        let cells: Vec<Arc<str>> = self.order.iter().map(|entry| Arc::clone(&entry.id)).collect();
+        self.calling(&cells)
     }
 
     pub(crate) fn touched_by(&self, edits: &[Edit]) -> Touched {

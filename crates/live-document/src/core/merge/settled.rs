@@ -1,14 +1,21 @@
-//! Three-way merge of a text that always has a result. Words that do not meet are merged as words; lines that both sides
-//! changed so that no merge of their words fits are settled as asked.
+//! Three-way merge of a text that always has a result: character by character, as Yjs merges what two people type, except where
+//! that would make what neither of them wrote.
 //!
-//! Whole lines, because a merge by characters, as that of Yjs, makes of `x = 2` and `x = 3` an `x = 23` that nobody wrote.
+//! | one side | the other | result |
+//! | --- | --- | --- |
+//! | changes some characters | changes others, not beside them | both changes |
+//! | inserts | inserts at the same place | both, what goes on with a word first; once if they are the same |
+//! | deletes | deletes some of the same | all of it is gone |
+//! | replaces | replaces or deletes some of the same, or inserts inside | the lines in both versions |
+//! | changes the end of a word | goes on with that word | the lines in both versions: `x = 2` and `x = 10` are no `x = 20` |
+//!
+//! But for lines in both versions, of which theirs come first, the result is the same whichever side is called theirs.
 
-use std::ops::Range;
+use std::{cmp::Ordering, collections::BTreeMap, ops::Range};
 
-use super::{DIFF_TIMEOUT, Pair, line_differences, lines, merged_text};
-use crate::core::splice::deadline;
+use super::{fine_differences, is_word, lines};
 
-/// Treatment of lines that both sides changed.
+/// Treatment of lines in which both sides changed the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settlement {
     /// Theirs stand there, and ours below them.
@@ -16,115 +23,319 @@ pub(crate) enum Settlement {
     Ours,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub(crate) text: String,
-    /// Some lines stand there in both versions.
+    /// Some lines stand there in both versions, or stay though one side deleted them.
     pub(crate) is_doubled: bool,
+}
+
+impl Settled {
+    fn plain(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            is_doubled: false,
+        }
+    }
 }
 
 /// The text with the change from `base` to `ours` put into `theirs`.
 pub(crate) fn settled_text(base: &str, theirs: &str, ours: &str, settlement: Settlement) -> Settled {
-    if let Ok(text) = merged_text(base, theirs, ours) {
-        return Settled {
-            text,
-            is_doubled: false,
-        };
+    if theirs == ours || theirs == base {
+        return Settled::plain(ours);
     }
-    let mut settled = Settled {
-        text: String::new(),
-        is_doubled: false,
+    if ours == base {
+        return Settled::plain(theirs);
+    }
+    let (theirs, ours) = (edits(base, theirs), edits(base, ours));
+    let mut is_doubled = false;
+    let mut weaving = Weaving::new(base);
+    let regions = regions(base, &theirs, &ours);
+    for region in &regions {
+        let [now, wanted] = [&theirs, &ours].map(|edits| version(base, region, edits));
+        let settled = settle(&base[region.clone()], &now, &wanted, settlement);
+        is_doubled |= settled.is_doubled;
+        weaving.replace(region.clone(), &settled.text);
+    }
+    let is_settled = |edit: &Edit<'_>| regions.iter().any(|region| is_in(base, edit, region));
+    for edit in theirs.iter().filter(|edit| !is_settled(edit)) {
+        weaving.add(edit);
+    }
+    // What both did is done once.
+    for edit in ours.iter().filter(|edit| !is_settled(edit) && !theirs.contains(edit)) {
+        weaving.add(edit);
+    }
+    Settled {
+        text: weaving.finish(),
+        is_doubled,
+    }
+}
+
+/// What becomes of some lines in which both changed the same.
+fn settle(before: &str, theirs: &str, ours: &str, settlement: Settlement) -> Settled {
+    let [before, now, wanted] = [before, theirs, ours].map(lines);
+    if before.len() > 1 && before.len() == now.len() && before.len() == wanted.len() {
+        // As many as there were: each was changed in its place.
+        let each = before.into_iter().zip(now).zip(wanted);
+        let each = each.map(|((before, now), wanted)| settled_text(before, now, wanted, settlement));
+        return each.fold(Settled::default(), |before, line| Settled {
+            text: before.text + &line.text,
+            is_doubled: before.is_doubled || line.is_doubled,
+        });
+    }
+    match settlement {
+        _ if theirs == ours => Settled::plain(ours),
+        Settlement::Ours => Settled::plain(ours),
+        Settlement::Both => Settled {
+            text: both(theirs, ours),
+            is_doubled: true,
+        },
+    }
+}
+
+/// A change of the base by one side: bytes of it, and what stands there instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Edit<'t> {
+    old: Range<usize>,
+    new: &'t str,
+}
+
+impl Edit<'_> {
+    fn is_insertion(&self) -> bool {
+        self.old.is_empty()
+    }
+}
+
+fn edits<'t>(base: &str, side: &'t str) -> Vec<Edit<'t>> {
+    let pairs = fine_differences(base, side).into_iter();
+    let edits = pairs.map(|pair| Edit {
+        old: pair.old,
+        new: &side[pair.new],
+    });
+    edits.collect()
+}
+
+/// Returns whether two edits of different sides cannot both be done as they are.
+fn clash(base: &str, one: &Edit<'_>, other: &Edit<'_>) -> bool {
+    if one == other {
+        return false;
+    }
+    if one.is_insertion() && other.is_insertion() {
+        return one.old == other.old && insertions_clash(base, one, other);
+    }
+    let place = |edit: &Edit<'_>| (edit.old.start, edit.old.end);
+    let (first, second) = match place(one) < place(other) {
+        true => (one, other),
+        false => (other, one),
     };
-    let mut end = 0;
-    for region in regions(base, theirs, ours) {
-        settled.text.push_str(&base[end..region.base.start]);
-        end = region.base.end;
-        let (before, now, wanted) = (&base[region.base], &theirs[region.theirs], &ours[region.ours]);
-        settled.settle(before, now, wanted, settlement);
+    let only_delete = first.new.is_empty() && second.new.is_empty();
+    if first.old.end > second.old.start {
+        return !only_delete;
     }
-    settled.text.push_str(&base[end..]);
-    settled
+    first.old.end == second.old.start && !only_delete && makes_a_word(end_of(base, first), start_of(base, second))
 }
 
-impl Settled {
-    /// Adds the outcome for some lines that both changed.
-    fn settle(&mut self, before: &str, theirs: &str, ours: &str, settlement: Settlement) {
-        if let Ok(merged) = merged_text(before, theirs, ours) {
-            self.text.push_str(&merged);
-            return;
+/// Returns whether two insertions at one place change the same word, or would make one word of two.
+fn insertions_clash(base: &str, one: &Edit<'_>, other: &Edit<'_>) -> bool {
+    let mut both = [one, other].map(|edit| Insertion::of(base, edit));
+    both.sort_unstable();
+    let [first, second] = both;
+    first.goes_on_with_word && second.goes_on_with_word
+        || first.begins_word && second.begins_word
+        || makes_a_word(first.text.chars().next_back(), second.text.chars().next())
+}
+
+fn makes_a_word(one: Option<char>, next: Option<char>) -> bool {
+    one.is_some_and(is_word) && next.is_some_and(is_word)
+}
+
+/// The last character that an edit is about: one that it wrote, or else deleted.
+fn end_of(base: &str, edit: &Edit<'_>) -> Option<char> {
+    let written = edit.new.chars().next_back();
+    written.or_else(|| base[edit.old.clone()].chars().next_back())
+}
+
+fn start_of(base: &str, edit: &Edit<'_>) -> Option<char> {
+    let written = edit.new.chars().next();
+    written.or_else(|| base[edit.old.clone()].chars().next())
+}
+
+/// What is inserted at a place. Those at one place have an order: first what goes on with the word before them, and last what the word
+/// behind them goes on with; what is put at the end of a line before lines below it, and lines above it before what is put at its
+/// beginning. Elsewhere the alphabet decides, not who came first.
+#[derive(Debug, PartialEq, Eq)]
+struct Insertion<'t> {
+    goes_on_with_word: bool,
+    begins_word: bool,
+    text: &'t str,
+}
+
+impl<'t> Insertion<'t> {
+    fn of(base: &str, insertion: &Edit<'t>) -> Self {
+        let (before, behind) = base.split_at(insertion.old.start);
+        let text = insertion.new;
+        Self {
+            goes_on_with_word: makes_a_word(before.chars().next_back(), text.chars().next()),
+            begins_word: makes_a_word(text.chars().next_back(), behind.chars().next()),
+            text,
         }
-        let [before, now, wanted] = [before, theirs, ours].map(lines);
-        if before.len() > 1 && before.len() == now.len() && before.len() == wanted.len() {
-            // As many lines as before: each was changed in its place.
-            for ((before, now), wanted) in before.into_iter().zip(now).zip(wanted) {
-                self.settle(before, now, wanted, settlement);
-            }
-            return;
+    }
+
+    fn rank(&self) -> (bool, bool, bool, bool, &str) {
+        (
+            !self.goes_on_with_word,
+            self.text.starts_with('\n'),
+            !self.text.ends_with('\n'),
+            self.begins_word,
+            self.text,
+        )
+    }
+}
+
+impl Ord for Insertion<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Insertion<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The lines of the base in which edits of both sides clash, with all lines that other edits in them reach into.
+fn regions(base: &str, theirs: &[Edit<'_>], ours: &[Edit<'_>]) -> Vec<Range<usize>> {
+    let mut regions = Vec::new();
+    for one in theirs {
+        for other in ours.iter().filter(|other| clash(base, one, other)) {
+            let (start, end) = (one.old.start.min(other.old.start), one.old.end.max(other.old.end));
+            regions.push(whole_lines(base, start..end));
         }
-        match settlement {
-            Settlement::Ours => self.text.push_str(ours),
-            Settlement::Both => {
-                self.is_doubled = true;
-                self.text.push_str(&both(theirs, ours));
+    }
+    loop {
+        let before = regions.clone();
+        for region in &mut regions {
+            for edit in theirs.iter().chain(ours) {
+                if is_in(base, edit, region) {
+                    let (start, end) = (region.start.min(edit.old.start), region.end.max(edit.old.end));
+                    *region = whole_lines(base, start..end);
+                }
             }
+        }
+        regions = joined(regions);
+        if regions == before {
+            return regions;
         }
     }
 }
 
-/// Lines of the base that a side changed, or both, and what each made of them. What is between two regions nobody changed.
-struct Region {
-    base: Range<usize>,
-    theirs: Range<usize>,
-    ours: Range<usize>,
-}
-
-fn regions(base: &str, theirs: &str, ours: &str) -> Vec<Region> {
-    let deadline = deadline(DIFF_TIMEOUT, theirs, ours);
-    let (by_them, by_us) = (
-        line_differences(base, theirs, deadline),
-        line_differences(base, ours, deadline),
-    );
-    let mut changed: Vec<Range<usize>> = by_them.iter().chain(&by_us).map(|pair| pair.old.clone()).collect();
-    changed.sort_unstable_by_key(|range| (range.start, range.end));
+/// Ranges in order, those that share something as one.
+fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut joined: Vec<Range<usize>> = Vec::new();
-    for range in changed {
+    for range in ranges {
         match joined.last_mut() {
             Some(last) if range.start < last.end || range == *last => last.end = last.end.max(range.end),
             _ => joined.push(range),
         }
     }
-    let (mut theirs, mut ours) = (Side::of(&by_them), Side::of(&by_us));
-    let region = |base: Range<usize>| Region {
-        theirs: theirs.take(&base),
-        ours: ours.take(&base),
-        base,
+    joined
+}
+
+/// The lines that a part of a text is in, with the line break at their end.
+fn whole_lines(text: &str, part: Range<usize>) -> Range<usize> {
+    let start = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = match text[start..part.end].ends_with('\n') {
+        true => part.end,
+        false => text[part.end..].find('\n').map_or(text.len(), |at| part.end + at + 1),
     };
-    joined.into_iter().map(region).collect()
+    start..end
 }
 
-/// The changes of a side that no region has taken yet, and how far they moved what is behind them.
-struct Side<'a> {
-    pairs: &'a [Pair],
-    moved: isize,
+/// Returns whether an edit is of some whole lines. Lines that are inserted before or behind them are not.
+fn is_in(base: &str, edit: &Edit<'_>, lines: &Range<usize>) -> bool {
+    if !edit.is_insertion() {
+        return edit.old.start < lines.end && lines.start < edit.old.end;
+    }
+    let at = edit.old.start;
+    if at == lines.end {
+        return !base[lines.clone()].ends_with('\n');
+    }
+    lines.contains(&at) && (at > lines.start || !edit.new.ends_with('\n'))
 }
 
-impl<'a> Side<'a> {
-    fn of(pairs: &'a [Pair]) -> Self {
-        Self { pairs, moved: 0 }
+/// What a side made of some lines.
+fn version(base: &str, lines: &Range<usize>, edits: &[Edit<'_>]) -> String {
+    let mut version = String::new();
+    let mut end = lines.start;
+    for edit in edits.iter().filter(|edit| is_in(base, edit, lines)) {
+        version.push_str(&base[end..edit.old.start]);
+        version.push_str(edit.new);
+        end = edit.old.end;
+    }
+    version + &base[end..lines.end]
+}
+
+/// Puts a text together from its base and what happens to it, in any order.
+struct Weaving<'t> {
+    base: &'t str,
+    /// Which bytes of the base are gone.
+    is_gone: Vec<bool>,
+    added: BTreeMap<usize, Added<'t>>,
+}
+
+/// What is put at a place.
+#[derive(Default)]
+struct Added<'t> {
+    /// Instead of what ends there.
+    replaced: String,
+    inserted: Vec<Insertion<'t>>,
+}
+
+impl<'t> Weaving<'t> {
+    fn new(base: &'t str) -> Self {
+        Self {
+            base,
+            is_gone: vec![false; base.len()],
+            added: BTreeMap::new(),
+        }
     }
 
-    /// The side's version of a region; regions are asked for in their order.
-    fn take(&mut self, region: &Range<usize>) -> Range<usize> {
-        let is_in = |pair: &Pair| pair.old.end <= region.end && (pair.old.start < region.end || pair.old == *region);
-        let count = self.pairs.iter().take_while(|pair| is_in(pair)).count();
-        let (own, rest) = self.pairs.split_at(count);
-        let start = region.start.saturating_add_signed(self.moved);
-        let grown = own
-            .iter()
-            .map(|pair| pair.new.len().cast_signed() - pair.old.len().cast_signed());
-        self.moved += grown.sum::<isize>();
-        self.pairs = rest;
-        start..region.end.saturating_add_signed(self.moved)
+    fn add(&mut self, edit: &Edit<'t>) {
+        match edit.is_insertion() {
+            true => {
+                let insertion = Insertion::of(self.base, edit);
+                self.added.entry(edit.old.start).or_default().inserted.push(insertion);
+            }
+            false => self.replace(edit.old.clone(), edit.new),
+        }
+    }
+
+    fn replace(&mut self, old: Range<usize>, new: &str) {
+        self.added.entry(old.end).or_default().replaced.push_str(new);
+        self.is_gone[old].fill(true);
+    }
+
+    fn finish(self) -> String {
+        let (base, is_gone) = (self.base, &self.is_gone);
+        let kept = |range: Range<usize>| {
+            let start = range.start;
+            let characters = base[range].char_indices();
+            let kept = characters.filter(move |(at, _)| !is_gone[start + at]);
+            kept.map(|(_, character)| character)
+        };
+        let mut text = String::with_capacity(base.len());
+        let mut end = 0;
+        for (at, mut added) in self.added {
+            text.extend(kept(end..at));
+            text.push_str(&added.replaced);
+            added.inserted.sort_unstable();
+            text.extend(added.inserted.iter().map(|insertion| insertion.text));
+            end = at;
+        }
+        text.extend(kept(end..base.len()));
+        text
     }
 }
 
@@ -153,113 +364,4 @@ fn both(theirs: &str, ours: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[track_caller]
-    fn settles(base: &str, theirs: &str, ours: &str, kept_both: &str, ours_wins: &str) {
-        let text = |settlement| settled_text(base, theirs, ours, settlement).text;
-        assert_eq!(text(Settlement::Both), kept_both);
-        assert_eq!(text(Settlement::Ours), ours_wins);
-    }
-
-    #[test]
-    fn only_lines_that_both_changed_are_settled() {
-        settles("x = 1", "x = 3", "x = 2", "x = 3\nx = 2", "x = 2");
-        settles(
-            "a = 1\nb = 1\nc = 1\nd = 1\n",
-            "a = 3\nb = 1\nc = 3  # typed\nd = 1\n",
-            "a = 1\nb = 2\nc = 2\nd = 1\n",
-            "a = 3\nb = 2\nc = 3  # typed\nc = 2\nd = 1\n",
-            "a = 3\nb = 2\nc = 2\nd = 1\n",
-        );
-        settles(
-            "x = 1\nz = 1",
-            "x = 3\nz = 1  # typed",
-            "x = 2\nz = 1",
-            "x = 3\nx = 2\nz = 1  # typed",
-            "x = 2\nz = 1  # typed",
-        );
-        settles(
-            "one\nx = 1\ntwo\n",
-            "zero\none\nx = 3\ntwo\nthree\n",
-            "one\nx = 2\n2\n",
-            "zero\none\nx = 3\nx = 2\n2\nthree\n",
-            "zero\none\nx = 2\n2\nthree\n",
-        );
-    }
-
-    #[test]
-    fn what_one_side_removed_and_the_other_changed_stays() {
-        settles("a\nb\nc", "a\nb!\nc", "a\nc", "a\nb!\nc", "a\nc");
-        settles("a\nb\nc\n", "a\nc\n", "a\nB!\nc\n", "a\nB!\nc\n", "a\nB!\nc\n");
-    }
-
-    #[test]
-    fn lines_that_both_versions_share_stand_once() {
-        assert_eq!(both("a\nb\nc\n", "a\nB\nc\n"), "a\nb\nB\nc\n");
-        assert_eq!(both("a\nb", "b"), "a\nb");
-        assert_eq!(both("a", "b\n"), "a\nb\n");
-        assert_eq!(both("", "b"), "b");
-        assert_eq!(both("b", ""), "b");
-    }
-
-    #[test]
-    fn what_can_be_merged_is_not_doubled() {
-        let settled = settled_text(
-            "x = 1\ny = 2",
-            "x = 1\ny = 2  # why?",
-            "x = 10\ny = 2",
-            Settlement::Both,
-        );
-        assert_eq!((&*settled.text, settled.is_doubled), ("x = 10\ny = 2  # why?", false));
-    }
-
-    #[test]
-    fn long_texts_are_settled_too() {
-        let long = "line of text\n".repeat(30_000);
-        let (theirs, ours) = (long.replacen("line", "LINE", 1), long.replacen("line", "Line", 1));
-        let settled = settled_text(&long, &theirs, &ours, Settlement::Both);
-        assert!(settled.text.starts_with("LINE of text\nLine of text\nline of text\n"));
-        assert_eq!(settled.text.len(), long.len() + "line of text\n".len());
-    }
-
-    /// A text of short lines, so that chance makes many of them the same.
-    fn text() -> impl Strategy<Value = String> {
-        proptest::string::string_regex("([ab é漢🎉(=]{0,4}\n){0,5}[ab é漢🎉(]{0,4}").expect("a pattern")
-    }
-
-    /// The same with a word in it that is nowhere else.
-    fn typed(word: &'static str) -> impl Strategy<Value = String> {
-        (text(), 0_usize..30).prop_map(move |(text, at)| {
-            let mut characters: Vec<char> = text.chars().collect();
-            let at = at.min(characters.len());
-            characters.splice(at..at, word.chars());
-            characters.into_iter().collect()
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn no_word_that_either_typed_is_missing(base in text(), theirs in typed("theirs"), ours in typed("ours")) {
-            let settled = settled_text(&base, &theirs, &ours, Settlement::Both);
-            prop_assert!(settled.text.contains("theirs") && settled.text.contains("ours"), "{settled:?}");
-        }
-
-        #[test]
-        fn who_wins_has_every_word(base in text(), theirs in text(), ours in typed("ours")) {
-            let settled = settled_text(&base, &theirs, &ours, Settlement::Ours);
-            prop_assert!(settled.text.contains("ours") && !settled.is_doubled, "{settled:?}");
-        }
-
-        #[test]
-        fn what_only_one_changed_is_as_it_is_there(base in text(), one in text()) {
-            for settlement in [Settlement::Both, Settlement::Ours] {
-                prop_assert_eq!(settled_text(&base, &one, &base, settlement).text, one.clone());
-                prop_assert_eq!(settled_text(&base, &base, &one, settlement).text, one.clone());
-            }
-        }
-    }
-}
+mod tests;

@@ -200,4 +200,61 @@ fn texts_and_metadata_are_merged_too() {
         combine_members(&before, &json!({ "a": 2 }), &json!({ "a": 3 }), Overlap::KeepBoth),
         Err(Clash::Properties)
     );
+    let inner = |hidden: bool, tags: &[&str]| json!({ "jupyter": { "source_hidden": hidden }, "tags": tags, "x": { "y": { "tags": tags } } });
+    assert_eq!(
+        combine_members(
+            &inner(false, &[]),
+            &inner(true, &[]),
+            &inner(false, &["a"]),
+            Overlap::KeepBoth
+        ),
+        Ok(inner(true, &["a"])),
+        "members of members"
+    );
+}
+
+#[test]
+fn changes_within_one_word_are_merged_too() {
+    let base = notebook(&[("a", "a = 1\nvalue")]);
+    let copy = notebook(&[("a", "a = 10\nvalues")]);
+    let now = notebook(&[("a", "a = 1 # mine\nmy_value")]);
+    for overlap in [Overlap::Refuse, Overlap::KeepBoth, Overlap::Overwrite] {
+        let take_over = TakeOver {
+            overlap,
+            ..take_over(&base, &copy)
+        };
+        let combination = combine(&take_over, &now).expect("no conflict");
+        assert_eq!(shown(&combination.content), [("a", "a = 10 # mine\nmy_values")]);
+        assert!(combination.doubled.is_empty());
+    }
+}
+
+#[test]
+fn cells_that_both_insert_at_one_place_are_both_there() {
+    let base = notebook(&[("a", "1"), ("b", "2")]);
+    let copy = notebook(&[("a", "1"), ("n", "of the copy"), ("b", "2")]);
+    let now = notebook(&[("a", "1"), ("h", "of a person"), ("b", "2")]);
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
+    assert_eq!(
+        shown(&combined),
+        [("a", "1"), ("n", "of the copy"), ("h", "of a person"), ("b", "2")]
+    );
+    let again = combine(&take_over(&base, &copy), &combined)
+        .expect("no conflict")
+        .content;
+    assert_eq!(again, combined, "once");
+}
+
+#[test]
+fn a_cell_that_both_moved_or_deleted_is_where_the_copy_has_it_or_gone() {
+    let base = notebook(&[("a", "1"), ("b", "2"), ("c", "3")]);
+    let copy = notebook(&[("b", "2"), ("c", "3"), ("a", "1")]);
+    let now = notebook(&[("b", "2"), ("a", "1"), ("c", "3")]);
+    let combined = combine(&take_over(&base, &copy), &now).expect("no conflict").content;
+    assert_eq!(shown(&combined), [("b", "2"), ("c", "3"), ("a", "1")]);
+    let without = notebook(&[("a", "1"), ("c", "3")]);
+    let combined = combine(&take_over(&base, &without), &without)
+        .expect("no conflict")
+        .content;
+    assert_eq!(combined, without);
 }
