@@ -46,6 +46,8 @@ pub struct Principal {
     /// What it has in a JupyterHub, if it is a user of one.
     hub: Option<Arc<HubAccount>>,
     expires_at: Option<SystemTime>,
+    /// Permissions that its client can ask for by logging in again; none if there is nothing to log in to.
+    obtainable: PermissionSet,
     /// The client wanted no more than to read.
     only_reads: bool,
     /// Shared by all that stands for the same credentials.
@@ -95,8 +97,27 @@ impl Principal {
             servers: None,
             hub: None,
             expires_at: None,
+            obtainable: PermissionSet::default(),
             only_reads: false,
             validity: Arc::default(),
+        }
+    }
+
+    /// The same, whose client can log in again for these permissions.
+    pub fn that_can_ask_for(self, permissions: PermissionSet) -> Self {
+        Self {
+            obtainable: permissions,
+            ..self
+        }
+    }
+
+    /// Another one with no more than these permissions, whose credentials hold for themselves.
+    pub fn narrowed_to(&self, permissions: PermissionSet) -> Self {
+        Self {
+            granted: self.granted.intersection(permissions),
+            permissions: self.permissions.intersection(permissions),
+            validity: Arc::default(),
+            ..self.copy()
         }
     }
 
@@ -199,6 +220,7 @@ impl Principal {
             servers: self.servers.clone(),
             hub: self.hub.clone(),
             expires_at: self.expires_at,
+            obtainable: self.obtainable,
             only_reads: self.only_reads,
             validity: Arc::clone(&self.validity),
         }
@@ -240,12 +262,22 @@ impl Principal {
         Self {
             permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
             only_reads: true,
+            obtainable: PermissionSet::default(),
             ..self.copy()
         }
     }
 
     pub fn permissions(&self) -> PermissionSet {
         self.permissions
+    }
+
+    /// The permissions to log in for again, if something is missing of what is needed and that would give it.
+    pub fn step_up(&self, needed: PermissionSet) -> Option<PermissionSet> {
+        let has_all = needed.intersection(self.permissions) == needed;
+        let all: PermissionSet = self.permissions.iter().chain(needed.iter()).collect();
+        let obtainable = self.obtainable.intersection(self.tenant.permissions);
+        let is_obtainable = needed.iter().all(|needed| self.permissions.contains(needed) || obtainable.contains(needed));
+        (!has_all && is_obtainable).then_some(all)
     }
 
     pub fn require(&self, needed: Permission) -> Result<(), AccessError> {

@@ -39,7 +39,7 @@ impl Challenges {
     /// The value of `WWW-Authenticate`, with an error and the scope that it is about.
     pub(super) fn header(
         &self,
-        error: Option<(&str, Option<&'static str>)>,
+        error: Option<(&str, Option<&str>)>,
         uri: &Uri,
         headers: &HeaderMap,
     ) -> HeaderValue {

@@ -211,7 +211,7 @@ async fn a_hangup_reads_tokens_again_whole_or_not_at_all() {
         assert_eq!(status_for(&gateway, "token-of-bob").await, 200);
         assert_eq!(status_for(&gateway, "token-of-cleo").await, 401);
     }
-    assert!(gateway.logged("without a restart"));
+    assert!(gateway.logged("needs a restart: http.max_body_bytes;"));
 }
 
 #[tokio::test]
