@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::support::{
@@ -66,11 +66,25 @@ async fn a_token_says_whose_it_is_and_what_it_may_do() {
         let agent = Agent::with_token(&stage.gateway, &token, era).await;
         let servers = agent.call("list_servers", json!({})).await.ok();
         assert_eq!(servers["servers"][0]["name"], "lab", "{servers}");
-        let refused = agent.call("run_code", json!({ "code": "1" })).await.error();
-        assert!(
-            refused.contains("`execute`") && refused.contains("\"Ana\""),
-            "{refused}"
-        );
+        // Its client can get a token that may do more, and is told so in the way by which it does.
+        let call = json!({ "name": "run_code", "arguments": { "code": "1" } });
+        let refused = agent.start(77, "tools/call", call).await;
+        assert_eq!(refused.status(), 403);
+        let challenge = refused.headers()["www-authenticate"].to_str().expect("text").to_owned();
+        for told in [
+            "error=\"insufficient_scope\"",
+            "scope=\"jupyter:read jupyter:write jupyter:execute\"",
+            "resource_metadata=\"http",
+        ] {
+            assert!(challenge.contains(told), "{challenge}");
+        }
+        let body: Value = refused.json().await.expect("JSON");
+        assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(77)));
+        assert!(body["error"]["message"].as_str().is_some_and(|text| text.contains("`execute`")), "{body}");
+        // On a connection that only reads it would not help.
+        let reading = Agent::connect_to(&stage.gateway.url("/mcp?readonly=true"), &token, era).await;
+        let refused = reading.call("run_code", json!({ "code": "1" })).await.error();
+        assert!(refused.contains("read-only"), "{refused}");
     }
     // The tenant is a claim: what another one may see is something else.
     stage
@@ -177,6 +191,7 @@ async fn who_expires_is_cut_off_and_goes_on_with_another_token() {
     // Where a slow machine is late, the stream ends with the time by which clocks may differ.
     let ended = timeout(Duration::from_secs(100), stream.bytes()).await;
     assert!(ended.is_ok(), "the stream of an expired token goes on");
+    assert_eq!(stage.knock(&short).await.status, 401, "nor does it come back");
     let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
     let request = post_without_token(&stage.gateway, body).bearer_auth(&renewed);
     let session = agent.session.as_deref().expect("a session");
