@@ -205,7 +205,9 @@ async fn files_that_change_are_read_again_and_a_broken_pair_changes_nothing() {
 async fn a_hangup_reads_the_certificate_again() {
     let (home, certificates) = (Home::new(), Certificates::new());
     let file = home.path("gateway.toml");
-    let text = format!("store.url = \"sqlite::memory:\"\n{}", config(&certificates));
+    let authority = certificates.shown("ca.pem");
+    let server = format!("[[servers]]\nname = \"far\"\nurl = \"https://127.0.0.1:9/\"\nca_file = {authority:?}\n");
+    let text = format!("store.url = \"sqlite::memory:\"\n{}{server}", config(&certificates));
     fs::write(&file, text).expect("a config");
     let mut command = home.serve();
     command.arg("--config").arg(&file);
@@ -228,6 +230,16 @@ async fn a_hangup_reads_the_certificate_again() {
     running.signal("-HUP");
     eventually("the config is read", async || running.logged("reloaded").then_some(())).await;
     assert_eq!(certificates.served(address).await, certificates.on_disk());
+    // Authorities of Jupyter servers are read at start only, which is told.
+    assert!(!running.logged("needs a restart"));
+    let mut authority = fs::read_to_string(certificates.path("ca.pem")).expect("a file");
+    authority.push('\n');
+    fs::write(certificates.path("ca.pem"), authority).expect("a file");
+    running.signal("-HUP");
+    eventually("what is not read again is named", async || {
+        running.logged("needs a restart: servers[0].ca_file").then_some(())
+    })
+    .await;
     let good = certificates.on_disk();
     fs::write(certificates.path("cert.pem"), "nonsense").expect("a file");
     running.signal("-HUP");

@@ -107,7 +107,7 @@ async def work(client, browser, _):
     await call(client, "create_notebook", path="work.ipynb")
     cells = [{"type": "code", "content": "6 * 7"}]
     ran = await call(client, "insert_nb_cells", path="work.ipynb", position=0, cells=cells, exec=True)
-    assert "42" in ran.content[0].text, ran
+    assert any("42" in content.text for content in ran.content), ran
     await call(client, "save_document", path="work.ipynb")
     assert browser.logins == 1, browser.logins
     print("worked")
@@ -117,7 +117,7 @@ async def step_up(client, browser, memory):
     assert "jupyter:execute" not in memory.tokens.scope, memory.tokens
     browser.withheld = set()
     ran = await call(client, "run_code", code="6 * 7")
-    assert "42" in ran.content[0].text, ran
+    assert any("42" in content.text for content in ran.content), ran
     assert browser.logins == 2, browser.logins
     assert {"jupyter:read", "jupyter:write", "jupyter:execute"} == set(memory.tokens.scope.split()), memory.tokens
     print("allowed more")
