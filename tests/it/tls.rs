@@ -237,7 +237,7 @@ async fn a_hangup_reads_the_certificate_again() {
     fs::write(certificates.path("ca.pem"), authority).expect("a file");
     running.signal("-HUP");
     eventually("what is not read again is named", async || {
-        running.logged("needs a restart: servers[0].ca_file").then_some(())
+        running.logged("needs a restart: servers[1].ca_file").then_some(())
     })
     .await;
     let good = certificates.on_disk();
