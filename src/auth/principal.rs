@@ -362,3 +362,37 @@ pub fn shown_name(given: &str, fallback: &str) -> String {
         name => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        auth::tenants::tenants,
+        config::{Config, Env},
+    };
+
+    #[test]
+    fn who_can_log_in_again_is_told_for_what() {
+        use Permission::{Admin, Execute, Read, Write};
+        let text = "[[tenants]]\nname = \"t\"\npermissions = [\"read\", \"write\", \"execute\"]";
+        let config = Config::from_toml(text, "test", &Env::default()).expect("a config");
+        let tenant = Arc::clone(&tenants(&config).expect("tenants")["t"]);
+        let rules = PathRules::new(&["**".to_owned()]).expect("rules");
+        let set = |permissions: &[Permission]| permissions.iter().copied().collect::<PermissionSet>();
+        let principal = || Principal::new("i|s", "ana", Arc::clone(&tenant), set(&[Read]), rules.clone());
+        let own = principal();
+        assert_eq!(own.step_up(set(&[Execute])), None, "there is nothing to log in to");
+        let person = principal().that_can_ask_for(set(&[Read, Execute, Admin]));
+        assert_eq!(person.step_up(set(&[Read])), None);
+        assert_eq!(person.step_up(set(&[Execute])), Some(set(&[Read, Execute])));
+        assert_eq!(person.step_up(set(&[Read, Execute])), Some(set(&[Read, Execute])));
+        for (needed, why) in [(Write, "the account lacks it"), (Admin, "the tenant lacks it")] {
+            assert_eq!(person.step_up(set(&[needed])), None, "{why}");
+        }
+        assert_eq!(person.only_reading().step_up(set(&[Execute])), None);
+        let narrowed = Principal::new("i|s", "ana", Arc::clone(&tenant), PermissionSet::all(), rules.clone());
+        let narrowed = narrowed.narrowed_to(set(&[Read, Admin]));
+        assert_eq!(narrowed.permissions(), set(&[Read]));
+        assert!(narrowed.require(Admin).is_err() && narrowed.require(Execute).is_err());
+    }
+}

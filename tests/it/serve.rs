@@ -248,7 +248,7 @@ async fn what_cannot_change_while_it_runs_is_refused_by_its_key() {
 async fn a_hangup_reads_the_tokens_of_servers_again() {
     let home = Home::new();
     let secret = home.path("token");
-    fs::write(&secret, "not the token").expect("a file");
+    fs::write(&secret, "not-the-token").expect("a file");
     let server = format!(
         "[[servers]]\nname = \"lab\"\nurl = \"{}\"\ntoken_file = {secret:?}\n",
         lab().url()

@@ -31,7 +31,10 @@ async fn site(more: &str) -> Site {
     let config = format!(
         "http.public_url = \"http://127.0.0.1:{port}\"\nstore.url = \"sqlite::memory:\"\n{}\n{more}\n\
          [auth.oauth]\nenabled = true\nclient_id = \"{client_id}\"\nclient_secret_env = \"SECRET\"\n",
-        hub.config("cache_ttl = \"1s\"")
+        hub.config(&format!(
+            "cache_ttl = \"1s\"\nrequired_scope = \"access:services!service={}\"",
+            client_id.trim_start_matches("service-")
+        ))
     );
     Site::new(Gateway::on_port(port, &config, &[("SECRET", &secret)]).await)
 }
@@ -151,11 +154,10 @@ async fn end(user: &HubUser, how: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_who_may_not_use_the_service_gets_no_further() {
+async fn a_person_sees_what_they_allow_and_the_page_of_the_gateway() {
     let (hub, site) = (hub().await, site("").await);
     let client = site.client().await;
     let user = hub.user("mia").await;
-    // The Hub keeps them out by itself, and what a person allows is bounded by the config.
     let consent = Browser::new().log_in(&site.authorize_url(&client, &[]), &user.name).await.shown();
     assert!(
         consent.html.contains(&user.name) && consent.html.contains("jupyter:execute"),
