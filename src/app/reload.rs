@@ -55,7 +55,9 @@ pub enum ReloadError {
         "needs a restart: {}; only [[tenants]], [[auth.tokens]] and the tokens of [[servers]] can change without one", .0.join(", ")
     )]
     NeedsRestart(Vec<String>),
-    #[error("needs a restart: the gateway was started without a way to log in and made a token of its own, or would be now")]
+    #[error(
+        "needs a restart: the gateway was started without a way to log in and made a token of its own, or would be now"
+    )]
     OtherLogins,
 }
 
@@ -120,7 +122,10 @@ fn can_change(key: &str) -> bool {
         let name = key.strip_prefix("servers[").and_then(|rest| rest.split_once("]."));
         name.is_some_and(|(_, name)| ["token", "token_env", "token_file"].contains(&name))
     };
-    let is_in = |section: &str| key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
+    let is_in = |section: &str| {
+        key.strip_prefix(section)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+    };
     is_in("tenants") || is_in("auth.tokens") || is_server_token()
 }
 
@@ -144,4 +149,3 @@ fn digest_of(path: &Path) -> Option<[u8; 32]> {
     let content = std::fs::read(path).ok()?;
     Some(Sha256::digest(content).into())
 }
-

@@ -276,7 +276,9 @@ impl Principal {
         let has_all = needed.intersection(self.permissions) == needed;
         let all: PermissionSet = self.permissions.iter().chain(needed.iter()).collect();
         let obtainable = self.obtainable.intersection(self.tenant.permissions);
-        let is_obtainable = needed.iter().all(|needed| self.permissions.contains(needed) || obtainable.contains(needed));
+        let is_obtainable = needed
+            .iter()
+            .all(|needed| self.permissions.contains(needed) || obtainable.contains(needed));
         (!has_all && is_obtainable).then_some(all)
     }
 

@@ -180,9 +180,7 @@ impl Session {
         let idle = now.saturating_duration_since(*self.used.lock());
         // A login has one token after the other, and is asked about.
         let is_revoked = matches!(self.credential, Credential::Bearer(_)) && self.principal.revoked().is_cancelled();
-        is_revoked
-            || idle >= idle_timeout
-            || now.saturating_duration_since(self.began) >= MAX_AGE
+        is_revoked || idle >= idle_timeout || now.saturating_duration_since(self.began) >= MAX_AGE
     }
 
     /// Returns whether a form is from a page of this session.

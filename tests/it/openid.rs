@@ -80,7 +80,12 @@ async fn a_token_says_whose_it_is_and_what_it_may_do() {
         }
         let body: Value = refused.json().await.expect("JSON");
         assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(77)));
-        assert!(body["error"]["message"].as_str().is_some_and(|text| text.contains("`execute`")), "{body}");
+        assert!(
+            body["error"]["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("`execute`")),
+            "{body}"
+        );
         // On a connection that only reads it would not help.
         let reading = Agent::connect_to(&stage.gateway.url("/mcp?readonly=true"), &token, era).await;
         let refused = reading.call("run_code", json!({ "code": "1" })).await.error();
@@ -194,7 +199,9 @@ async fn who_expires_is_cut_off_and_goes_on_with_another_token() {
         let refused = stage.knock(&short).await;
         assert_eq!(refused.status, 401, "nor does it come back");
         assert!(message(&refused).contains("has expired"), "{}", message(&refused));
-        let Some(session) = agent.session.as_deref() else { continue };
+        let Some(session) = agent.session.as_deref() else {
+            continue;
+        };
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
         let request = post_without_token(&stage.gateway, body).bearer_auth(&renewed);
         assert_eq!(

@@ -224,11 +224,19 @@ async fn what_cannot_change_while_it_runs_is_refused_by_its_key() {
     let gateway = Running::start(command).await;
     let secret = "secret = \"a secret for development, and long\"\n[auth.jupyter]";
     for (from, to, key) in [
-        ("tenant = \"t\"\n[auth.jwt]", "tenant = \"t\"\ncache_ttl = \"5s\"\n[auth.jwt]", "auth.jupyterhub.cache_ttl"),
+        (
+            "tenant = \"t\"\n[auth.jwt]",
+            "tenant = \"t\"\ncache_ttl = \"5s\"\n[auth.jwt]",
+            "auth.jupyterhub.cache_ttl",
+        ),
         ("audience = \"x\"", "audience = \"y\"", "auth.jwt.audience"),
         ("[auth.jupyter]", secret, "auth.jwt.secret"),
         ("enabled = false", "enabled = true", "auth.jupyter.enabled"),
-        ("[auth.jupyter]", "[auth.oauth]\naccess_ttl = \"5s\"\n[auth.jupyter]", "auth.oauth.access_ttl"),
+        (
+            "[auth.jupyter]",
+            "[auth.oauth]\naccess_ttl = \"5s\"\n[auth.jupyter]",
+            "auth.oauth.access_ttl",
+        ),
         (logins, "", "auth.jwt, auth.jupyterhub"),
     ] {
         assert!(logins.contains(from), "{from}");
@@ -238,7 +246,11 @@ async fn what_cannot_change_while_it_runs_is_refused_by_its_key() {
         gateway.signal("-HUP");
         let told = format!("needs a restart: {key};");
         eventually(&told, async || gateway.logged(&told).then_some(())).await;
-        assert_eq!(status_for(&gateway, "token-of-bob").await, 503, "the Hub would know whether it is one of its own");
+        assert_eq!(
+            status_for(&gateway, "token-of-bob").await,
+            503,
+            "the Hub would know whether it is one of its own"
+        );
         assert_eq!(status_for(&gateway, "token-of-ana").await, 200);
     }
     assert!(!gateway.log().contains("a secret for development"));
@@ -254,7 +266,10 @@ async fn a_hangup_reads_the_tokens_of_servers_again() {
         lab().url()
     );
     let file = home.path("gateway.toml");
-    let text = format!("store.url = \"sqlite::memory:\"\n{server}[[tenants]]\nname = \"t\"\n{}", token("ana"));
+    let text = format!(
+        "store.url = \"sqlite::memory:\"\n{server}[[tenants]]\nname = \"t\"\n{}",
+        token("ana")
+    );
     fs::write(&file, text).expect("a config");
     let mut command = home.serve();
     command.arg("--config").arg(&file);

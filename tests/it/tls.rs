@@ -366,7 +366,9 @@ async fn secured(certificates: &Certificates, service: String) -> (SocketAddr, A
     install_tls();
     let chain = vec![CertificateDer::from_pem_file(certificates.path("cert.pem")).expect("a certificate")];
     let key = PrivateKeyDer::from_pem_file(certificates.path("key.pem")).expect("a key");
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
     let acceptor = TlsAcceptor::from(Arc::new(config.expect("a pair")));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -6,7 +6,9 @@ use super::{Browser, clients, decision, parameters::Parameters, pkce, redirect_u
 pub(crate) fn parameters(text: &str) {
     decision::fuzz(text);
     let _ = Browser::of(Some(text));
-    let Ok(parameters) = Parameters::parse(text) else { return };
+    let Ok(parameters) = Parameters::parse(text) else {
+        return;
+    };
     let given = |name: &str| parameters.get(name);
     let _ = scopes::requested(given("scope"));
     tokens::fuzz(given("refresh_token").unwrap_or(text), given("scope"));

@@ -189,7 +189,9 @@ impl OAuth {
         let finished = self.upstream.finish(&self.settings, code, &verifier, &nonce).await;
         let (identity, tokens) = finished.map_err(|error| told(error.into()))?;
         let asked = request.as_ref().map(|request| scopes::permissions(&request.scope));
-        let (tenant, offered) = self.offer(asked.unwrap_or_else(PermissionSet::all), &identity).map_err(told)?;
+        let (tenant, offered) = self
+            .offer(asked.unwrap_or_else(PermissionSet::all), &identity)
+            .map_err(told)?;
         let Some(request) = request else {
             let issued = self.issue_to_person(&identity, &tokens, offered).await?;
             return Ok(LoggedIn::ForThemselves(issued));

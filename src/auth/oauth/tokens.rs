@@ -314,7 +314,10 @@ pub(super) fn fuzz(token: &str, scope: Option<&str>) {
     let granted = "jupyter:read jupyter:write";
     if let Ok(scope) = narrowed(granted, scope) {
         let granted = scopes::permissions(granted);
-        assert_eq!(scopes::permissions(&scope).intersection(granted), scopes::permissions(&scope));
+        assert_eq!(
+            scopes::permissions(&scope).intersection(granted),
+            scopes::permissions(&scope)
+        );
     }
 }
 

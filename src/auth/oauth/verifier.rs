@@ -6,12 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jupyter_client::Secret;
 use store::AccessToken;
 
-use super::{
-    OAuth, Upstream, scopes,
-    secrets::digest,
-    tokens::ACCESS_PREFIX,
-    upstream::Identity,
-};
+use super::{OAuth, Upstream, scopes, secrets::digest, tokens::ACCESS_PREFIX, upstream::Identity};
 use crate::{
     auth::{
         PathRules, Principal,

@@ -56,7 +56,10 @@ async fn the_python_sdk_asks_for_more_when_more_is_needed() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(output.status.success() && said.contains("allowed more"), "{said}{failed}");
+    assert!(
+        output.status.success() && said.contains("allowed more"),
+        "{said}{failed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

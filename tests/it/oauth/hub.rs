@@ -64,14 +64,27 @@ async fn people_of_a_hub_work_in_their_own_servers_and_see_nothing_of_each_other
     assert_eq!(servers(&anas_agent).await, [ana.name.clone()]);
     assert_eq!(servers(&bobs_agent).await, [bob.name.clone()]);
 
-    let started = anas_agent.call("start_server", json!({ "server": ana.name })).await.ok();
+    let started = anas_agent
+        .call("start_server", json!({ "server": ana.name }))
+        .await
+        .ok();
     assert_eq!(started["state"], "running", "{started}");
-    anas_agent.call("create_notebook", json!({ "path": "work.ipynb" })).await.ok();
+    anas_agent
+        .call("create_notebook", json!({ "path": "work.ipynb" }))
+        .await
+        .ok();
     let cells = json!([{ "type": "code", "content": "import os\nos.environ['JUPYTERHUB_USER']" }]);
     let inserted = json!({ "path": "work.ipynb", "position": 0, "cells": cells, "exec": true });
     let ran = anas_agent.call("insert_nb_cells", inserted).await;
-    assert!(ran.texts.concat().contains(&format!("'{}'", ana.name)), "{:?}", ran.texts);
-    anas_agent.call("save_document", json!({ "path": "work.ipynb" })).await.ok();
+    assert!(
+        ran.texts.concat().contains(&format!("'{}'", ana.name)),
+        "{:?}",
+        ran.texts
+    );
+    anas_agent
+        .call("save_document", json!({ "path": "work.ipynb" }))
+        .await
+        .ok();
     assert!(ana.home().join("work.ipynb").is_file());
     let executions = anas_agent.call("list_executions", json!({})).await.ok();
     let execution = executions["executions"][0]["execution_id"].clone();
@@ -87,9 +100,17 @@ async fn people_of_a_hub_work_in_their_own_servers_and_see_nothing_of_each_other
     }
     let known = json!({ "execution_id": execution });
     bobs_agent.call("get_execution", known.clone()).await.error();
-    for tool in ["list_executions", "query_nb_sessions", "get_user_activity", "get_online_users"] {
+    for tool in [
+        "list_executions",
+        "query_nb_sessions",
+        "get_user_activity",
+        "get_online_users",
+    ] {
         let told = bobs_agent.call(tool, json!({})).await.ok().to_string();
-        assert!(!told.contains(&ana.name) && !told.contains("work.ipynb"), "{tool}: {told}");
+        assert!(
+            !told.contains(&ana.name) && !told.contains("work.ipynb"),
+            "{tool}: {told}"
+        );
     }
 
     // She is the same by a token that she has made herself.
@@ -135,7 +156,9 @@ async fn whom_the_hub_does_not_know_any_more_is_cut_off_and_not_refreshed() {
         assert_eq!(status, 200, "{tokens}");
         let stream = Watcher::start(&agent(&site, &tokens, era).await, era, &[]).await;
         end(&user, how).await;
-        timeout(Duration::from_secs(10), stream.ended()).await.expect("the stream ends");
+        timeout(Duration::from_secs(10), stream.ended())
+            .await
+            .expect("the stream ends");
         assert_eq!(site.status_of(&tokens).await, 401);
         let (status, answer) = site.refresh(&client, &tokens).await;
         assert_eq!(
@@ -158,15 +181,24 @@ async fn a_person_sees_what_they_allow_and_the_page_of_the_gateway() {
     let (hub, site) = (hub().await, site("").await);
     let client = site.client().await;
     let user = hub.user("mia").await;
-    let consent = Browser::new().log_in(&site.authorize_url(&client, &[]), &user.name).await.shown();
+    let consent = Browser::new()
+        .log_in(&site.authorize_url(&client, &[]), &user.name)
+        .await
+        .shown();
     assert!(
         consent.html.contains(&user.name) && consent.html.contains("jupyter:execute"),
         "{}",
         consent.html
     );
-    assert!(!consent.html.contains("jupyter:admin"), "not among auth.jupyterhub.permissions");
+    assert!(
+        !consent.html.contains("jupyter:admin"),
+        "not among auth.jupyterhub.permissions"
+    );
     for query in ["?state=x&code=y", "?error=access_denied&state=x"] {
-        let shown = Browser::new().open(&site.url(&format!("/oauth/callback{query}"))).await.shown();
+        let shown = Browser::new()
+            .open(&site.url(&format!("/oauth/callback{query}")))
+            .await
+            .shown();
         assert_eq!(shown.status, 400, "{query}");
     }
     let page = Browser::new();
@@ -186,8 +218,12 @@ async fn a_token_of_the_hub_ends_when_its_time_is_over() {
         let (short, _) = user.new_token(json!({ "expires_in": 6 })).await;
         let agent = Agent::connect_to(&site.url("/mcp"), &short, era).await;
         let stream = Watcher::start(&agent, era, &[]).await;
-        timeout(Duration::from_secs(20), stream.ended()).await.expect("the stream ends");
-        let refused = agent.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })).await;
+        timeout(Duration::from_secs(20), stream.ended())
+            .await
+            .expect("the stream ends");
+        let refused = agent
+            .send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))
+            .await;
         assert_eq!(refused.status(), 401);
         let models = hub.ask(Method::GET, &format!("users/{}", user.name), json!({})).await;
         assert!(models["name"].is_string(), "the user is still there");

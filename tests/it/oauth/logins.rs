@@ -90,7 +90,10 @@ async fn a_person_allows_less_or_nothing() {
     let refused = agent.start(7, "tools/call", call).await;
     assert_eq!(refused.status(), 403);
     let challenge = refused.headers()["www-authenticate"].to_str().expect("text");
-    assert!(challenge.contains("scope=\"jupyter:read jupyter:execute\""), "{challenge}");
+    assert!(
+        challenge.contains("scope=\"jupyter:read jupyter:execute\""),
+        "{challenge}"
+    );
 
     let consent = browser.log_in(&url, "ana").await.shown();
     let answer = browser.submit(&consent, &[("decision", "deny")]).await.answer();

@@ -22,7 +22,10 @@ async fn logged_in(stage: &Stage, account: &str) -> Browser {
     assert_eq!(shown.status, StatusCode::OK, "{}", shown.html);
     assert_eq!(shown.url.path(), "/oauth/callback");
     let cookie = shown.headers["set-cookie"].to_str().expect("text");
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
     // A redirect from another site would not have the cookie sent.
     assert!(shown.html.contains("url=../console"), "{}", shown.html);
     assert!(console(stage, &browser).await.0);
@@ -41,7 +44,9 @@ async fn a_person_logs_in_to_the_page_and_out() {
     );
 
     let (ana, ben) = (logged_in(&stage, "ana").await, logged_in(&stage, "ben").await);
-    stage.audited("allow", &format!("{}|ana", stage.provider.issuer())).await;
+    stage
+        .audited("allow", &format!("{}|ana", stage.provider.issuer()))
+        .await;
     let (_, anas) = console(&stage, &ana).await;
     let (_, bens) = console(&stage, &ben).await;
     assert!(anas.contains("ana") && bens.contains("ben") && !bens.contains(">ana<"));
@@ -50,7 +55,10 @@ async fn a_person_logs_in_to_the_page_and_out() {
     let csrf = Regex::new("name=\"csrf\" value=\"([^\"]+)\"").expect("a pattern");
     let csrf = csrf.captures(&anas).expect("a form")[1].to_owned();
     let logout = url::Url::parse(&stage.url("/console/logout")).expect("a URL");
-    let forged = ben.post(&logout, &[("csrf".to_owned(), csrf.clone())], None).await.shown();
+    let forged = ben
+        .post(&logout, &[("csrf".to_owned(), csrf.clone())], None)
+        .await
+        .shown();
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
     assert!(console(&stage, &ben).await.0);
     ana.post(&logout, &[("csrf".to_owned(), csrf)], None).await.shown();
@@ -79,10 +87,17 @@ async fn nobody_is_logged_in_by_somebody_else() {
         assert_eq!(answer.status().is_redirection(), is_let, "{site}");
     }
     // Whoever may do nothing here is told so, and gets no session.
-    stage.provider.account("dan", json!({ "tenant": "nowhere", "permissions": [] })).await;
+    stage
+        .provider
+        .account("dan", json!({ "tenant": "nowhere", "permissions": [] }))
+        .await;
     let dan = Browser::new();
     let shown = dan.log_in(&stage.url("/oauth/login"), "dan").await.shown();
-    assert!(shown.status.is_client_error() && shown.html.contains("no tenant"), "{}", shown.html);
+    assert!(
+        shown.status.is_client_error() && shown.html.contains("no tenant"),
+        "{}",
+        shown.html
+    );
     assert!(!console(&stage, &dan).await.0);
 }
 
@@ -98,7 +113,10 @@ async fn a_session_goes_on_for_as_long_as_the_provider_knows_the_person() {
     })
     .await;
     stage.provider.remove_account("ana").await;
-    eventually("her session ends", async || (!console(&stage, &ana).await.0).then_some(())).await;
+    eventually("her session ends", async || {
+        (!console(&stage, &ana).await.0).then_some(())
+    })
+    .await;
     // Also that of somebody who did nothing meanwhile.
     assert!(console(&stage, &ben).await.0);
 }

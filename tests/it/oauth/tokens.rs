@@ -161,10 +161,15 @@ async fn a_session_goes_on_with_a_token_that_comes_in_time() {
         let token = tokens["access_token"].as_str().expect("a token");
         let request = post_without_token(&stage.gateway, body).bearer_auth(token);
         let request = request.header("mcp-session-id", agent.session.as_deref().expect("a session"));
-        send(request.header("mcp-protocol-version", LEGACY_VERSION)).await.status
+        send(request.header("mcp-protocol-version", LEGACY_VERSION))
+            .await
+            .status
     };
     assert_eq!(list(&second).await, 200);
-    eventually("the first has expired", async || (list(&first).await == 401).then_some(())).await;
+    eventually("the first has expired", async || {
+        (list(&first).await == 401).then_some(())
+    })
+    .await;
     let (status, third) = stage.refresh(&client, &second).await;
     assert_eq!(status, 200, "{third}");
     assert_eq!(list(&third).await, 200);

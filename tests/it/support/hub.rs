@@ -196,7 +196,10 @@ impl HubUser {
 
     /// Ends all tokens that services got for them, as they can in the Hub.
     pub async fn revoke_logins(&self) {
-        let all = self.hub.ask(Method::GET, &format!("users/{}/tokens", self.name), json!({})).await;
+        let all = self
+            .hub
+            .ask(Method::GET, &format!("users/{}/tokens", self.name), json!({}))
+            .await;
         let tokens = all["api_tokens"].as_array().expect("tokens").iter();
         let of_services = tokens.filter(|token| token["oauth_client"].to_string().contains("gateway"));
         for token in of_services {
@@ -208,7 +211,9 @@ impl HubUser {
 
     /// Removes them from the Hub.
     pub async fn remove(&self) {
-        self.hub.ask(Method::DELETE, &format!("users/{}", self.name), json!({})).await;
+        self.hub
+            .ask(Method::DELETE, &format!("users/{}", self.name), json!({}))
+            .await;
     }
 
     pub async fn revoke_token(&self) {
