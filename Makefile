@@ -25,7 +25,7 @@ SOAK_SEED ?= 1
 
 # How long each target is fuzzed, and which they are.
 FUZZ_SECONDS ?= 300
-FUZZ_TARGETS ?= json_rpc request event_id resource config path notebook_url kernel_frame room_frame document_update room
+FUZZ_TARGETS ?= json_rpc request event_id resource oauth config path notebook_url kernel_frame room_frame document_update room
 
 .PHONY: help run test test-compat soak fuzz lint fmt docs generate bench bench-tokens image image-test compose mcpb dist
 

@@ -33,6 +33,7 @@ use tokio_util::{
     task::TaskTracker,
 };
 
+use self::browser_login::LoginServices;
 pub use local_token::local_token;
 pub use reload::{Reload, ReloadError, RunningParts};
 pub use settings::{SettingsError, place_store, unsupported};
@@ -280,7 +281,7 @@ impl App {
             drain.stop_token().clone(),
         ));
         let provider = identity::provider(config)?;
-        let authenticator = identity::authenticator(
+        let (authenticator, hub) = identity::authenticator(
             config,
             provider.clone(),
             &servers,
@@ -288,7 +289,8 @@ impl App {
             &background,
             drain.stop_token(),
         )?;
-        let (authenticator, oauth) = browser_login::with_logins(config, env, provider, &store, authenticator)?;
+        let services = LoginServices { provider, hub };
+        let (authenticator, oauth) = browser_login::with_logins(config, env, services, &store, authenticator)?;
         let authenticator = Arc::new(authenticator);
         let endpoint = Endpoint::new(
             settings::endpoint(config),
@@ -311,6 +313,7 @@ impl App {
             let idle_timeout = config.console.session_idle_timeout;
             let (authenticator, limits) = (Arc::clone(&authenticator), Arc::clone(&limits));
             let console = Console::new(services, authenticator, limits, store.clone(), idle_timeout);
+            let console = console.with_logins(oauth.clone());
             Arc::new(console)
         });
         let edge = Edge::new(
@@ -375,6 +378,7 @@ impl App {
         RunningParts {
             authenticator: Arc::clone(&self.authenticator),
             limits: Arc::clone(&self.limits),
+            servers: Arc::clone(&self.servers),
             tls: self.tls.clone(),
             activity: self.activity.clone(),
         }

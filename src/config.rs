@@ -2,6 +2,7 @@
 //! them, and what is refused. Knows nothing of what the settings are used for.
 
 mod access;
+mod changes;
 mod env;
 mod error;
 mod load;

@@ -37,7 +37,7 @@ use self::{
 };
 use crate::{
     audit::{Decision, Outcome},
-    auth::Authenticator,
+    auth::{Authenticator, oauth::OAuth},
     error::ErrorKind,
     limits::Limits,
     tools::{Scope, Services, ToolDefinition, catalogue},
@@ -53,6 +53,8 @@ pub struct Console {
     limits: Arc<Limits>,
     store: Store,
     login_forms: LoginForms,
+    /// Where people can log in without a token, if they can.
+    logins: Option<Arc<OAuth>>,
     /// The tools by which pages read and forms act.
     tools: HashMap<&'static str, ToolDefinition>,
     looks: ServerLooks,
@@ -127,9 +129,16 @@ impl Console {
             limits,
             store,
             login_forms: LoginForms::new(),
+            logins: None,
             tools,
             looks: ServerLooks::default(),
         }
+    }
+
+    /// The same, where people can log in at another service.
+    #[must_use]
+    pub fn with_logins(self, logins: Option<Arc<OAuth>>) -> Self {
+        Self { logins, ..self }
     }
 
     fn tool(&self, name: &str) -> Option<&ToolDefinition> {
@@ -203,7 +212,7 @@ impl Console {
         }
         let place = Place::of(form);
         let (told, next) = match name {
-            "logout" => return self.logout(visit),
+            "logout" => return self.logout(visit).await,
             "login" => return reply::see_other("../console"),
             "cancel" => (run::cancel(desk, form.get("id")).await, run::after(form)),
             "answer" => (run::answer(desk, form).await, run::after(form)),

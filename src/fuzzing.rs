@@ -2,7 +2,7 @@
 //! Only there in builds for these.
 
 use crate::{
-    auth::{ApprovalRules, PathRules},
+    auth::{ApprovalRules, PathRules, oauth},
     config::{Config, Env, base_url},
     events, resources,
     types::code_pattern,
@@ -22,6 +22,14 @@ pub fn resource(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         resources::fuzzing::address(text);
     }
+}
+
+/// What strangers send in a browser login: a query or a form, a registration, a document about a client.
+pub fn oauth(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        oauth::fuzzing::parameters(text);
+    }
+    oauth::fuzzing::client(data);
 }
 
 /// A config, the rules and URLs in it included.
@@ -70,6 +78,16 @@ mod tests {
         #[test]
         fn no_uri_is_a_panic(text in "(notebook://|file:///|documents/|notebooks/|skill://|cells|/|%[0-9a-zA-Z]{0,2}|\\.\\.|diff|outputs|[0-9]{1,22}|\\PC){0,16}") {
             super::resource(text.as_bytes());
+        }
+
+        #[test]
+        fn no_login_is_a_panic(
+            form in "((redirect_uri|scope|code_challenge|code_verifier|refresh_token|ticket|decision|state)=(https?%3A|://|127\\.0\\.0\\.1|app\\.example\\.org|:[0-9]{1,5}|/cb|#|@|jmgr_|\\.|jupyter%3A|read|%[0-9a-fA-F]{2}|\\PC){0,8}&){0,6}",
+            member in "(client_name|client_id|redirect_uris|grant_types|response_types|token_endpoint_auth_method)",
+            value in "(\"[^\"\\\\]{0,16}\"|\\[(\"(https?://|app:|/)[^\"\\\\]{0,16}\")?\\]|null|[0-9]{1,3})",
+        ) {
+            super::oauth(form.as_bytes());
+            super::oauth(format!("{{\"redirect_uris\": [\"http://localhost/cb\"], \"{member}\": {value}}}").as_bytes());
         }
 
         #[test]

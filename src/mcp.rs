@@ -33,8 +33,8 @@ pub use catalogue::Catalogue;
 pub use endpoint::{Endpoint, EndpointConfig};
 pub use handler::GatewayHandler;
 pub use identity::{Caller, Selection};
-pub use plain::{Answerer, Begun, PlainRequest, Written};
-pub use reply::Reply;
+pub use plain::{Answerer, Begun, PlainRequest, StepUp, Written};
+pub use reply::{LackingScope, Reply};
 pub use sessions::SessionLimits;
 
 use sessions::Sessions;

@@ -7,12 +7,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::AppError;
 use crate::{
-    auth::{AnyMethod, Authenticator, JupyterHub, JupyterTokens, JwtTokens, oidc::Provider},
+    auth::{AnyMethod, Authenticator, HubTokens, JupyterHub, JupyterTokens, JwtTokens, oidc::Provider},
     config::{Config, JwtConfig},
     telemetry::Metrics,
 };
 
-/// Builds the methods of a config.
+/// Builds the methods of a config. That of the Hub is given beside them, since people can log in there.
 pub(super) fn authenticator(
     config: &Config,
     provider: Option<Arc<Provider>>,
@@ -20,8 +20,8 @@ pub(super) fn authenticator(
     metrics: &Metrics,
     background: &TaskTracker,
     stop: &CancellationToken,
-) -> Result<Authenticator, AppError> {
-    let mut authenticator = Authenticator::new(config)?;
+) -> Result<(Authenticator, Option<HubTokens>), AppError> {
+    let (mut authenticator, mut hub_tokens) = (Authenticator::new(config)?, None);
     if let (Some(jwt), Some(provider)) = (&config.auth.jwt, provider) {
         let warming_up = warm_up(Arc::clone(&provider));
         background.spawn(stop.clone().run_until_cancelled_owned(warming_up));
@@ -32,6 +32,7 @@ pub(super) fn authenticator(
         let observer: Arc<dyn RequestObserver> = Arc::new(metrics.clone());
         let asked = Hub::new(hub.options()?, observer)?;
         let tokens = JupyterHub::new(hub, asked, Arc::clone(servers), authenticator.tenants())?;
+        hub_tokens = Some(tokens.clone());
         authenticator = authenticator.with(AnyMethod::JupyterHub(tokens));
     }
     let jupyter = &config.auth.jupyter;
@@ -39,7 +40,7 @@ pub(super) fn authenticator(
         let tokens = JupyterTokens::new(jupyter, Arc::clone(servers), Arc::clone(authenticator.tenants()))?;
         authenticator = authenticator.with(AnyMethod::Jupyter(tokens));
     }
-    Ok(authenticator)
+    Ok((authenticator, hub_tokens))
 }
 
 /// The OpenID provider of the config, of which there is one for all who ask it.

@@ -175,6 +175,7 @@ mod tests {
                 name: user.to_owned(),
                 is_user: true,
                 groups: Vec::new(),
+                token_id: None,
                 scopes: Vec::new(),
                 servers: servers.iter().map(server).collect(),
             };

@@ -52,7 +52,12 @@ impl JupyterHub {
         Ok(Verified::new(verifier, freshness, Arc::clone(tenants)))
     }
 
-    fn principal(&self, user: &HubUser, token: &Secret) -> Outcome {
+    /// The Hub that is asked.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    async fn principal(&self, user: &HubUser, token: &Secret) -> Outcome {
         if !user.is_user {
             let why = "it belongs to a service of JupyterHub, and only users have servers there";
             return Outcome::Rejected(Rejection::Invalid(why));
@@ -67,7 +72,11 @@ impl JupyterHub {
         let account = HubAccount::new(Arc::clone(&self.hub), token.clone(), user, Arc::clone(&self.servers));
         let (id, name) = (format!("hub:{}", user.name), shown_name(&user.name, &user.name));
         let principal = Principal::new(&id, &name, tenant, self.permissions, self.paths.clone());
-        Outcome::Accepted(Arc::new(principal.with_hub(account)))
+        let principal = principal.with_hub(account);
+        Outcome::Accepted(Arc::new(match self.hub.expiry(token, user).await {
+            Some(end) => principal.expiring_at(end),
+            None => principal,
+        }))
     }
 }
 
@@ -80,7 +89,7 @@ impl Verifier for JupyterHub {
 
     async fn verify(&self, bearer: &Secret) -> Outcome {
         match self.hub.user(bearer).await {
-            Ok(user) => self.principal(&user, bearer),
+            Ok(user) => self.principal(&user, bearer).await,
             Err(HubError::Token { .. }) => Outcome::NotMine,
             Err(error) => {
                 tracing::warn!(%error, "JupyterHub does not say whose a token is");

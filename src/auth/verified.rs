@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Principal, Tenants,
-    method::{Credentials, Method, Outcome, TokenDigest},
+    method::{Credentials, Method, Outcome, Rejection, TokenDigest},
 };
 
 /// Refusals that are remembered.
@@ -28,6 +28,9 @@ const MAX_REFUSED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 const MAX_ACCEPTED: usize = 20_000;
 /// Questions at a time, each about another token: whoever invents tokens must not have all of them asked about.
 const MAX_PENDING: usize = 256;
+/// What expires while it is known is refused for this long: longer than those who check it may let it pass for the sake of
+/// clocks that differ, which is of no concern to one that was seen in time.
+const EXPIRED_FOR: Duration = Duration::from_secs(5 * 60);
 /// Time after which a service that did not answer is asked again about a principal in use.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -76,6 +79,15 @@ struct Accepted {
     fresh_until: Instant,
     /// Not before then is it asked about again for the sake of what it has open.
     ask_again: Instant,
+}
+
+impl<V> Clone for Verified<V> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            tasks: self.tasks.clone(),
+        }
+    }
 }
 
 impl<V: Verifier> Verified<V> {
@@ -179,9 +191,12 @@ impl<V: Verifier> Method for Verified<V> {
         let (now, time) = (Instant::now(), SystemTime::now());
         let mut ask = Vec::new();
         let mut has_revoked = false;
-        self.inner.state.lock().accepted.retain(|digest, accepted| {
+        let mut locked = self.inner.state.lock();
+        let state = &mut *locked;
+        state.accepted.retain(|digest, accepted| {
             if accepted.principal.is_expired(time) {
                 accepted.principal.revoked().cancel();
+                state.refused.put(*digest, expired(now));
             }
             if accepted.principal.revoked().is_cancelled() {
                 has_revoked = true;
@@ -197,6 +212,7 @@ impl<V: Verifier> Method for Verified<V> {
             }
             is_in_use
         });
+        drop(locked);
         for (digest, bearer) in ask {
             self.ask(digest, bearer.expose());
         }
@@ -254,15 +270,25 @@ impl<V> Inner<V> {
     }
 }
 
+/// The answer about a token that has expired since it was accepted.
+fn expired(now: Instant) -> (Outcome, Instant) {
+    let rejected = Outcome::Rejected(Rejection::Invalid("it has expired"));
+    (rejected, now + EXPIRED_FOR)
+}
+
 impl State {
     fn known(&mut self, digest: &TokenDigest) -> Option<Outcome> {
         let now = Instant::now();
         if let Some(accepted) = self.accepted.get(digest) {
             let principal = &accepted.principal;
-            let holds = accepted.fresh_until > now
-                && !principal.is_expired(SystemTime::now())
-                && !principal.revoked().is_cancelled();
-            return holds.then(|| Outcome::Accepted(Arc::clone(principal)));
+            if principal.is_expired(SystemTime::now()) {
+                principal.revoked().cancel();
+                self.accepted.remove(digest);
+                self.refused.put(*digest, expired(now));
+            } else {
+                let holds = accepted.fresh_until > now && !principal.revoked().is_cancelled();
+                return holds.then(|| Outcome::Accepted(Arc::clone(principal)));
+            }
         }
         let (outcome, until) = self.refused.get(digest)?;
         (*until > now).then(|| outcome.clone())

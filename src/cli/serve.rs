@@ -240,7 +240,13 @@ async fn on_hangups(mut hangup: Signal, mut reload: Option<Reload>, drain: Drain
         }
         match reload.as_mut().map(Reload::read_again) {
             None => tracing::warn!("SIGHUP: there is no config file to reload; restart to change settings"),
-            Some(Ok(())) => tracing::info!("SIGHUP: reloaded tokens and tenants"),
+            Some(Ok(stale)) => {
+                tracing::info!("SIGHUP: reloaded tokens and tenants");
+                if !stale.is_empty() {
+                    let keys = stale.join(", ");
+                    tracing::warn!("SIGHUP: needs a restart: {keys}; the files that they name have changed");
+                }
+            }
             Some(Err(error)) => tracing::error!(%error, "SIGHUP: cannot apply the new config; keeping the old one"),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jupyter_client::Secret;
 use url::Url;
 
+use super::changes::{self, Comparison};
 use super::model::{BYTES, COUNT};
 use super::net;
 use super::parse;
@@ -118,6 +119,10 @@ impl Section for AuthConfig {
             jupyter: reader.section("jupyter"),
         }
     }
+
+    fn compare(&self, other: &Self, path: &str, changed: &mut Vec<String>) {
+        changes::compare_auth(self, other, &mut Comparison::new(path, changed));
+    }
 }
 
 section! {
@@ -180,7 +185,7 @@ section! {
 }
 
 section! {
-    /// Login with a browser at the provider of `[auth.jwt]`.
+    /// Login with a browser at the provider of `[auth.jwt]`, or at the Hub of `[auth.jupyterhub]`.
     OAuthConfig {
         enabled: bool = false, value(parse::flag);
         /// What the gateway is at the provider.

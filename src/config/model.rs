@@ -9,6 +9,7 @@ use jupyter_client::Secret;
 use url::Url;
 
 use super::access::{AuthConfig, ServerConfig, TenantConfig};
+use super::changes::{self, Comparison};
 use super::net;
 use super::parse;
 use super::reader::{Range, Reader, Section};
@@ -106,6 +107,10 @@ impl Section for Config {
             audit: reader.section("audit"),
             telemetry: reader.section("telemetry"),
         }
+    }
+
+    fn compare(&self, other: &Self, path: &str, changed: &mut Vec<String>) {
+        changes::compare_all(self, other, &mut Comparison::new(path, changed));
     }
 }
 

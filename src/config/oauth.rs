@@ -73,11 +73,9 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
         }
         Some(_) => {}
     }
-    if config.auth.jwt.is_none() {
-        problems.push(Problem::new(
-            "auth.oauth.enabled",
-            Why::NeedsToo("[auth.jwt], the provider to log in at,"),
-        ));
+    if config.auth.jwt.is_none() && config.auth.jupyterhub.is_none() {
+        let service = "[auth.jwt] or [auth.jupyterhub], the service to log in at,";
+        problems.push(Problem::new("auth.oauth.enabled", Why::NeedsToo(service)));
     }
     if oauth.client_id.is_empty() {
         problems.push(Problem::new("auth.oauth.client_id", Why::Missing));
@@ -86,8 +84,23 @@ pub(super) fn validate(config: &Config) -> Vec<Problem> {
         let needed = Why::OneOfRequired(&["client_secret_env", "encryption_key_env"]);
         problems.push(Problem::new("auth.oauth", needed));
     }
-    if !oauth.scopes.iter().any(|scope| scope == "openid") {
+    if config.auth.jwt.is_none() {
+        problems.extend(beside_a_hub(oauth));
+    } else if !oauth.scopes.iter().any(|scope| scope == "openid") {
         let why = "must contain \"openid\", without which a provider does not say who logged in";
+        problems.push(Problem::new("auth.oauth.scopes", Why::BadHidden(why)));
+    }
+    problems
+}
+
+/// What a JupyterHub demands of its services, and what it does not know.
+fn beside_a_hub(oauth: &OAuthConfig) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if oauth.client_secret_env.is_none() && oauth.encryption_key_env.is_some() {
+        problems.push(Problem::new("auth.oauth.client_secret_env", Why::Missing));
+    }
+    if oauth.scopes != OAuthConfig::default().scopes {
+        let why = "a JupyterHub gives what its service's oauth_client_allowed_scopes says; leave this out";
         problems.push(Problem::new("auth.oauth.scopes", Why::BadHidden(why)));
     }
     problems

@@ -8,6 +8,9 @@ use super::parse;
 /// A part of the configuration that is read from one table.
 pub(super) trait Section: Sized {
     fn read(reader: &mut Reader<'_>) -> Self;
+
+    /// Adds the keys below `path` in which another one differs.
+    fn compare(&self, other: &Self, path: &str, changed: &mut Vec<String>);
 }
 
 /// Reads a section and all below it, noting in `problems` what is wrong.

@@ -28,6 +28,11 @@ macro_rules! section {
                 let default = Self::default();
                 Self { $($key: reader.$how(stringify!($key), default.$key, $arg),)* }
             }
+
+            fn compare(&self, other: &Self, path: &str, changed: &mut Vec<String>) {
+                let mut comparison = $crate::config::changes::Comparison::new(path, changed);
+                $(comparison.value(stringify!($key), &self.$key, &other.$key);)*
+            }
         }
     };
 }

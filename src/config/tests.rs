@@ -1,5 +1,6 @@
 //! Tests of the module through its public face.
 
+mod changes;
 mod default_file;
 mod environment;
 mod messages;

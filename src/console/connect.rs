@@ -21,7 +21,7 @@ struct Client {
 }
 
 /// The first page of those who are not logged in.
-pub(super) fn front(visit: &Visit, csrf: &str, problem: Option<&str>) -> Markup {
+pub(super) fn front(visit: &Visit, csrf: &str, service: Option<&str>, problem: Option<&str>) -> Markup {
     let root = visit.root();
     let body = html! {
         header.top { div.bar { (brand(root)) nav aria-label="On this page" { a href="#connect" { "Connect" } a href="#login" { "Log in" } } } }
@@ -39,7 +39,7 @@ pub(super) fn front(visit: &Visit, csrf: &str, problem: Option<&str>) -> Markup 
                         div { dt { "Sign in with" } dd { "the bearer token that your operator gave you, or that the gateway printed at its start" } }
                     }
                 }
-                (login(root, csrf, problem))
+                (login(root, csrf, service, problem))
             }
             (clients(&visit.site))
         }
@@ -65,12 +65,16 @@ pub(super) fn page(desk: &Desk, site: &Site) -> Reply {
     frame.show(desk)
 }
 
-/// The way in. A login in the browser at another place would stand beside it.
-fn login(root: &str, csrf: &str, problem: Option<&str>) -> Markup {
+/// The way in: at the service at which people can log in, if there is one, or with a token.
+fn login(root: &str, csrf: &str, service: Option<&str>, problem: Option<&str>) -> Markup {
     html! {
         section.card.login aria-labelledby="login" {
             h2 #login { "Log in" }
             p { "See what your agents do: open notebooks, runs, history, and changes that wait for you." }
+            @if let Some(service) = service {
+                p { a.button.primary #upstream href={ (root) "oauth/login" } { "Log in with " (service) } }
+                p { "Or with a token:" }
+            }
             @if let Some(problem) = problem { p.message.bad role="alert" #problem { (problem) } }
             form method="post" action={ (root) "console/login" } {
                 input type="hidden" name="csrf" value=(csrf);

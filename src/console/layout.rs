@@ -166,6 +166,22 @@ pub(super) fn refusal(root: &str, status: StatusCode, message: &str) -> Reply {
     reply::page(status, document(root, "Refused", body))
 }
 
+/// The page after a login elsewhere, which leads on: browsers that come from there keep the cookies of this site back.
+pub(super) fn onward() -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="robots" content="noindex";
+                meta http-equiv="refresh" content="0; url=../console";
+                title { "Logged in · Jupyter MCP Gateway" }
+            }
+            body { p { "You are logged in. " a href="../console" { "Go on" } } }
+        }
+    }
+}
+
 /// The answer to a page that asks for news after its session has ended: browsers do not ask again.
 pub(super) fn over() -> Reply {
     let mut reply = http::Response::new(super::Content::Whole(Bytes::new()));

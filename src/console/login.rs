@@ -2,11 +2,15 @@
 //! in as somebody else: the signature of a cookie, so that nothing is kept for whoever only looks.
 
 use http::StatusCode;
+use maud::Markup;
 use ring::hmac;
 use subtle::ConstantTimeEq;
 
-use super::{Console, Fields, Reply, Visit, connect, cookie::Cookie, reply};
-use crate::{auth::AuthError, config::token::new_token};
+use super::{Console, Fields, Reply, Visit, connect, cookie::Cookie, layout, reply};
+use crate::{
+    auth::{AuthError, oauth::PersonLogin},
+    config::token::new_token,
+};
 
 /// Signs the forms that were shown to those who are not logged in.
 pub(super) struct LoginForms {
@@ -48,13 +52,30 @@ impl Console {
     /// The first page of those who are not logged in.
     pub(super) fn front(&self, visit: &Visit, status: StatusCode, problem: Option<&str>) -> Reply {
         match Cookie::LoginForm.find(&visit.cookies, &visit.site) {
-            Some(cookie) => reply::page(status, connect::front(visit, &self.login_forms.token(cookie), problem)),
+            Some(cookie) => reply::page(status, self.front_page(visit, cookie, problem)),
             None => {
                 let cookie = new_token();
-                let page = connect::front(visit, &self.login_forms.token(&cookie), problem);
+                let page = self.front_page(visit, &cookie, problem);
                 let kept = Cookie::LoginForm.keep(&cookie, &visit.site);
                 reply::with_cookie(reply::page(status, page), &kept)
             }
+        }
+    }
+
+    fn front_page(&self, visit: &Visit, cookie: &str, problem: Option<&str>) -> Markup {
+        let service = self.logins.as_ref().map(|logins| logins.upstream_name());
+        connect::front(visit, &self.login_forms.token(cookie), service, problem)
+    }
+
+    /// Opens a session for somebody who has logged in at another service.
+    pub async fn enter(&self, visit: &Visit, login: PersonLogin) -> Reply {
+        match self.sessions.enter(login).await {
+            // Browsers send the session's cookie along only to pages that the gateway itself leads to.
+            Ok(id) => reply::with_cookie(
+                reply::page(StatusCode::OK, layout::onward()),
+                &Cookie::Session.keep(&id, &visit.site),
+            ),
+            Err(error) => Self::refusal(visit, StatusCode::FORBIDDEN, &sentence(&error)),
         }
     }
 
@@ -96,9 +117,9 @@ impl Console {
         }
     }
 
-    pub(super) fn logout(&self, visit: &Visit) -> Reply {
+    pub(super) async fn logout(&self, visit: &Visit) -> Reply {
         if let Some(id) = Cookie::Session.find(&visit.cookies, &visit.site) {
-            self.sessions.close(id);
+            self.sessions.close(id).await;
         }
         reply::with_cookie(reply::see_other("../"), &Cookie::Session.forget(&visit.site))
     }

@@ -1,5 +1,5 @@
-//! Sessions of people who are logged in: in memory, each with the token that was given at login, which is asked about
-//! again with every request. A session ends when its principal is revoked, when the token no longer holds, when nobody
+//! Sessions of people who are logged in: in memory, each with the token that was given at login, or the login at another
+//! service; that is asked about again with every request. A session ends when its principal is revoked, when the token no longer holds, when nobody
 //! used it for long, or when the person logs out.
 
 use std::{
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 
 use crate::{
-    auth::{AuthError, Authenticator, Credentials, Principal},
+    auth::{AuthError, Authenticator, Credentials, Principal, Rejection, oauth::PersonLogin},
     config::token::{new_token, sha256},
 };
 
@@ -49,6 +49,8 @@ pub(super) struct Session {
 /// Credential with which the person logged in.
 enum Credential {
     Bearer(Secret),
+    /// At another service, which is asked about them now and then.
+    Login(PersonLogin),
 }
 
 /// Outcome of a form, for the page after it.
@@ -76,7 +78,15 @@ impl Sessions {
 
     /// Opens a session for whoever has a token; its id, which only the browser keeps.
     pub(super) async fn open(&self, token: &str) -> Result<String, AuthError> {
-        let credential = Credential::Bearer(Secret::new(token));
+        self.begin(Credential::Bearer(Secret::new(token))).await
+    }
+
+    /// The same for whoever has logged in at another service.
+    pub(super) async fn enter(&self, login: PersonLogin) -> Result<String, AuthError> {
+        self.begin(Credential::Login(login)).await
+    }
+
+    async fn begin(&self, credential: Credential) -> Result<String, AuthError> {
         let principal = self.authenticate(&credential).await?;
         let (id, now) = (new_token(), Instant::now());
         let session = Session {
@@ -129,13 +139,22 @@ impl Sessions {
         }
     }
 
-    pub(super) fn close(&self, id: &str) {
-        self.open.lock().remove(&sha256(id));
+    pub(super) async fn close(&self, id: &str) {
+        let closed = self.open.lock().remove(&sha256(id));
+        if let Some(Credential::Login(login)) = closed.as_deref().map(|session| &session.credential) {
+            login.end().await;
+        }
     }
 
     async fn authenticate(&self, credential: &Credential) -> Result<Arc<Principal>, AuthError> {
-        let Credential::Bearer(token) = credential;
-        self.authenticator.authenticate(Credentials::new(token.expose())).await
+        match credential {
+            Credential::Bearer(token) => self.authenticator.authenticate(Credentials::new(token.expose())).await,
+            Credential::Login(login) => {
+                let ended = || AuthError::Rejected(Rejection::Invalid("the login is over"));
+                let token = Secret::new(login.access_token().await.ok_or_else(ended)?);
+                self.authenticator.authenticate(Credentials::new(token.expose())).await
+            }
+        }
     }
 }
 
@@ -159,9 +178,9 @@ fn make_room(open: &mut HashMap<Key, Arc<Session>>, principal: &Principal) {
 impl Session {
     fn is_over(&self, idle_timeout: Duration, now: Instant) -> bool {
         let idle = now.saturating_duration_since(*self.used.lock());
-        self.principal.revoked().is_cancelled()
-            || idle >= idle_timeout
-            || now.saturating_duration_since(self.began) >= MAX_AGE
+        // A login has one token after the other, and is asked about.
+        let is_revoked = matches!(self.credential, Credential::Bearer(_)) && self.principal.revoked().is_cancelled();
+        is_revoked || idle >= idle_timeout || now.saturating_duration_since(self.began) >= MAX_AGE
     }
 
     /// Returns whether a form is from a page of this session.

@@ -37,12 +37,7 @@ impl Challenges {
     }
 
     /// The value of `WWW-Authenticate`, with an error and the scope that it is about.
-    pub(super) fn header(
-        &self,
-        error: Option<(&str, Option<&'static str>)>,
-        uri: &Uri,
-        headers: &HeaderMap,
-    ) -> HeaderValue {
+    pub(super) fn header(&self, error: Option<(&str, Option<&str>)>, uri: &Uri, headers: &HeaderMap) -> HeaderValue {
         let mut parameters = Vec::new();
         if let Some((error, _)) = error {
             parameters.push(format!("error=\"{error}\""));

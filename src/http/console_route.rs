@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     audit::Origin,
+    auth::oauth::PersonLogin,
     console::{Console, Content, Fields, Reply, Site, Visit, Visitor},
     limits::{Admission, Refusal, Resource},
 };
@@ -80,6 +81,19 @@ pub(super) async fn handle<H: Send + Sync + 'static>(State(edge): State<Arc<Edge
         }
         _ => sent(reply),
     }
+}
+
+/// Opens a session for a person who comes back from logging in elsewhere.
+pub(super) async fn enter<H>(edge: &Edge<H>, request: Request, login: PersonLogin) -> Response {
+    let Some(console) = &edge.console else {
+        return super::stack::not_found(request.uri().clone(), true)
+            .await
+            .into_response();
+    };
+    let (parts, _) = request.into_parts();
+    let connection = parts.extensions.get::<Arc<ClientConnection>>();
+    let visit = visit(edge, &parts, connection.map(|connection| &**connection));
+    sent(console.enter(&visit, login).await)
 }
 
 /// Counts a request, or the stream of a page that is open.

@@ -8,7 +8,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, Method, StatusCode,
+    header::{CONTENT_LENGTH, WWW_AUTHENTICATE},
+};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use rmcp::ServerHandler;
 use tokio::time::timeout;
@@ -24,9 +27,9 @@ use super::{
 };
 use crate::{
     audit::Origin,
-    auth::Principal,
+    auth::{Principal, scope_of},
     limits::{self, Admission, Limits, Resource},
-    mcp::Caller,
+    mcp::{Caller, LackingScope},
     tools::Scope,
 };
 
@@ -81,6 +84,14 @@ async fn answer<H: ServerHandler>(edge: &Edge<H>, request: Request) -> Result<Re
     let answer = edge.endpoint.handle(parts, &body, &principal);
     match principal.revoked().run_until_cancelled(answer).await {
         Some(mut reply) => {
+            if let Some(LackingScope(permissions)) = reply.extensions_mut().remove() {
+                edge.metrics.rejected("insufficient_scope");
+                let scope: Vec<_> = permissions.iter().map(scope_of).collect();
+                let error = Some(("insufficient_scope", Some(&*scope.join(" "))));
+                let challenges = &edge.config.challenges;
+                let challenge = challenges.header(error, &credentials.uri, &credentials.headers);
+                reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
             admission.describe(reply.headers_mut());
             Ok(reply.map(|body| Body::new(StreamBody::new(body, principal, working, admission))))
         }

@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use url::Url;
 
 use self::requests::Sender;
-use super::Edge;
+use super::{Edge, console_route};
 use crate::{
     audit::{record_failed_login, record_login},
-    auth::oauth::{Browser, ErrorCode, LoginRefusal, OAuth, OAuthError},
+    auth::oauth::{Browser, ErrorCode, LoggedIn, LoginRefusal, OAuth, OAuthError, PersonLogin, Started},
     limits::{AddressLimit, Refusal},
 };
 
@@ -47,6 +47,7 @@ pub(super) fn routes<H: ServerHandler>(oauth: &Arc<OAuth>, edge: &Arc<Edge<H>>) 
         .route(METADATA, get(metadata::<H>))
         .route(&format!("{METADATA}/{{*resource}}"), get(metadata::<H>))
         .route("/oauth/authorize", get(authorize::<H>))
+        .route("/oauth/login", get(log_in::<H>))
         .route("/oauth/callback", get(callback::<H>))
         .route("/oauth/consent", post(decide::<H>))
         .route("/oauth/token", post(token::<H>))
@@ -69,7 +70,33 @@ async fn authorize<H>(State(logins): Context<H>, request: Request) -> Response {
     }
     let query = request.uri().query().unwrap_or_default();
     let known = browser::cookie(oauth, request.headers());
-    let started = match oauth.authorize(query, Browser::of(known)).await {
+    begin(oauth, oauth.authorize(query, Browser::of(known)).await)
+}
+
+/// Sends a person to log in for the page of the gateway. Only the page itself leads here, or the person's own bookmark.
+async fn log_in<H>(State(logins): Context<H>, request: Request) -> Response {
+    let Logins { oauth, edge } = &*logins;
+    if edge.console.is_none() {
+        return super::stack::not_found(request.uri().clone(), true)
+            .await
+            .into_response();
+    }
+    let site = request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes);
+    if !matches!(site, None | Some(b"same-origin" | b"none")) {
+        let description = "only the gateway's own page leads here; open it and log in there";
+        return pages::refused(&OAuthError::request(description));
+    }
+    let sender = Sender::of(edge, &request);
+    if let Err(refusal) = sender.admit(edge, AddressLimit::Logins) {
+        return too_many(&refusal, pages::refused);
+    }
+    let known = browser::cookie(oauth, request.headers());
+    begin(oauth, oauth.authorize_person(Browser::of(known)).await)
+}
+
+/// Sends a browser to the upstream service, unless the login is refused.
+fn begin(oauth: &OAuth, started: Result<Started, LoginRefusal>) -> Response {
+    let started = match started {
         Ok(started) => started,
         Err(refusal) => return refuse(refusal),
     };
@@ -81,12 +108,20 @@ async fn authorize<H>(State(logins): Context<H>, request: Request) -> Response {
 }
 
 async fn callback<H>(State(logins): Context<H>, request: Request) -> Response {
-    let oauth = &logins.oauth;
+    let Logins { oauth, edge } = &*logins;
     let query = request.uri().query().unwrap_or_default();
-    match oauth.callback(query, browser::cookie(oauth, request.headers())).await {
-        Ok(consent) => pages::consent(&consent, &oauth.settings().endpoint("consent")),
-        Err(refusal) => refuse(refusal),
+    let tokens = match oauth.callback(query, browser::cookie(oauth, request.headers())).await {
+        Ok(LoggedIn::ForClient(consent)) => {
+            return pages::consent(&consent, &oauth.settings().endpoint("consent"));
+        }
+        Ok(LoggedIn::ForThemselves(tokens)) => tokens,
+        Err(refusal) => return refuse(refusal),
+    };
+    if let Some(login) = tokens.login() {
+        let sender = Sender::of(edge, &request);
+        record_login(&*edge.access.audit, sender.origin(), &login.principal, &login.tenant);
     }
+    console_route::enter(edge, request, PersonLogin::new(Arc::clone(oauth), tokens)).await
 }
 
 /// The decision comes from the gateway's own page, in the browser that was asked.

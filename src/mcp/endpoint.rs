@@ -112,6 +112,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 headers::check_version(&parts.headers, Some(&message))?;
                 headers::check_repeated(&parts.headers, &message, |tool| self.input_schema(tool, &parts))?;
                 self.charge(&message, &parts)?;
+                self.check_scope(&message, &parts)?;
                 match is_legacy(&message, is_modern) {
                     true => self.answer_in_session(parts, message, principal).await,
                     // Boxed, since rmcp's futures are large, and would be moved once for every caller.
@@ -146,6 +147,21 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => Ok(()),
         });
         placed.map_err(|refusal| Rejection::limited(id_value(id), refusal))
+    }
+
+    /// Refuses a request whose caller can log in again for what it needs, so that their client does: it is told by the
+    /// status, before an answer has begun.
+    fn check_scope(&self, message: &ClientJsonRpcMessage, parts: &Parts) -> Result<(), Rejection> {
+        let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = message else {
+            return Ok(());
+        };
+        let (Some(answerer), Some(caller)) = (&self.answerer, parts.extensions.get()) else {
+            return Ok(());
+        };
+        match answerer.step_up(request, caller) {
+            Some(step_up) => Err(Rejection::lacking_scope(id_value(id), step_up)),
+            None => Ok(()),
+        }
     }
 
     /// Returns whether a client, by the name in its `clientInfo`, hides text and images beside structured content.

@@ -14,6 +14,7 @@ use super::{
     Answer, Caller, headers,
     observe::{RequestInfo, known_version},
 };
+use crate::types::PermissionSet;
 
 /// A server that answers plain requests by itself.
 pub trait Answerer: Send + Sync {
@@ -23,8 +24,18 @@ pub trait Answerer: Send + Sync {
     /// Cost of a request against the rates of its caller.
     fn cost(&self, request: &ClientRequest, caller: &Caller) -> u32;
 
+    /// The permissions for which a caller can log in again, if they lack one that a request needs.
+    fn step_up(&self, request: &ClientRequest, caller: &Caller) -> Option<StepUp>;
+
     /// The schema of a tool's arguments, if calls repeat some of them as headers.
     fn input_schema(&self, tool: &str, caller: &Caller) -> Option<Arc<JsonObject>>;
+}
+
+/// A request that is refused for want of a permission that its caller can get.
+pub struct StepUp {
+    /// What to log in for.
+    pub(super) permissions: PermissionSet,
+    pub(super) message: String,
 }
 
 /// A request with all that is known of it.

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::Written;
-use crate::limits::Refusal;
+use super::{StepUp, Written};
+use crate::{limits::Refusal, types::PermissionSet};
 
 pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
@@ -33,6 +33,8 @@ const BATCH_BYTES: usize = 64 * 1024;
 
 /// The code for "too many requests".
 pub(super) const TOO_MANY: i32 = -32000;
+/// The code for "forbidden".
+const FORBIDDEN: i32 = -32003;
 pub(super) const PARSE_ERROR: i32 = -32700;
 pub(super) const INVALID_REQUEST: i32 = -32600;
 pub(super) const INVALID_PARAMS: i32 = -32602;
@@ -48,7 +50,13 @@ pub(super) struct Rejection {
     pub(super) message: String,
     /// For what may succeed later.
     limited: Option<Box<Refusal>>,
+    /// For what would succeed after another login.
+    lacks: Option<LackingScope>,
 }
+
+/// Marks a reply to a caller who can log in again for these permissions; the edge says how.
+#[derive(Debug, Clone, Copy)]
+pub struct LackingScope(pub PermissionSet);
 
 impl Rejection {
     pub(super) fn new(id: Value, code: i32, message: impl Into<String>) -> Self {
@@ -62,6 +70,7 @@ impl Rejection {
             code,
             message: message.into(),
             limited: None,
+            lacks: None,
         }
     }
 
@@ -71,6 +80,14 @@ impl Rejection {
         Self {
             limited: Some(Box::new(refusal)),
             ..refused
+        }
+    }
+
+    /// Refuses what the caller's credentials lack a scope for.
+    pub(super) fn lacking_scope(id: Value, step_up: StepUp) -> Self {
+        Self {
+            lacks: Some(LackingScope(step_up.permissions)),
+            ..Self::new(id, FORBIDDEN, step_up.message).with_status(StatusCode::FORBIDDEN)
         }
     }
 
@@ -89,6 +106,9 @@ impl Rejection {
         let mut reply = json_reply(self.status, &body);
         if let Some(refusal) = &self.limited {
             refusal.describe(reply.headers_mut());
+        }
+        if let Some(lacks) = self.lacks {
+            reply.extensions_mut().insert(lacks);
         }
         reply
     }

@@ -69,8 +69,11 @@ c.JupyterHub.load_roles = [
     {
         "name": "operator",
         "services": ["operator"],
-        "scopes": ["admin:users", "admin:servers", "tokens", "shares", "proxy", "access:servers", "list:users"],
+        "scopes": [
+            *("admin:users", "admin:servers", "admin:services", "tokens", "shares", "proxy", "list:users"),
+            *("access:servers", "access:services"),
+        ],
     },
-    {"name": "user", "scopes": ["self", "custom:mcp:use"]},
+    {"name": "user", "scopes": ["self", "custom:mcp:use", "access:services"]},
 ]
 c.JupyterHub.custom_scopes = {"custom:mcp:use": {"description": "Work through the gateway"}}

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::support::{
-    Agent, Era, Gateway,
+    Agent, Era, Gateway, Watcher,
     agent::ERAS,
     eventually,
     gateway::lab_server,
@@ -66,11 +66,30 @@ async fn a_token_says_whose_it_is_and_what_it_may_do() {
         let agent = Agent::with_token(&stage.gateway, &token, era).await;
         let servers = agent.call("list_servers", json!({})).await.ok();
         assert_eq!(servers["servers"][0]["name"], "lab", "{servers}");
-        let refused = agent.call("run_code", json!({ "code": "1" })).await.error();
+        // Its client can get a token that may do more, and is told so in the way by which it does.
+        let call = json!({ "name": "run_code", "arguments": { "code": "1" } });
+        let refused = agent.start(77, "tools/call", call).await;
+        assert_eq!(refused.status(), 403);
+        let challenge = refused.headers()["www-authenticate"].to_str().expect("text").to_owned();
+        for told in [
+            "error=\"insufficient_scope\"",
+            "scope=\"jupyter:read jupyter:write jupyter:execute\"",
+            "resource_metadata=\"http",
+        ] {
+            assert!(challenge.contains(told), "{challenge}");
+        }
+        let body: Value = refused.json().await.expect("JSON");
+        assert_eq!((&body["jsonrpc"], &body["id"]), (&json!("2.0"), &json!(77)));
         assert!(
-            refused.contains("`execute`") && refused.contains("\"Ana\""),
-            "{refused}"
+            body["error"]["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("`execute`")),
+            "{body}"
         );
+        // On a connection that only reads it would not help.
+        let reading = Agent::connect_to(&stage.gateway.url("/mcp?readonly=true"), &token, era).await;
+        let refused = reading.call("run_code", json!({ "code": "1" })).await.error();
+        assert!(refused.contains("read-only"), "{refused}");
     }
     // The tenant is a claim: what another one may see is something else.
     stage
@@ -170,19 +189,25 @@ async fn who_expires_is_cut_off_and_goes_on_with_another_token() {
     let stage = Stage::new().await;
     let renewed = stage.token("jupyter:read").await;
     stage.provider.lifetime(10).await;
-    let short = stage.token("jupyter:read").await;
-    let agent = Agent::with_token(&stage.gateway, &short, Era::Legacy).await;
-    let stream = agent.listen(None).await;
-    assert_eq!(stream.status(), 200);
-    // Where a slow machine is late, the stream ends with the time by which clocks may differ.
-    let ended = timeout(Duration::from_secs(100), stream.bytes()).await;
-    assert!(ended.is_ok(), "the stream of an expired token goes on");
-    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
-    let request = post_without_token(&stage.gateway, body).bearer_auth(&renewed);
-    let session = agent.session.as_deref().expect("a session");
-    assert_eq!(
-        send(request.header("mcp-session-id", session)).await.status,
-        200,
-        "it is the principal's"
-    );
+    for era in ERAS {
+        let short = stage.token("jupyter:read").await;
+        let agent = Agent::with_token(&stage.gateway, &short, era).await;
+        let stream = Watcher::start(&agent, era, &[]).await;
+        // Where a slow machine is late, the stream ends with the time by which clocks may differ.
+        let ended = timeout(Duration::from_secs(100), stream.ended()).await;
+        assert!(ended.is_ok(), "the stream of an expired token goes on");
+        let refused = stage.knock(&short).await;
+        assert_eq!(refused.status, 401, "nor does it come back");
+        assert!(message(&refused).contains("has expired"), "{}", message(&refused));
+        let Some(session) = agent.session.as_deref() else {
+            continue;
+        };
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" }).to_string();
+        let request = post_without_token(&stage.gateway, body).bearer_auth(&renewed);
+        assert_eq!(
+            send(request.header("mcp-session-id", session)).await.status,
+            200,
+            "it is the principal's"
+        );
+    }
 }

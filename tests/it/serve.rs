@@ -211,7 +211,78 @@ async fn a_hangup_reads_tokens_again_whole_or_not_at_all() {
         assert_eq!(status_for(&gateway, "token-of-bob").await, 200);
         assert_eq!(status_for(&gateway, "token-of-cleo").await, 401);
     }
-    assert!(gateway.logged("without a restart"));
+    assert!(gateway.logged("needs a restart: http.max_body_bytes;"));
+}
+
+#[tokio::test]
+async fn what_cannot_change_while_it_runs_is_refused_by_its_key() {
+    let home = Home::new();
+    let logins = "[auth.jupyterhub]\nurl = \"http://127.0.0.1:9/hub/api\"\ntenant = \"t\"\n\
+                  [auth.jwt]\nissuer = \"http://127.0.0.1:9\"\naudience = \"x\"\n[auth.jupyter]\nenabled = false\n";
+    let whole = |tokens: &str, logins: &str| format!("{}{logins}", config(tokens));
+    let (file, command) = serve_config(&home, &format!("{}{logins}", token("ana")));
+    let gateway = Running::start(command).await;
+    let secret = "secret = \"a secret for development, and long\"\n[auth.jupyter]";
+    for (from, to, key) in [
+        (
+            "tenant = \"t\"\n[auth.jwt]",
+            "tenant = \"t\"\ncache_ttl = \"5s\"\n[auth.jwt]",
+            "auth.jupyterhub.cache_ttl",
+        ),
+        ("audience = \"x\"", "audience = \"y\"", "auth.jwt.audience"),
+        ("[auth.jupyter]", secret, "auth.jwt.secret"),
+        ("enabled = false", "enabled = true", "auth.jupyter.enabled"),
+        (
+            "[auth.jupyter]",
+            "[auth.oauth]\naccess_ttl = \"5s\"\n[auth.jupyter]",
+            "auth.oauth.access_ttl",
+        ),
+        (logins, "", "auth.jwt, auth.jupyterhub"),
+    ] {
+        assert!(logins.contains(from), "{from}");
+        // A token that comes with it is not let in either.
+        let tokens = format!("{}{}", token("ana"), token("bob"));
+        fs::write(&file, whole(&tokens, &logins.replace(from, to))).expect("a config");
+        gateway.signal("-HUP");
+        let told = format!("needs a restart: {key};");
+        eventually(&told, async || gateway.logged(&told).then_some(())).await;
+        assert_eq!(
+            status_for(&gateway, "token-of-bob").await,
+            503,
+            "the Hub would know whether it is one of its own"
+        );
+        assert_eq!(status_for(&gateway, "token-of-ana").await, 200);
+    }
+    assert!(!gateway.log().contains("a secret for development"));
+}
+
+#[tokio::test]
+async fn a_hangup_reads_the_tokens_of_servers_again() {
+    let home = Home::new();
+    let secret = home.path("token");
+    fs::write(&secret, "not-the-token").expect("a file");
+    let server = format!(
+        "[[servers]]\nname = \"lab\"\nurl = \"{}\"\ntoken_file = {secret:?}\n",
+        lab().url()
+    );
+    let file = home.path("gateway.toml");
+    let text = format!(
+        "store.url = \"sqlite::memory:\"\n{server}[[tenants]]\nname = \"t\"\n{}",
+        token("ana")
+    );
+    fs::write(&file, text).expect("a config");
+    let mut command = home.serve();
+    command.arg("--config").arg(&file);
+    let gateway = Running::start(command).await;
+    let agent = Agent::connect_to(gateway.url(), "token-of-ana", Era::Modern).await;
+    let refused = agent.call("list_documents", json!({})).await.error();
+    assert!(refused.contains("token"), "{refused}");
+    fs::write(&secret, lab().token()).expect("a file");
+    gateway.signal("-HUP");
+    eventually("the new token is used", async || {
+        (!agent.call("list_documents", json!({})).await.is_error).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

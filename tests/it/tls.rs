@@ -11,27 +11,30 @@ use std::{
 use jupyter_mcp_gateway::http::Timeouts;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    ClientConfig, RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::support::{
     Agent, Era, Gateway, TOKEN,
     command::run,
     eventually,
     gateway::{everything, lab_server},
+    hub::{config_for, hub},
     jupyter::install_tls,
     notebook::notebook,
     own_lab::OwnLab,
     running::{Home, Running},
+    wire::{initialize, post_without_token, send},
 };
 
 /// An authority, and a certificate for this machine that it signed.
@@ -206,7 +209,9 @@ async fn files_that_change_are_read_again_and_a_broken_pair_changes_nothing() {
 async fn a_hangup_reads_the_certificate_again() {
     let (home, certificates) = (Home::new(), Certificates::new());
     let file = home.path("gateway.toml");
-    let text = format!("store.url = \"sqlite::memory:\"\n{}", config(&certificates));
+    let authority = certificates.shown("ca.pem");
+    let server = format!("[[servers]]\nname = \"far\"\nurl = \"https://127.0.0.1:9/\"\nca_file = {authority:?}\n");
+    let text = format!("store.url = \"sqlite::memory:\"\n{}{server}", config(&certificates));
     fs::write(&file, text).expect("a config");
     let mut command = home.serve();
     command.arg("--config").arg(&file);
@@ -229,6 +234,16 @@ async fn a_hangup_reads_the_certificate_again() {
     running.signal("-HUP");
     eventually("the config is read", async || running.logged("reloaded").then_some(())).await;
     assert_eq!(certificates.served(address).await, certificates.on_disk());
+    // Authorities of Jupyter servers are read at start only, which is told.
+    assert!(!running.logged("needs a restart"));
+    let mut authority = fs::read_to_string(certificates.path("ca.pem")).expect("a file");
+    authority.push('\n');
+    fs::write(certificates.path("ca.pem"), authority).expect("a file");
+    running.signal("-HUP");
+    eventually("what is not read again is named", async || {
+        running.logged("needs a restart: servers[1].ca_file").then_some(())
+    })
+    .await;
     let good = certificates.on_disk();
     fs::write(certificates.path("cert.pem"), "nonsense").expect("a file");
     running.signal("-HUP");
@@ -345,4 +360,42 @@ async fn a_server_with_an_authority_of_its_own_is_edited_and_runs_code() {
     let stranger = Agent::with_token(&other, TOKEN, Era::Modern).await;
     let refused = stranger.call("list_documents", json!({})).await.error();
     assert!(refused.contains("cannot be reached"), "{refused}");
+}
+
+/// TLS in front of a service that has none.
+async fn secured(certificates: &Certificates, service: String) -> (SocketAddr, AbortOnDropHandle<()>) {
+    install_tls();
+    let chain = vec![CertificateDer::from_pem_file(certificates.path("cert.pem")).expect("a certificate")];
+    let key = PrivateKeyDer::from_pem_file(certificates.path("key.pem")).expect("a key");
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
+    let acceptor = TlsAcceptor::from(Arc::new(config.expect("a pair")));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let task = tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (acceptor, service) = (acceptor.clone(), service.clone());
+            tokio::spawn(async move {
+                let mut client = acceptor.accept(socket).await?;
+                let mut server = TcpStream::connect(service).await?;
+                copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    (address, AbortOnDropHandle::new(task))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_with_an_authority_of_its_own_is_asked() {
+    let (hub, certificates) = (hub().await, Certificates::new());
+    let (address, _proxy) = secured(&certificates, hub.address()).await;
+    let user = hub.user("tia").await;
+    let url = format!("https://{address}/");
+    let authority = format!("ca_file = {:?}", certificates.shown("ca.pem"));
+    for (more, status) in [(authority.as_str(), 200), ("", 503)] {
+        let gateway = Gateway::configured(&config_for(&url, more)).await;
+        let request = post_without_token(&gateway, initialize()).bearer_auth(&user.token);
+        assert_eq!(send(request).await.status, status, "{more}");
+    }
 }

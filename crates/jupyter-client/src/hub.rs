@@ -1,7 +1,8 @@
 //! A JupyterHub's API, each question asked with the token of the person it is about: who they are, which servers they have,
-//! and starting one. Knows nothing of principals, nor for how long an answer holds.
+//! starting one, and logging in. Knows nothing of principals, nor for how long an answer holds.
 
 mod error;
+mod login;
 mod name;
 mod origin;
 mod spawn;
@@ -22,6 +23,7 @@ use url::Url;
 
 pub use self::{
     error::HubError,
+    login::HubService,
     name::HubName,
     origin::HubPlace,
     spawn::SpawnProgress,

@@ -52,7 +52,9 @@ pub use doc_path::{DocPath, PathError};
 pub use error::JupyterError;
 pub use feed::{Feed, ServerEvent};
 pub use forks::{ForkInfo, NewFork};
-pub use hub::{Hub, HubError, HubName, HubOptions, HubPlace, HubServer, HubServerState, HubUser, SpawnProgress};
+pub use hub::{
+    Hub, HubError, HubName, HubOptions, HubPlace, HubServer, HubServerState, HubService, HubUser, SpawnProgress,
+};
 pub use kernel_starts::Starter;
 pub use kernels::RunningKernel;
 pub use kernelspecs::Kernelspec;

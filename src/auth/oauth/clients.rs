@@ -63,3 +63,17 @@ impl Clients {
         Ok(described.into_client(client_id, None))
     }
 }
+
+/// Reads what a client says of itself, as a registration and as a document.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzz(body: &[u8]) {
+    let described = registration::read(body);
+    if let Ok(described) = described {
+        for uri in &described.redirect_uris {
+            assert!(redirect_uri::check(uri).is_ok(), "{uri}");
+        }
+        let client = described.into_client("id", None);
+        assert!(!client.name.is_empty() && client.name.chars().all(|character| !character.is_control()));
+    }
+    document::fuzz(body);
+}

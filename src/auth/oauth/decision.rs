@@ -3,12 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use store::NewGrant;
+use store::{Grant, NewGrant};
 use url::{Url, form_urlencoded};
 
 use super::{
     ErrorCode, LoginRefusal, OAuth, OAuthError,
-    login::{Login, Request, lost},
+    login::{Login, lost},
     scopes,
     secrets::{digest, new_secret},
     upstream::{Identity, UpstreamTokens},
@@ -77,54 +77,68 @@ impl OAuth {
             let description = "the person did not allow it";
             return Err(told(OAuthError::new(ErrorCode::AccessDenied, description)));
         }
-        let code = self.grant(&request, &identity, &tokens, granted).await.map_err(told)?;
-        let answer = self.answer(&request.redirect_uri, request.state.as_deref(), &[("code", &code)]);
-        Ok(answer.ok_or_else(OAuthError::internal)?)
-    }
-
-    /// Keeps a grant, and makes the code by which the client gets it.
-    async fn grant(
-        &self,
-        request: &Request,
-        identity: &Identity,
-        tokens: &UpstreamTokens,
-        granted: PermissionSet,
-    ) -> Result<String, OAuthError> {
-        let code = new_secret();
-        let grant_id = new_secret();
         let terms = Terms {
             redirect_uri: request.redirect_uri.clone(),
             challenge: request.challenge.clone(),
             scope: scopes::scopes(granted),
         };
-        let json = |value: serde_json::Result<String>| value.map_err(|_| OAuthError::internal());
-        let grant = NewGrant {
-            issuer: identity.issuer.clone(),
-            subject: identity.subject.clone(),
-            client_id: request.client.id.clone(),
-            identity: json(serde_json::to_string(identity))?,
-            terms: json(serde_json::to_string(&terms))?,
-            upstream: self.seal_tokens(&grant_id, tokens),
-            code: digest(&code),
-            code_expires: SystemTime::now() + CODE_TTL,
-            grant_id,
-        };
-        self.store.add_oauth_grant(&grant, MAX_GRANTS).await?;
+        let code = self.grant(&request.client.id, &terms, &identity, &tokens).await;
+        let code = code.map_err(told)?;
         tracing::info!(
             subject = identity.subject,
             client = request.client.name,
             scope = terms.scope,
             "a person has allowed a client to act for them"
         );
+        let answer = self.answer(&request.redirect_uri, request.state.as_deref(), &[("code", &code)]);
+        Ok(answer.ok_or_else(OAuthError::internal)?)
+    }
+
+    /// Keeps a grant, and makes the code by which the client gets it.
+    pub(super) async fn grant(
+        &self,
+        client_id: &str,
+        terms: &Terms,
+        identity: &Identity,
+        tokens: &UpstreamTokens,
+    ) -> Result<String, OAuthError> {
+        let code = new_secret();
+        let grant_id = new_secret();
+        let json = |value: serde_json::Result<String>| value.map_err(|_| OAuthError::internal());
+        let grant = NewGrant {
+            issuer: identity.issuer.clone(),
+            subject: identity.subject.clone(),
+            client_id: client_id.to_owned(),
+            identity: json(serde_json::to_string(identity))?,
+            terms: json(serde_json::to_string(terms))?,
+            upstream: self.seal_tokens(&grant_id, tokens),
+            code: digest(&code),
+            code_expires: SystemTime::now() + CODE_TTL,
+            grant_id,
+        };
+        self.store.add_oauth_grant(&grant, MAX_GRANTS).await?;
         Ok(code)
     }
 
-    /// Tokens of the upstream provider as the store keeps them; they open for their grant alone.
+    /// Tokens of the upstream service as the store keeps them; they open for their grant alone.
     pub(super) fn seal_tokens(&self, grant_id: &str, tokens: &UpstreamTokens) -> Option<String> {
-        let is_empty = tokens.refresh_token.is_none();
-        let sealed = (!is_empty).then(|| self.sealer.seal(grant_id, tokens));
+        let sealed = (!tokens.is_empty()).then(|| self.sealer.seal(grant_id, tokens));
         sealed.flatten()
     }
+
+    /// The tokens of a grant; `None` if they were sealed under another key.
+    pub(super) fn open_tokens(&self, grant: &Grant) -> Option<UpstreamTokens> {
+        match grant.upstream.as_deref() {
+            Some(sealed) => self.sealer.open(&grant.grant_id, sealed),
+            None => Some(UpstreamTokens::default()),
+        }
+    }
+}
+
+/// Reads a form that anybody may have sent.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzz(form: &str) {
+    let _ = Decision::parse(form);
 }
 
 #[cfg(test)]

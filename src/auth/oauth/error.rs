@@ -83,12 +83,12 @@ impl From<StoreError> for OAuthError {
 impl From<UpstreamError> for OAuthError {
     fn from(error: UpstreamError) -> Self {
         let code = match error {
-            UpstreamError::Denied(_) => ErrorCode::AccessDenied,
+            UpstreamError::Denied(_) | UpstreamError::Forbidden(_) => ErrorCode::AccessDenied,
             UpstreamError::Unavailable(_) => ErrorCode::TemporarilyUnavailable,
             UpstreamError::Invalid(_) => ErrorCode::ServerError,
         };
         if code != ErrorCode::AccessDenied {
-            tracing::warn!(?error, "a login failed at the upstream provider");
+            tracing::warn!(?error, "a login failed at the upstream service");
         }
         Self::new(code, error.to_string())
     }

@@ -12,6 +12,7 @@ use super::{
     parameters::Parameters,
     pkce, redirect_uri, scopes,
     secrets::{digest, is_same, is_secret, new_secret},
+    tokens::IssuedTokens,
     upstream::{Begun, Identity, UpstreamTokens},
 };
 use crate::{
@@ -51,6 +52,14 @@ pub struct Started {
     pub browser: Browser,
 }
 
+/// Somebody whom the upstream service has sent back.
+pub enum LoggedIn {
+    /// They decide what a client may do for them.
+    ForClient(Consent),
+    /// They are their own client, on the page of the gateway.
+    ForThemselves(IssuedTokens),
+}
+
 /// Question to a person.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Consent {
@@ -82,7 +91,8 @@ pub(super) struct Request {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Login {
     AtUpstream {
-        request: Request,
+        /// None for the page of the gateway itself.
+        request: Option<Request>,
         browser: String,
         nonce: String,
         verifier: String,
@@ -109,17 +119,23 @@ impl OAuth {
         let state = parameters.get("state");
         let told = |error: OAuthError| self.tell(redirect_uri, state, &error);
         let (challenge, permissions) = self.check_request(&parameters).map_err(told)?;
+        let request = Request {
+            client,
+            redirect_uri: redirect_uri.to_owned(),
+            state: state.map(str::to_owned),
+            challenge: challenge.to_owned(),
+            scope: scopes::scopes(permissions),
+        };
+        self.begin(Some(request), browser).await
+    }
+
+    /// Sends a browser to the upstream service.
+    pub(super) async fn begin(&self, request: Option<Request>, browser: Browser) -> Result<Started, LoginRefusal> {
         let upstream_state = new_secret();
-        let begun = self.upstream.begin(&upstream_state).await;
-        let Begun { url, nonce, verifier } = begun.map_err(|error| told(error.into()))?;
+        let begun = self.upstream.begin(&self.settings, &upstream_state).await;
+        let Begun { url, nonce, verifier } = begun.map_err(|error| self.refuse(request.as_ref(), error.into()))?;
         let login = Login::AtUpstream {
-            request: Request {
-                client,
-                redirect_uri: redirect_uri.to_owned(),
-                state: state.map(str::to_owned),
-                challenge: challenge.to_owned(),
-                scope: scopes::scopes(permissions),
-            },
+            request,
             browser: digest(browser.cookie()),
             nonce,
             verifier,
@@ -155,8 +171,8 @@ impl OAuth {
         Ok((challenge, permissions))
     }
 
-    /// Goes on with a login when the upstream provider has sent the browser back.
-    pub async fn callback(&self, query: &str, browser: Option<&str>) -> Result<Consent, LoginRefusal> {
+    /// Goes on with a login when the upstream service has sent the browser back.
+    pub async fn callback(&self, query: &str, browser: Option<&str>) -> Result<LoggedIn, LoginRefusal> {
         let parameters = Parameters::parse(query)?;
         let login = self.take(parameters.require("state")?, browser).await?;
         let Login::AtUpstream {
@@ -168,11 +184,18 @@ impl OAuth {
         else {
             return Err(lost().into());
         };
-        let told = |error: OAuthError| self.tell(&request.redirect_uri, request.state.as_deref(), &error);
+        let told = |error: OAuthError| self.refuse(request.as_ref(), error);
         let code = self.upstream.code(&parameters).map_err(|error| told(error.into()))?;
-        let finished = self.upstream.finish(code, &verifier, &nonce).await;
+        let finished = self.upstream.finish(&self.settings, code, &verifier, &nonce).await;
         let (identity, tokens) = finished.map_err(|error| told(error.into()))?;
-        let (tenant, offered) = self.offer(&request, &identity).map_err(told)?;
+        let asked = request.as_ref().map(|request| scopes::permissions(&request.scope));
+        let (tenant, offered) = self
+            .offer(asked.unwrap_or_else(PermissionSet::all), &identity)
+            .map_err(told)?;
+        let Some(request) = request else {
+            let issued = self.issue_to_person(&identity, &tokens, offered).await?;
+            return Ok(LoggedIn::ForThemselves(issued));
+        };
         let ticket = new_secret();
         let consent = Consent {
             client_name: request.client.name.clone(),
@@ -194,20 +217,24 @@ impl OAuth {
             offered: scopes::scopes(offered),
         };
         self.keep(&ticket, &login).await?;
-        Ok(consent)
+        Ok(LoggedIn::ForClient(consent))
     }
 
-    /// Permissions that a person can grant: those asked for, as far as the person and their tenant have them.
-    fn offer(&self, request: &Request, identity: &Identity) -> Result<(String, PermissionSet), OAuthError> {
+    /// What a person can allow: what is asked for, of what they and their tenant may.
+    pub(super) fn offer(
+        &self,
+        asked: PermissionSet,
+        identity: &Identity,
+    ) -> Result<(String, PermissionSet), OAuthError> {
         let denied = |description: String| OAuthError::new(ErrorCode::AccessDenied, description);
         let tenant = identity.tenant(&self.tenants);
         let tenant = tenant.ok_or_else(|| denied("your account belongs to no tenant of this gateway".to_owned()))?;
         let own = scopes::permissions(&identity.scope).intersection(tenant.permissions);
-        let offered = own.intersection(scopes::permissions(&request.scope));
+        let offered = own.intersection(asked);
         match offered == PermissionSet::default() {
             true => Err(denied(format!(
                 "your account has none of the permissions that the client asks for: {}",
-                request.scope
+                scopes::scopes(asked)
             ))),
             false => Ok((tenant.name.clone(), offered)),
         }
@@ -234,6 +261,14 @@ impl OAuth {
                 "this login was begun in another browser, or its cookie is gone; log in again from your client",
             )
             .into()),
+        }
+    }
+
+    /// Has whoever began a login told what is wrong: the client, or the person themselves.
+    fn refuse(&self, request: Option<&Request>, error: OAuthError) -> LoginRefusal {
+        match request {
+            Some(request) => self.tell(&request.redirect_uri, request.state.as_deref(), &error),
+            None => LoginRefusal::Shown(error),
         }
     }
 

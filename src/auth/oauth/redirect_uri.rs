@@ -43,14 +43,23 @@ pub(super) fn is_match(registered: &str, asked: &str) -> bool {
     if registered == asked {
         return true;
     }
-    let (Ok(registered), Ok(mut url)) = (Url::parse(registered), Url::parse(asked)) else {
-        return false;
+    let is_local = |uri| Url::parse(uri).is_ok_and(|url| url.scheme() == "http" && is_loopback(&url));
+    let is_same = match (without_port(registered), without_port(asked)) {
+        (Some(registered), Some(asked)) => registered == asked,
+        _ => false,
     };
-    let is_local = registered.scheme() == "http" && is_loopback(&registered);
-    if check(asked).is_err() || !is_local || url.scheme() != "http" {
-        return false;
-    }
-    url.set_port(registered.port()).is_ok() && url == registered
+    is_same && is_local(registered) && is_local(asked) && check(asked).is_ok()
+}
+
+/// Host and the rest of a URI of http, as they are written.
+fn without_port(uri: &str) -> Option<(&str, &str)> {
+    let rest = uri.strip_prefix("http://")?;
+    let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    Some((host, rest))
 }
 
 /// The place that a person is told the answer goes to.
@@ -124,6 +133,9 @@ mod tests {
             ("http://[::1]:3000/cb", "http://[::1]:41234/cb", true),
             ("http://127.0.0.1/cb", "http://localhost:41234/cb", false),
             ("http://127.0.0.1/cb", "http://127.0.0.1:41234/cb2", false),
+            ("http://127.0.0.1/cb", "http://127.0.0.1:41234/x/../cb", false),
+            ("http://127.0.0.1/cb", "HTTP://127.0.0.1:41234/cb", false),
+            ("http://localhost:3000", "http://localhost:41234", true),
             ("http://127.0.0.1/cb", "https://127.0.0.1:41234/cb", false),
             ("http://127.0.0.1/cb", "http://ana@127.0.0.1:41234/cb", false),
             ("http://127.0.0.1/cb", "http://127.0.0.1:41234/cb#x", false),

@@ -6,7 +6,7 @@ use jupyter_client::Secret;
 use url::Url;
 
 use super::SetupError;
-use crate::config::{Config, Env, JwtConfig};
+use crate::config::{Config, Env};
 
 /// Settings of browser logins.
 #[derive(Debug, Clone)]
@@ -16,8 +16,6 @@ pub struct OAuthSettings {
     pub access_ttl: Duration,
     pub refresh_ttl: Duration,
     pub allow_private_client_metadata: bool,
-    /// The provider, and what its claims mean.
-    pub(super) provider: JwtConfig,
     pub(super) client_id: String,
     /// Empty for a public client.
     pub(super) client_secret: Secret,
@@ -39,7 +37,6 @@ impl OAuthSettings {
             access_ttl: oauth.access_ttl,
             refresh_ttl: oauth.refresh_ttl,
             allow_private_client_metadata: oauth.allow_private_client_metadata,
-            provider: config.auth.jwt.clone().ok_or(SetupError("[auth.jwt]"))?,
             client_id: oauth.client_id.clone(),
             client_secret: secrets.client_secret,
             scopes: oauth.scopes.clone(),

@@ -41,6 +41,19 @@ pub struct NewLogin {
 }
 
 impl IssuedTokens {
+    pub(super) fn access_token(&self) -> &str {
+        &self.access_token
+    }
+
+    pub(super) fn refresh_token(&self) -> &str {
+        &self.refresh_token
+    }
+
+    /// Seconds for which the access token holds.
+    pub(super) fn expires_in(&self) -> u64 {
+        self.expires_in
+    }
+
     pub fn login(&self) -> Option<&NewLogin> {
         self.login.as_ref()
     }
@@ -69,7 +82,11 @@ impl OAuth {
         }
         match parameters.require("grant_type")? {
             "authorization_code" => self.redeem(&parameters).await,
-            "refresh_token" => self.refresh(&parameters).await,
+            "refresh_token" => {
+                let client_id = parameters.require("client_id")?;
+                let refresh_token = parameters.require("refresh_token")?;
+                self.refresh(client_id, refresh_token, parameters.get("scope")).await
+            }
             _ => {
                 let description = "`grant_type` must be authorization_code or refresh_token";
                 Err(OAuthError::new(ErrorCode::UnsupportedGrantType, description))
@@ -102,8 +119,13 @@ impl OAuth {
             let description = "the code was not issued to this client, redirect URI and `code_verifier`; log in again";
             return Err(OAuthError::grant(description));
         }
-        let issued = self.issue(&grant, terms.scope, None).await?;
-        let identity: Identity = serde_json::from_str(&grant.identity).map_err(|_| OAuthError::internal())?;
+        self.issue_first(&grant, terms.scope).await
+    }
+
+    /// The first tokens of a grant.
+    pub(super) async fn issue_first(&self, grant: &Grant, scope: String) -> Result<IssuedTokens, OAuthError> {
+        let issued = self.issue(grant, scope, None).await?;
+        let identity = identity(grant)?;
         let tenant = identity.tenant(&self.tenants);
         let login = tenant.map(|tenant| NewLogin {
             principal: identity.principal_id(),
@@ -112,15 +134,20 @@ impl OAuth {
         Ok(IssuedTokens { login, ..issued })
     }
 
-    async fn refresh(&self, parameters: &Parameters) -> Result<IssuedTokens, OAuthError> {
-        let client_id = parameters.require("client_id")?;
+    /// The next tokens of a grant, for its current refresh token.
+    pub(super) async fn refresh(
+        &self,
+        client_id: &str,
+        refresh_token: &str,
+        scope: Option<&str>,
+    ) -> Result<IssuedTokens, OAuthError> {
         let ended = || OAuthError::grant("the refresh token has expired or was revoked; log in again");
-        let sent = RefreshToken::parse(parameters.require("refresh_token")?).ok_or_else(ended)?;
+        let sent = RefreshToken::parse(refresh_token).ok_or_else(ended)?;
         let grant = self.store.oauth_grant(sent.grant_id).await?.ok_or_else(ended)?;
         if !is_same(&grant.client_id, client_id) {
             return Err(OAuthError::grant("the refresh token was issued to another client"));
         }
-        let scope = narrowed(&terms(&grant)?.scope, parameters.get("scope"))?;
+        let scope = narrowed(&terms(&grant)?.scope, scope)?;
         let current = digest(sent.whole);
         if !grant
             .refresh
@@ -129,8 +156,21 @@ impl OAuth {
         {
             return Err(self.end_reused(&grant).await?);
         }
-        let tokens = self.renew_upstream(&grant).await?;
-        self.issue(&grant, scope, Some((&current, tokens))).await
+        let (identity, tokens) = self.renew_upstream(&grant).await?;
+        // What the person may now, of what they allowed.
+        let granted = match self.offer(scopes::permissions(&scope), &identity) {
+            Ok((_, granted)) => granted,
+            Err(refused) => {
+                self.store.revoke_oauth_grant(&grant.grant_id).await?;
+                return Err(OAuthError::grant(refused.description));
+            }
+        };
+        let renewed = Renewed {
+            before: &current,
+            identity,
+            tokens,
+        };
+        self.issue(&grant, scopes::scopes(granted), Some(renewed)).await
     }
 
     /// Ends a grant of which a refresh token was used twice.
@@ -144,17 +184,21 @@ impl OAuth {
         Ok(OAuthError::grant("the refresh token was used before; log in again"))
     }
 
-    /// Asks the provider whether the person is still one of its own. Who is not loses the grant.
-    async fn renew_upstream(&self, grant: &Grant) -> Result<UpstreamTokens, OAuthError> {
-        let sealed = grant.upstream.as_deref();
-        // Under another key they cannot be opened, and the provider cannot be asked.
-        let kept = sealed.and_then(|sealed| self.sealer.open::<UpstreamTokens>(&grant.grant_id, sealed));
-        match self.upstream.renew(&kept.unwrap_or_default()).await {
-            Ok(tokens) => Ok(tokens),
-            Err(UpstreamError::Denied(_)) => {
+    /// Asks the upstream service what is true of the person now. Who is nobody there loses the grant.
+    async fn renew_upstream(&self, grant: &Grant) -> Result<(Identity, UpstreamTokens), OAuthError> {
+        let renewed = match self.open_tokens(grant) {
+            Some(tokens) => self.upstream.renew(&self.settings, &identity(grant)?, &tokens).await,
+            // Under another key they cannot be opened, and nobody can be asked.
+            None => Err(UpstreamError::Denied("no token".to_owned())),
+        };
+        match renewed {
+            Ok(renewed) => Ok(renewed),
+            Err(error @ (UpstreamError::Denied(_) | UpstreamError::Forbidden(_))) => {
                 self.store.revoke_oauth_grant(&grant.grant_id).await?;
-                let description = "the login provider does not know this login any more; log in again";
-                Err(OAuthError::grant(description))
+                Err(OAuthError::grant(match error {
+                    UpstreamError::Forbidden(sentence) => sentence,
+                    _ => "the login service does not know this login any more; log in again".to_owned(),
+                }))
             }
             Err(error) => Err(error.into()),
         }
@@ -165,13 +209,18 @@ impl OAuth {
         &self,
         grant: &Grant,
         scope: String,
-        renewed: Option<(&str, UpstreamTokens)>,
+        renewed: Option<Renewed<'_>>,
     ) -> Result<IssuedTokens, OAuthError> {
         let (access_ttl, refresh_ttl) = (self.settings.access_ttl, self.settings.refresh_ttl);
         let access_token = format!("{ACCESS_PREFIX}{}", new_secret());
         let refresh_token = format!("{REFRESH_PREFIX}{}.{}", grant.grant_id, new_secret());
         let now = SystemTime::now();
-        let before = renewed.as_ref().map(|(before, _)| *before);
+        let before = renewed.as_ref().map(|renewed| renewed.before);
+        let upstream = renewed.as_ref().map(|renewed| {
+            let sealed = self.seal_tokens(&grant.grant_id, &renewed.tokens);
+            let identity = serde_json::to_string(&renewed.identity).map_err(|_| OAuthError::internal())?;
+            Ok::<_, OAuthError>((sealed, identity))
+        });
         let tokens = NewTokens {
             access: digest(&access_token),
             scope: scope.clone(),
@@ -179,10 +228,7 @@ impl OAuth {
             refresh: digest(&refresh_token),
             // An access token ends with its grant.
             refresh_expires: now + refresh_ttl.max(access_ttl),
-            upstream: renewed.as_ref().map(|(_, tokens)| {
-                let sealed = self.seal_tokens(&grant.grant_id, tokens);
-                (sealed, grant.identity.clone())
-            }),
+            upstream: upstream.transpose()?,
         };
         if !self.store.rotate_oauth_tokens(&grant.grant_id, before, &tokens).await? {
             // Somebody was faster with the same token.
@@ -203,7 +249,11 @@ impl OAuth {
     /// Revokes what a token was issued for (RFC 7009). A token that is not known is none that holds.
     pub async fn revoke(&self, form: &str) -> Result<(), OAuthError> {
         let parameters = Parameters::parse(form)?;
-        let token = parameters.require("token")?;
+        self.revoke_token(parameters.require("token")?, parameters.get("client_id"))
+            .await
+    }
+
+    pub(super) async fn revoke_token(&self, token: &str, client_id: Option<&str>) -> Result<(), OAuthError> {
         let grant = match RefreshToken::parse(token) {
             Some(refresh) => {
                 let grant = self.store.oauth_grant(refresh.grant_id).await?;
@@ -216,7 +266,6 @@ impl OAuth {
             }
         };
         let Some(grant) = grant else { return Ok(()) };
-        let client_id = parameters.get("client_id");
         if client_id.is_some_and(|client_id| !is_same(&grant.client_id, client_id)) {
             let description = "the token was issued to another client";
             return Err(OAuthError::new(ErrorCode::InvalidClient, description));
@@ -224,6 +273,18 @@ impl OAuth {
         self.store.revoke_oauth_grant(&grant.grant_id).await?;
         Ok(())
     }
+}
+
+/// What a refresh brought along.
+struct Renewed<'a> {
+    /// Digest of the refresh token that was sent.
+    before: &'a str,
+    identity: Identity,
+    tokens: UpstreamTokens,
+}
+
+fn identity(grant: &Grant) -> Result<Identity, OAuthError> {
+    serde_json::from_str(&grant.identity).map_err(|_| OAuthError::internal())
 }
 
 fn terms(grant: &Grant) -> Result<Terms, OAuthError> {
@@ -243,6 +304,20 @@ fn narrowed(granted: &str, asked: Option<&str>) -> Result<String, OAuthError> {
             let description = format!("only {granted} was granted");
             Err(OAuthError::new(ErrorCode::InvalidScope, description))
         }
+    }
+}
+
+/// Reads a refresh token and a scope that anybody may have sent.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzz(token: &str, scope: Option<&str>) {
+    let _ = RefreshToken::parse(token);
+    let granted = "jupyter:read jupyter:write";
+    if let Ok(scope) = narrowed(granted, scope) {
+        let granted = scopes::permissions(granted);
+        assert_eq!(
+            scopes::permissions(&scope).intersection(granted),
+            scopes::permissions(&scope)
+        );
     }
 }
 

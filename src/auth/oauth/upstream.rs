@@ -1,37 +1,38 @@
-//! The provider at which people log in: the OpenID provider of `[auth.jwt]`, by authorization code with PKCE and a nonce.
+//! Where people log in: the OpenID provider of `[auth.jwt]`, or the JupyterHub of `[auth.jupyterhub]`.
 
 mod exchange;
+mod hub;
+mod openid;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use self::exchange::TokenAnswer;
-use super::{OAuthSettings, parameters::Parameters, pkce, secrets::new_secret};
-use crate::auth::{
-    Tenant, Tenants,
-    oidc::{Claims, DiscoveryError, Expected, Metadata, Provider, TokenError},
-    shown_name,
-};
+pub use self::{hub::HubLogins, openid::OpenIdLogins};
+use super::{OAuthSettings, parameters::Parameters};
+use crate::auth::{Tenant, Tenants};
 
 /// Longest code of an error that is repeated.
 const MAX_CODE_CHARS: usize = 60;
+/// Issuer of those who are known by their name in the Hub.
+const HUB: &str = "hub";
 
-/// The provider, and what the gateway is there.
-pub(super) struct Upstream {
-    provider: Arc<Provider>,
-    settings: OAuthSettings,
+/// A service at which people log in.
+pub enum Upstream {
+    OpenId(OpenIdLogins),
+    Hub(HubLogins),
 }
 
-/// A login that begins at the provider.
+/// A login that begins there.
 pub(super) struct Begun {
     pub(super) url: Url,
+    /// Empty where there is none.
     pub(super) nonce: String,
     pub(super) verifier: String,
 }
 
-/// A person, as the provider knows them.
+/// A person, as the service knows them.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) issuer: String,
@@ -39,14 +40,17 @@ pub(super) struct Identity {
     pub(super) name: String,
     /// Names of tenants that they may belong to; the first that there is counts.
     pub(super) tenants: Vec<String>,
-    /// Scopes that the provider gives them.
+    /// Scopes that the service gives them.
     pub(super) scope: String,
 }
 
 impl Identity {
-    /// The id of the person's principal, the same as by the provider's own tokens.
+    /// The id of the person's principal, the same as by the service's own tokens.
     pub(super) fn principal_id(&self) -> String {
-        format!("{}|{}", self.issuer, self.subject)
+        match self.issuer.as_str() {
+            HUB => format!("{HUB}:{}", self.subject),
+            issuer => format!("{issuer}|{}", self.subject),
+        }
     }
 
     /// The tenant that a person belongs to.
@@ -55,68 +59,60 @@ impl Identity {
     }
 }
 
-/// Tokens of the provider that are kept.
+/// Tokens of the service that are kept.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct UpstreamTokens {
     pub(super) refresh_token: Option<String>,
+    /// Kept where it is the only way to ask about the person, and where it is what their servers are used with.
+    #[serde(default)]
+    pub(super) access_token: Option<String>,
+    /// When that expires, as far as it matters.
+    #[serde(default)]
+    pub(super) expires_at: Option<SystemTime>,
 }
 
-/// Reason why nobody is logged in at the provider.
+impl UpstreamTokens {
+    pub(super) fn is_empty(&self) -> bool {
+        self.refresh_token.is_none() && self.access_token.is_none()
+    }
+}
+
+/// Reason why nobody is logged in there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UpstreamError {
-    #[error("the login provider refused it ({0})")]
+    #[error("the login service refused it ({0})")]
     Denied(String),
-    #[error("the login provider cannot be used at this moment")]
+    /// A sentence for the person.
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("the login service cannot be used at this moment")]
     Unavailable(String),
-    #[error("the login provider answered what it should not: {0}")]
+    #[error("the login service answered what it should not: {0}")]
     Invalid(String),
 }
 
-impl From<DiscoveryError> for UpstreamError {
-    fn from(error: DiscoveryError) -> Self {
-        Self::Unavailable(error.to_string())
-    }
-}
-
-impl From<TokenError> for UpstreamError {
-    fn from(error: TokenError) -> Self {
-        match error {
-            TokenError::Invalid(reason) => Self::Invalid(format!("its ID token is not accepted: {reason}")),
-            TokenError::Unavailable(why) => Self::Unavailable(why),
-        }
-    }
-}
-
 impl Upstream {
-    pub(super) fn new(settings: &OAuthSettings, provider: Arc<Provider>) -> Self {
-        Self {
-            provider,
-            settings: settings.clone(),
+    /// As people call it.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::OpenId(provider) => provider.host(),
+            Self::Hub(_) => "JupyterHub",
         }
     }
 
     /// Begins a login: where the browser goes, and what has to come back.
-    pub(super) async fn begin(&self, state: &str) -> Result<Begun, UpstreamError> {
-        let metadata = self.provider.metadata().await?;
-        let endpoint = metadata.authorization_endpoint.clone();
-        let mut url = endpoint.ok_or_else(|| lacks("authorization_endpoint"))?;
-        let (nonce, verifier) = (new_secret(), new_secret());
-        url.query_pairs_mut()
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &self.settings.client_id)
-            .append_pair("redirect_uri", &self.settings.callback())
-            .append_pair("scope", &self.settings.scopes.join(" "))
-            .append_pair("state", state)
-            .append_pair("nonce", &nonce)
-            .append_pair("code_challenge", &pkce::challenge(&verifier))
-            .append_pair("code_challenge_method", "S256");
-        Ok(Begun { url, nonce, verifier })
+    pub(super) async fn begin(&self, settings: &OAuthSettings, state: &str) -> Result<Begun, UpstreamError> {
+        match self {
+            Self::OpenId(provider) => provider.begin(settings, state).await,
+            Self::Hub(hub) => Ok(hub.begin(settings, state)),
+        }
     }
 
-    /// The code with which the provider has sent a browser back.
+    /// The code with which a browser was sent back.
     pub(super) fn code<'a>(&self, parameters: &'a Parameters) -> Result<&'a str, UpstreamError> {
         let issuer = parameters.get("iss");
-        if issuer.is_some_and(|issuer| issuer != self.provider.issuer()) {
+        let is_other = |issuer: &str| matches!(self, Self::OpenId(provider) if provider.issuer() != issuer);
+        if issuer.is_some_and(is_other) {
             return Err(UpstreamError::Invalid(
                 "the answer is that of another provider".to_owned(),
             ));
@@ -128,77 +124,43 @@ impl Upstream {
         code.ok_or_else(|| UpstreamError::Invalid("there is no code".to_owned()))
     }
 
-    /// Finishes a login: who it is, and the tokens of the provider.
+    /// Finishes a login: who it is, and the service's tokens.
     pub(super) async fn finish(
         &self,
+        settings: &OAuthSettings,
         code: &str,
         verifier: &str,
         nonce: &str,
     ) -> Result<(Identity, UpstreamTokens), UpstreamError> {
-        let callback = self.settings.callback();
-        let answer = self
-            .request_tokens(&[
-                ("grant_type", "authorization_code"),
-                ("code", code),
-                ("redirect_uri", &callback),
-                ("code_verifier", verifier),
-            ])
-            .await?;
-        let id_token = answer.id_token.as_deref();
-        let id_token = id_token.ok_or_else(|| UpstreamError::Invalid("there is no ID token".to_owned()))?;
-        let client = &self.settings.client_id;
-        let claims = self
-            .provider
-            .validate(id_token, &Expected::Id { client, nonce })
-            .await?;
-        let identity = self.identity(&claims, &answer);
-        let refresh_token = answer.refresh_token;
-        Ok((identity, UpstreamTokens { refresh_token }))
-    }
-
-    /// Asks whether a person may still log in, if the provider gave a token by which that can be told. Its tokens rotate.
-    pub(super) async fn renew(&self, tokens: &UpstreamTokens) -> Result<UpstreamTokens, UpstreamError> {
-        let Some(refresh_token) = tokens.refresh_token.as_deref() else {
-            return Ok(UpstreamTokens::default());
-        };
-        let answer = self
-            .request_tokens(&[("grant_type", "refresh_token"), ("refresh_token", refresh_token)])
-            .await?;
-        Ok(UpstreamTokens {
-            refresh_token: answer.refresh_token.or_else(|| Some(refresh_token.to_owned())),
-        })
-    }
-
-    fn identity(&self, claims: &Claims, answer: &TokenAnswer) -> Identity {
-        let provider = &self.settings.provider;
-        let subject = claims.subject().unwrap_or_default();
-        let name = claims.text(&provider.name_claim).unwrap_or(subject);
-        let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let tenants = owned(claims.names(&provider.tenant_claim));
-        let mut scope = owned(claims.words(&provider.permissions_claim)).join(" ");
-        if scope.is_empty() && provider.permissions_claim == "scope" {
-            // ID tokens have no scope: it is beside them.
-            scope = answer.scope.clone().unwrap_or_default();
-        }
-        Identity {
-            issuer: self.provider.issuer().to_owned(),
-            subject: subject.to_owned(),
-            name: shown_name(name, subject),
-            tenants,
-            scope,
+        match self {
+            Self::OpenId(provider) => provider.finish(settings, code, verifier, nonce).await,
+            Self::Hub(hub) => hub.finish(settings, code, verifier).await,
         }
     }
 
-    async fn token_endpoint(&self) -> Result<(Arc<Metadata>, Url), UpstreamError> {
-        let metadata = self.provider.metadata().await?;
-        let endpoint = metadata.token_endpoint.clone();
-        let endpoint = endpoint.ok_or_else(|| lacks("token_endpoint"))?;
-        Ok((metadata, endpoint))
+    /// Asks what is true of a person now, as far as the service gave a token by which that can be told.
+    pub(super) async fn renew(
+        &self,
+        settings: &OAuthSettings,
+        identity: &Identity,
+        tokens: &UpstreamTokens,
+    ) -> Result<(Identity, UpstreamTokens), UpstreamError> {
+        if !self.is_of(identity) {
+            return Err(UpstreamError::Denied("another login service".to_owned()));
+        }
+        match self {
+            Self::OpenId(provider) => provider.renew(settings, identity, tokens).await,
+            Self::Hub(hub) => hub.renew(tokens).await,
+        }
     }
-}
 
-fn lacks(endpoint: &str) -> UpstreamError {
-    UpstreamError::Invalid(format!("its discovery document has no {endpoint}"))
+    /// Returns whether somebody has logged in at this service.
+    pub(super) fn is_of(&self, identity: &Identity) -> bool {
+        match self {
+            Self::OpenId(provider) => provider.issuer() == identity.issuer,
+            Self::Hub(_) => identity.issuer == HUB,
+        }
+    }
 }
 
 /// A code of an error as it may be repeated.

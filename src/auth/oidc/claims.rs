@@ -12,8 +12,8 @@ pub(super) const LEEWAY: Duration = Duration::from_secs(60);
 pub enum Expected<'a> {
     /// An access token for this audience.
     Access { audience: &'a str },
-    /// An ID token for this client, in answer to its request with this nonce.
-    Id { client: &'a str, nonce: &'a str },
+    /// An ID token for this client, in answer to its request with this nonce. One that comes with a refresh has none.
+    Id { client: &'a str, nonce: Option<&'a str> },
 }
 
 impl Expected<'_> {

@@ -74,7 +74,33 @@ fn what_is_missing_is_named() {
     }
     let without = GOOD.replace("[auth.jwt]", "[auth.none]");
     let refused = refusal(&without, &[("SECRET", "hunter2")]);
-    assert!(refused.contains("auth.oauth.enabled: needs [auth.jwt]"), "{refused}");
+    assert!(
+        refused.contains("auth.oauth.enabled: needs [auth.jwt] or [auth.jupyterhub]"),
+        "{refused}"
+    );
     // What is not enabled needs nothing.
     assert!(parse("[auth.oauth]\nclient_secret_env = \"NONE\"", &[]).is_ok());
+}
+
+#[test]
+fn people_can_log_in_at_a_hub() {
+    let jwt = GOOD.find("[auth.jwt]").unwrap()..GOOD.find("[auth.oauth]").unwrap();
+    let hub =
+        "[[tenants]]\nname = \"t\"\n[auth.jupyterhub]\nurl = \"https://hub.example.org/hub/api\"\ntenant = \"t\"\n";
+    let with_hub = GOOD.replace(&GOOD[jwt], hub);
+    let variables = [("SECRET", "hunter2"), ("KEY", "0123456789abcdef0123456789abcdef")];
+    assert!(load_with(&with_hub, &variables).auth.oauth.enabled);
+    for (changed, told) in [
+        (
+            with_hub.replace("client_secret_env = \"SECRET\"", "encryption_key_env = \"KEY\""),
+            "client_secret_env: required but missing",
+        ),
+        (
+            format!("{with_hub}scopes = [\"openid\"]\n"),
+            "auth.oauth.scopes: a JupyterHub gives",
+        ),
+    ] {
+        let refused = refusal(&changed, &variables);
+        assert!(refused.contains(told), "{refused}");
+    }
 }

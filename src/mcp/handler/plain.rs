@@ -11,8 +11,10 @@ use super::{
     caller_of, observe, request_id_of,
 };
 use crate::{
-    mcp::{Answer, Answerer, Begun, Caller, PlainRequest, Written},
-    tools::Client,
+    audit::{Decision, Outcome},
+    auth::scope_of,
+    mcp::{Answer, Answerer, Begun, Caller, PlainRequest, StepUp, Written},
+    tools::{Client, ClientReply},
 };
 
 impl Answerer for GatewayHandler {
@@ -58,6 +60,27 @@ impl Answerer for GatewayHandler {
             }
             _ => 1,
         }
+    }
+
+    fn step_up(&self, request: &ClientRequest, caller: &Caller) -> Option<StepUp> {
+        let ClientRequest::CallToolRequest(call) = request else {
+            return None;
+        };
+        let definition = self.catalogue.find(&call.params.name, caller).ok()?;
+        let permissions = caller.principal.step_up(definition.permissions().collect())?;
+        let has = caller.principal.permissions();
+        let lacking = definition.permissions().find(|needed| !has.contains(*needed))?;
+        let context = caller.call(&self.services, Arc::new(Nobody));
+        let arguments = call.params.arguments.as_ref();
+        if let Some(audited) = context.audited(definition.name, arguments.unwrap_or(&JsonObject::new())) {
+            let rule = lacking.as_str();
+            audited.end(Decision::Denied { rule }, Outcome::Failed);
+        }
+        let message = format!(
+            "this needs permission `{lacking}`, which your login was not given; log in again and allow it (scope {})",
+            scope_of(lacking)
+        );
+        Some(StepUp { permissions, message })
     }
 
     fn input_schema(&self, tool: &str, caller: &Caller) -> Option<Arc<JsonObject>> {

@@ -52,11 +52,11 @@ impl Page {
 impl HtmlPage {
     /// Where its form goes.
     pub fn action(&self) -> Url {
-        let action = Regex::new("<form[^>]* action=\"([^\"]+)\"").expect("a pattern");
+        let action = Regex::new("<form[^>]* action=\"([^\"]*)\"").expect("a pattern");
         let action = &action
             .captures(&self.html)
             .unwrap_or_else(|| panic!("no form: {}", self.html))[1];
-        self.url.join(action).expect("a URL")
+        self.url.join(&action.replace("&amp;", "&")).expect("a URL")
     }
 
     /// The hidden fields of its form, and the boxes that are ticked.
@@ -131,17 +131,21 @@ impl Browser {
         answer.headers()[LOCATION].to_str().expect("text").to_owned()
     }
 
-    /// Logs in at the provider, and stops at the gateway's page or wherever else it ends.
+    /// Logs in at the provider or the Hub, and stops at the gateway's page or wherever else it ends.
     pub async fn log_in(&self, url: &str, account: &str) -> Page {
         let mut page = self.open(url).await;
-        loop {
-            page = match page {
-                Page::Html(shown) if shown.url.path().starts_with("/interaction/") => {
-                    self.submit(&shown, &[("login", account), ("password", "x")]).await
-                }
-                other => return other,
+        // Pages that come again are those of a login that fails.
+        for _ in 0..10 {
+            let Page::Html(shown) = &page else { return page };
+            let filled: &[(&str, &str)] = match shown.url.path() {
+                path if path.starts_with("/interaction/") => &[("login", account), ("password", "x")],
+                "/hub/login" => &[("username", account), ("password", "x")],
+                "/hub/api/oauth2/authorize" if shown.status == StatusCode::OK => &[],
+                _ => return page,
             };
+            page = self.submit(shown, filled).await;
         }
+        panic!("the login comes to no end: {page:?}");
     }
 
     /// Logs in and allows what is asked for.

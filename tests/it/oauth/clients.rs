@@ -32,7 +32,7 @@ async fn the_typescript_sdk_logs_in_and_refreshes() {
 async fn logs_in_once(mut client: Command) {
     // So short that it has to refresh.
     let stage = Stage::with("access_ttl = \"3s\"").await;
-    client.arg(stage.url("/mcp"));
+    client.args([&stage.url("/mcp"), "ana", "refresh"]);
     let output = within(TIMEOUT, "the client", client.output()).await.expect("it runs");
     let (said, failed) = (
         String::from_utf8_lossy(&output.stdout),
@@ -40,6 +40,24 @@ async fn logs_in_once(mut client: Command) {
     );
     assert!(
         output.status.success() && said.contains("logged in once"),
+        "{said}{failed}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_sdk_asks_for_more_when_more_is_needed() {
+    let stage = Stage::new().await;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/python/login.py");
+    let mut python = Command::new(venv().python());
+    python.arg(script).env("PYTHONUTF8", "1").kill_on_drop(true);
+    python.args([&stage.url("/mcp"), "ana", "step-up"]);
+    let output = within(TIMEOUT, "the client", python.output()).await.expect("it runs");
+    let (said, failed) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success() && said.contains("allowed more"),
         "{said}{failed}"
     );
 }

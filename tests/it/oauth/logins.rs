@@ -86,8 +86,14 @@ async fn a_person_allows_less_or_nothing() {
     assert_eq!(tokens["scope"], "jupyter:read", "nothing that was not offered");
     let token = tokens["access_token"].as_str().expect("a token");
     let agent = Agent::connect_to(&stage.url("/mcp"), token, Era::Modern).await;
-    let told = agent.call("run_code", json!({ "code": "1" })).await.error();
-    assert!(told.contains("execute"), "{told}");
+    let call = json!({ "name": "run_code", "arguments": { "code": "1" } });
+    let refused = agent.start(7, "tools/call", call).await;
+    assert_eq!(refused.status(), 403);
+    let challenge = refused.headers()["www-authenticate"].to_str().expect("text");
+    assert!(
+        challenge.contains("scope=\"jupyter:read jupyter:execute\""),
+        "{challenge}"
+    );
 
     let consent = browser.log_in(&url, "ana").await.shown();
     let answer = browser.submit(&consent, &[("decision", "deny")]).await.answer();

@@ -1,9 +1,10 @@
-// The OAuth client of the official TypeScript SDK: `node login.mjs NODE_MODULES URL`. It finds out where to log in,
-// registers, logs in, calls a tool and refreshes. The person is `ana`; her browser is `fetch` with cookies and forms.
+// The OAuth client of the official TypeScript SDK: `node login.mjs NODE_MODULES URL PERSON WHAT`. It finds out where to log
+// in, registers, logs in, calls a tool and then, by WHAT, goes on until it had to `refresh`, or works in a server of the
+// person's own in a `hub`. Their browser is `fetch` with cookies and forms.
 import assert from "node:assert";
 import { createRequire } from "node:module";
 
-const [modules, URL_] = process.argv.slice(2);
+const [modules, URL_, PERSON, WHAT] = process.argv.slice(2);
 const require = createRequire(`${modules}/`);
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
@@ -38,11 +39,11 @@ async function browse(url) {
     }
     const page = await answer.text();
     assert.equal(answer.status, 200, page);
-    const fields = new URLSearchParams({ login: "ana", password: "x", decision: "allow" });
+    const fields = new URLSearchParams({ login: PERSON, username: PERSON, password: "x", decision: "allow" });
     for (const [, name, value] of page.matchAll(/<input type="(?:hidden|checkbox)" name="([^"]+)" value="([^"]*)"/g)) {
       fields.append(name, value);
     }
-    url = new URL(page.match(/<form[^>]* action="([^"]+)"/)[1], url).href;
+    url = new URL(page.match(/<form[^>]* action="([^"]*)"/)[1].replaceAll("&amp;", "&"), url).href;
     answer = await request(url, { method: "POST", body: fields });
   }
 }
@@ -73,13 +74,35 @@ const client = new Client({ name: "test", version: "1" });
 await client.connect(transport());
 const { tools } = await client.listTools();
 assert(tools.some((tool) => tool.name === "run_code"));
-const before = kept.tokens;
-// Longer than an access token is valid.
-while (kept.tokens.access_token === before.access_token) {
-  await new Promise((wake) => setTimeout(wake, 500));
-  assert(!(await client.callTool({ name: "list_servers", arguments: {} })).isError);
+async function call(name, args) {
+  const answer = await client.callTool({ name, arguments: args });
+  assert(!answer.isError, JSON.stringify(answer));
+  return answer;
 }
-assert.notEqual(kept.tokens.refresh_token, before.refresh_token);
+
+async function refresh() {
+  const before = kept.tokens;
+  // Longer than an access token is valid.
+  while (kept.tokens.access_token === before.access_token) {
+    await new Promise((wake) => setTimeout(wake, 500));
+    await call("list_servers", {});
+  }
+  assert.notEqual(kept.tokens.refresh_token, before.refresh_token);
+  console.log("logged in once, refreshed");
+}
+
+async function work() {
+  const { servers } = (await call("list_servers", {})).structuredContent;
+  assert.deepEqual(servers.map((server) => server.name), [PERSON]);
+  await call("start_server", { server: PERSON });
+  await call("create_notebook", { path: "work.ipynb" });
+  const cells = [{ type: "code", content: "6 * 7" }];
+  const ran = await call("insert_nb_cells", { path: "work.ipynb", position: 0, cells, exec: true });
+  assert(ran.content.some((content) => content.text.includes("42")), JSON.stringify(ran));
+  await call("save_document", { path: "work.ipynb" });
+  console.log("worked");
+}
+
+await { refresh, hub: work }[WHAT]();
 assert.equal(kept.logins, 1);
 await client.close();
-console.log("logged in once, refreshed");

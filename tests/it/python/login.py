@@ -1,6 +1,7 @@
-"""The official client's own OAuth: it finds out where to log in, registers, logs in, calls tools and refreshes.
+"""The official client's own OAuth: it finds out where to log in, registers, logs in and calls tools.
 
-Usage: login.py URL. The person is `ana`; her browser is a client of HTTP that follows redirects and sends forms.
+Usage: login.py URL PERSON WHAT, where WHAT is `refresh`, `hub` (work in a server of the person's own) or `step-up` (allow too
+little at first). The person's browser is a client of HTTP that follows redirects and sends forms.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from mcp.client.auth import OAuthClientProvider, TokenStorage
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
-URL = sys.argv[1]
+URL, PERSON, WHAT = sys.argv[1:]
 CALLBACK = "http://127.0.0.1:9/callback"
 
 
@@ -38,6 +39,7 @@ class Memory(TokenStorage):
 class Browser:
     logins = 0
     answer = None
+    withheld = {"jupyter:execute"} if WHAT == "step-up" else set()
 
     async def open(self, url):
         self.logins += 1
@@ -54,11 +56,14 @@ class Browser:
                 return page
             return await http.get(target)
         assert page.status_code == 200, (page.url, page.text)
-        action = unescape(re.search(r'<form[^>]* action="([^"]+)"', page.text)[1])
+        action = unescape(re.search(r'<form[^>]* action="([^"]*)"', page.text)[1])
         hidden = r'<input type="(?:hidden|checkbox)" name="([^"]+)" value="([^"]*)"'
-        fields = {"login": "ana", "password": "x", "decision": "allow"}
+        fields = {"login": PERSON, "username": PERSON, "password": "x", "decision": "allow"}
         for name, value in re.findall(hidden, page.text):
-            fields.setdefault(name, []).append(value) if name == "scope" else fields.update({name: value})
+            if name not in ("scope", "scopes"):
+                fields[name] = value
+            elif value not in self.withheld:
+                fields.setdefault(name, []).append(value)
         return await http.post(urljoin(str(page.url), action), data=fields)
 
     async def result(self):
@@ -72,19 +77,50 @@ async def main():
     login = OAuthClientProvider(URL, metadata, memory, browser.open, browser.result)
     http = create_mcp_http_client(auth=login)
     async with Client(streamable_http_client(URL, http_client=http)) as client:
-        assert any(tool.name == "run_code" for tool in (await client.list_tools()).tools)
-        answer = await client.call_tool("list_servers", {})
-        assert not answer.is_error, answer
-        first = memory.tokens
-        # Longer than an access token is valid.
-        async with asyncio.timeout(60):
-            while memory.tokens.access_token == first.access_token:
-                await asyncio.sleep(1)
-                answer = await client.call_tool("list_servers", {})
-                assert not answer.is_error, answer
-        assert memory.tokens.refresh_token != first.refresh_token
+        await {"refresh": refresh, "hub": work, "step-up": step_up}[WHAT](client, browser, memory)
+
+
+async def call(client, tool, **arguments):
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer
+    return answer
+
+
+async def refresh(client, browser, memory):
+    assert any(tool.name == "run_code" for tool in (await client.list_tools()).tools)
+    await call(client, "list_servers")
+    first = memory.tokens
+    # Longer than an access token is valid.
+    async with asyncio.timeout(60):
+        while memory.tokens.access_token == first.access_token:
+            await asyncio.sleep(1)
+            await call(client, "list_servers")
+    assert memory.tokens.refresh_token != first.refresh_token
     assert browser.logins == 1, browser.logins
     print("logged in once, refreshed")
+
+
+async def work(client, browser, _):
+    servers = (await call(client, "list_servers")).structured_content["servers"]
+    assert [server["name"] for server in servers] == [PERSON], servers
+    await call(client, "start_server", server=PERSON)
+    await call(client, "create_notebook", path="work.ipynb")
+    cells = [{"type": "code", "content": "6 * 7"}]
+    ran = await call(client, "insert_nb_cells", path="work.ipynb", position=0, cells=cells, exec=True)
+    assert any("42" in content.text for content in ran.content), ran
+    await call(client, "save_document", path="work.ipynb")
+    assert browser.logins == 1, browser.logins
+    print("worked")
+
+
+async def step_up(client, browser, memory):
+    assert "jupyter:execute" not in memory.tokens.scope, memory.tokens
+    browser.withheld = set()
+    ran = await call(client, "run_code", code="6 * 7")
+    assert any("42" in content.text for content in ran.content), ran
+    assert browser.logins == 2, browser.logins
+    assert {"jupyter:read", "jupyter:write", "jupyter:execute"} == set(memory.tokens.scope.split()), memory.tokens
+    print("allowed more")
 
 
 asyncio.run(main())

@@ -139,6 +139,21 @@ impl Hub {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// A new service, at which people can log in and are sent back to a URL: its client id and secret.
+    pub async fn service(&self, redirect_uri: &str, scopes: &[&str]) -> (String, String) {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("gateway{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let (client_id, secret) = (format!("service-{name}"), format!("the secret of the service {name}"));
+        let service = json!({
+            "oauth_client_id": client_id,
+            "oauth_redirect_uri": redirect_uri,
+            "oauth_client_allowed_scopes": scopes,
+            "api_token": secret,
+        });
+        self.ask(Method::POST, &format!("services/{name}"), service).await;
+        (client_id, secret)
+    }
+
     /// A new user, whom nobody else has met.
     pub async fn user(&'static self, name: &str) -> HubUser {
         static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -177,6 +192,28 @@ impl HubUser {
             .await;
         let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
         (text("token"), text("id"))
+    }
+
+    /// Ends all tokens that services got for them, as they can in the Hub.
+    pub async fn revoke_logins(&self) {
+        let all = self
+            .hub
+            .ask(Method::GET, &format!("users/{}/tokens", self.name), json!({}))
+            .await;
+        let tokens = all["api_tokens"].as_array().expect("tokens").iter();
+        let of_services = tokens.filter(|token| token["oauth_client"].to_string().contains("gateway"));
+        for token in of_services {
+            let id = token["id"].as_str().expect("an id");
+            let path = format!("users/{}/tokens/{id}", self.name);
+            self.hub.ask(Method::DELETE, &path, json!({})).await;
+        }
+    }
+
+    /// Removes them from the Hub.
+    pub async fn remove(&self) {
+        self.hub
+            .ask(Method::DELETE, &format!("users/{}", self.name), json!({}))
+            .await;
     }
 
     pub async fn revoke_token(&self) {

@@ -119,10 +119,13 @@ impl Provider {
 
     /// Registers a client, which may be answered at a redirect URI and have tokens of its own.
     pub async fn register(&self, redirect_uri: &str) -> ProviderClient {
-        let metadata = json!({
-            "redirect_uris": [redirect_uri],
-            "grant_types": ["authorization_code", "refresh_token", "client_credentials"],
-        });
+        let grants = ["authorization_code", "refresh_token", "client_credentials"];
+        self.register_for(redirect_uri, &grants).await
+    }
+
+    /// The same for these grants.
+    pub async fn register_for(&self, redirect_uri: &str, grants: &[&str]) -> ProviderClient {
+        let metadata = json!({ "redirect_uris": [redirect_uri], "grant_types": grants });
         let request = self.http.post(format!("{}/reg", self.issuer));
         let request = request
             .header("content-type", "application/json")

@@ -100,7 +100,8 @@ impl fmt::Display for HubName {
     }
 }
 
-fn encoded(segment: &str) -> String {
+/// A segment of a path.
+pub(super) fn encoded(segment: &str) -> String {
     // A segment of dots would be taken for a way up.
     match segment {
         "." => "%2E".to_owned(),

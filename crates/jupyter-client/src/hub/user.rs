@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use url::Url;
 
-use super::{HubName, HubOptions};
+use super::{HubName, HubOptions, name::encoded};
 
 /// The owner of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,9 @@ pub struct HubUser {
     /// A token may also be that of a service, which has no servers.
     pub is_user: bool,
     pub groups: Vec<String>,
-    /// Scopes of the token, expanded.
+    /// By which the Hub knows the token.
+    pub token_id: Option<String>,
+    /// What the token may do, spelled out.
     pub scopes: Vec<String>,
     /// Servers that the token gives access to: the user's own, their default first, and those shared with them.
     pub servers: Vec<HubServer>,
@@ -46,6 +48,8 @@ pub(super) struct RawUser {
     kind: Option<String>,
     #[serde(default)]
     groups: Vec<String>,
+    #[serde(default)]
+    token_id: Option<String>,
     #[serde(default)]
     scopes: Vec<String>,
     #[serde(default)]
@@ -83,6 +87,7 @@ impl HubUser {
             name: raw.name,
             is_user,
             groups: raw.groups,
+            token_id: raw.token_id,
             scopes: raw.scopes,
             servers,
         }
@@ -92,6 +97,13 @@ impl HubUser {
     pub fn has_scope(&self, wanted: &str) -> bool {
         let whole = wanted.split('!').next().unwrap_or(wanted);
         self.scopes.iter().any(|scope| scope == wanted || scope == whole)
+    }
+
+    /// Where the Hub tells of the token, below its API; `None` if it does not tell this one.
+    pub(super) fn token_path(&self) -> Option<String> {
+        let is_told = self.has_scope(&format!("read:tokens!user={}", self.name));
+        let id = self.token_id.as_deref().filter(|_| is_told)?;
+        Some(format!("users/{}/tokens/{}", encoded(&self.name), encoded(id)))
     }
 
     /// The state of a server, as far as the Hub tells it.

@@ -206,6 +206,21 @@ fn client(id: &str, url: &Url, body: &[u8]) -> Answer {
     Ok(described.into_client(id, url.host_str().map(str::to_owned)))
 }
 
+/// Reads a document, and its text as the URL of one.
+#[cfg(any(test, fuzzing))]
+pub(super) fn fuzz(body: &[u8]) {
+    const ID: &str = "https://app.example.org/client.json";
+    let documents = Documents::new(false);
+    if let Ok(url) = documents.parse(ID)
+        && let Ok(client) = client(ID, &url, body)
+    {
+        assert_eq!(client.id, ID);
+    }
+    if let Ok(Ok(url)) = std::str::from_utf8(body).map(|id| documents.parse(id)) {
+        assert_eq!(url.scheme(), "https");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,14 +53,19 @@ impl OAuth {
     }
 }
 
+/// What a client says of itself that wants to be registered.
+pub(super) fn read(body: &[u8]) -> Result<Description, RegistrationError> {
+    if !jupyter_client::is_shallow_json(body) {
+        return Err(RegistrationError::Malformed);
+    }
+    let described: Description = serde_json::from_slice(body).map_err(|_| RegistrationError::Malformed)?;
+    described.check()?;
+    Ok(described)
+}
+
 impl Clients {
     async fn register(&self, body: &[u8]) -> Result<Value, RegistrationError> {
-        if !jupyter_client::is_shallow_json(body) {
-            return Err(RegistrationError::Malformed);
-        }
-        let described: Description = serde_json::from_slice(body).map_err(|_| RegistrationError::Malformed)?;
-        described.check()?;
-        let client = described.into_client(&new_secret(), None);
+        let client = read(body)?.into_client(&new_secret(), None);
         let now = SystemTime::now();
         let metadata = json!({ "client_name": client.name, "redirect_uris": client.redirect_uris });
         let registered = RegisteredClient {
