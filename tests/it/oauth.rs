@@ -6,6 +6,7 @@ mod clients;
 mod codes;
 mod documents;
 mod logins;
+mod side_by_side;
 mod stage;
 mod tokens;
 
