@@ -2,6 +2,7 @@
 //! hardly longer than without. Both are measured in turn, so that whatever else the machine does slows both.
 
 use std::{
+    collections::VecDeque,
     io::Cursor,
     net::SocketAddr,
     sync::{
@@ -17,7 +18,12 @@ use jupyter_mcp_gateway::{
     config::{Config, Env},
 };
 use serde_json::{Value, json};
-use tokio::{runtime::Builder, time::sleep};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    runtime::Builder,
+    time::sleep,
+};
 
 use super::{
     gateway,
@@ -27,6 +33,11 @@ use super::{
 };
 
 const NAME: &str = "fairness";
+const LOUD: &str = "the-token-of-the-flood";
+/// Documents and streams that the flood keeps opening.
+const ROOMS: usize = 60;
+/// Bytes of its largest messages.
+const LARGE: usize = 3 * 1024 * 1024;
 const ROUND: Duration = Duration::from_millis(400);
 /// A client of the victim thinks so long between two calls.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -59,8 +70,14 @@ pub(crate) fn run(wanted: &dyn Fn(&str) -> bool) {
             floods.spawn(Arc::clone(&flood).of_calls(address, tool, arguments.clone()));
         }
     }
-    floods.spawn(Arc::clone(&flood).of_sessions(address, "the-token-of-the-flood"));
+    floods.spawn(Arc::clone(&flood).of_sessions(address, LOUD));
     floods.spawn(Arc::clone(&flood).of_sessions(address, "a-token-of-nobody"));
+    let rooms: Vec<String> = (0..ROOMS)
+        .map(|number| folder.write(&format!("loud-{number}.ipynb"), &cell(&json!([]))))
+        .collect();
+    floods.spawn(Arc::clone(&flood).of_rooms(address, rooms));
+    floods.spawn(Arc::clone(&flood).of_bodies(address));
+    floods.spawn(Arc::clone(&flood).of_streams(address));
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime");
     client.block_on(measure(address, &calm, &flood));
     floods.shutdown_background();
@@ -77,7 +94,7 @@ async fn start() -> SocketAddr {
          [[tenants]]\nname = \"quiet\"\nrequests_per_minute = 1000000\nburst = 1000000\n{}{}",
         lab().url(),
         lab().token(),
-        token("flood", "loud", "the-token-of-the-flood"),
+        token("flood", "loud", LOUD),
         token("calm", "quiet", TOKEN),
     );
     let env = Env::new();
@@ -104,14 +121,79 @@ impl Flood {
     async fn of_calls(self: Arc<Self>, address: SocketAddr, tool: &'static str, arguments: Value) {
         let mut connection = Connection::open(address).await;
         let call = connection.prepare_call(Era::Modern, tool, &arguments).await;
-        let call = String::from_utf8(call)
-            .expect("text")
-            .replace(TOKEN, "the-token-of-the-flood");
+        let call = as_flood(call);
+        loop {
+            self.exchange(&mut connection, &call).await;
+        }
+    }
+
+    /// Opens one document after the other.
+    async fn of_rooms(self: Arc<Self>, address: SocketAddr, paths: Vec<String>) {
+        let mut connection = Connection::open(address).await;
+        let mut calls = Vec::new();
+        for path in paths {
+            let read = connection.prepare_call(Era::Modern, "read_nb_cells", &json!({ "path": path }));
+            calls.push(as_flood(read.await));
+        }
+        for call in calls.iter().cycle() {
+            self.exchange(&mut connection, call).await;
+        }
+    }
+
+    /// Sends the largest messages that are read.
+    async fn of_bodies(self: Arc<Self>, address: SocketAddr) {
+        let mut connection = Connection::open(address).await;
+        let edit = json!({ "path": "none.ipynb", "index": 0, "old_text": "x".repeat(LARGE), "new_text": "y" });
+        let call = connection.prepare_call(Era::Modern, "edit_nb_cell", &edit).await;
+        let call = as_flood(call);
         loop {
             self.wait().await;
-            let is_refused = connection.exchange(call.as_bytes()).await.starts_with("HTTP/1.1 429");
-            self.count(is_refused);
+            // Whoever is refused while it still sends is cut off.
+            self.send(address, &call).await;
         }
+    }
+
+    /// Keeps more streams open than there may be.
+    async fn of_streams(self: Arc<Self>, address: SocketAddr) {
+        let params = json!({
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+            "notifications": { "resourcesListChanged": true },
+        });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }).to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {LOUD}\r\n\
+             accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut open = VecDeque::new();
+        loop {
+            self.wait().await;
+            open.push_back(self.send(address, &request).await);
+            if open.len() > ROOMS {
+                open.pop_front();
+            }
+        }
+    }
+
+    /// Sends a request on a connection of its own, and reads how it is answered.
+    async fn send(&self, address: SocketAddr, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.expect("the server accepts");
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut head = [0; 12];
+        let read = stream.read_exact(&mut head).await;
+        self.count(read.is_err() || head != *b"HTTP/1.1 200");
+        stream
+    }
+
+    async fn exchange(&self, connection: &mut Connection, call: &str) {
+        self.wait().await;
+        let is_refused = connection.exchange(call.as_bytes()).await.starts_with("HTTP/1.1 429");
+        self.count(is_refused);
     }
 
     async fn of_sessions(self: Arc<Self>, address: SocketAddr, token: &str) {
@@ -145,6 +227,11 @@ impl Flood {
         let counter = if is_refused { &self.refused } else { &self.passed };
         counter.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// A request with the token of the flood.
+fn as_flood(call: Vec<u8>) -> String {
+    String::from_utf8(call).expect("text").replace(TOKEN, LOUD)
 }
 
 async fn measure(address: SocketAddr, path: &str, flood: &Flood) {

@@ -1,6 +1,6 @@
 //! Costs of the gateway: `overhead` per call beside a bare rmcp server, `rooms` beside a bare client of
 //! Jupyter's shared documents, `executions` beside a bare line to a kernel, `fairness` to
-//! one tenant beside another that floods, and `memory` of the binary.
+//! one tenant beside another that floods, `identity` to know who calls, and `memory` of the binary.
 //!
 //! `cargo bench` runs all; `cargo bench -- modern` only what has the word in its name. `BENCH_ROUNDS`
 //! sets how often each pair is measured. Absolute numbers belong to the machine and the moment: only
@@ -15,6 +15,7 @@ mod bare;
 mod executions;
 mod fairness;
 mod gateway;
+mod identity;
 mod memory;
 mod overhead;
 mod process;
@@ -44,6 +45,7 @@ fn main() {
     rooms::run(&wanted);
     executions::run(&wanted);
     fairness::run(&wanted);
+    identity::run(&wanted);
     if wanted("memory") {
         memory::run();
     }

@@ -10,6 +10,7 @@ mod hub;
 mod logins;
 mod page;
 mod site;
+mod side_by_side;
 mod stage;
 mod tokens;
 
