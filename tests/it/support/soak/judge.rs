@@ -48,6 +48,7 @@ pub(super) async fn judge(site: &Site, plan: &Plan, requests: Vec<CellRequest>) 
         outcome.disturbed = std::mem::take(&mut clients.disturbed);
     }
     println!("{outcome}");
+    println!("connections that the last gateway closed: {}", site.closed_connections().await);
     outcome
 }
 
@@ -168,8 +169,9 @@ async fn count_runs(site: &Site, requests: &[CellRequest], outcome: &mut Outcome
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let ended = sqlx::query("SELECT status, count(*) FROM executions GROUP BY status");
-    for row in ended.fetch_all(&pool).await.expect("the executions") {
+    // The beginning of a reason tells enough.
+    let ended = "SELECT status || ' ' || coalesce(substr(reason, 1, 50), ''), count(*) FROM executions GROUP BY 1";
+    for row in sqlx::query(ended).fetch_all(&pool).await.expect("the executions") {
         outcome.executions.insert(row.get(0), row.get(1));
     }
     pool.close().await;

@@ -196,6 +196,14 @@ impl Site {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
+    /// Why the gateway that runs has closed connections of clients, and how often.
+    pub(super) async fn closed_connections(&self) -> String {
+        let metrics = reqwest::get(self.url().replace("/mcp", "/metrics")).await.expect("an answer");
+        let metrics = metrics.text().await.expect("text");
+        let closed = metrics.lines().filter(|line| line.starts_with("jmg_http_connections_closed_total{"));
+        closed.collect::<Vec<_>>().join(", ")
+    }
+
     /// An agent with the valid one of a number's tokens.
     pub(super) async fn agent(&self, number: usize, era: Era) -> Agent {
         Agent::connect_to(&self.url(), &self.token(number), era).await
