@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Response, StatusCode};
+use reqwest::{Client as HttpClient, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,12 @@ impl Client {
         while self.connected.is_none() && !stop.is_cancelled() {
             let epoch = self.site.epoch(self.token);
             let token = self.site.token(self.token);
-            match Agent::try_connect("test", &self.site.url(), &token, self.era, json!({})).await {
+            // A connection that waits for another request may be closed at the very moment when one is sent.
+            let http = HttpClient::builder()
+                .pool_max_idle_per_host(0)
+                .build()
+                .expect("a client");
+            match Agent::try_connect(http, "test", &self.site.url(), &token, self.era, json!({})).await {
                 Ok(agent) => self.connected = Some((agent, epoch)),
                 Err(status) => {
                     if let Some(status) = status {
@@ -70,7 +75,10 @@ impl Client {
         let began = Instant::now();
         let answered = match timeout(PATIENCE, self.answer(&agent, params, cut)).await {
             Ok(answered) => answered,
-            Err(_) => Err(End::Refused(StatusCode::REQUEST_TIMEOUT, format!("no answer in {PATIENCE:?}"))),
+            Err(_) => Err(End::Refused(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("no answer in {PATIENCE:?}"),
+            )),
         };
         match answered {
             Ok(message) if message["result"].is_object() => {
@@ -80,7 +88,10 @@ impl Client {
             Ok(message) => self.note(epoch, &format!("{tool}: {message}")),
             Err(End::Cut) => self.connected = Some((agent, epoch)),
             Err(End::Gone(why)) => {
-                self.note(epoch, &format!("{tool}: no answer after {:.1?}: {why}", began.elapsed()));
+                self.note(
+                    epoch,
+                    &format!("{tool}: no answer after {:.1?}: {why}", began.elapsed()),
+                );
             }
             Err(End::Refused(status, text)) => self.note(epoch, &format!("{tool}: {status} {text}")),
         }

@@ -187,7 +187,7 @@ async fn flood(site: &Site, faults: &mut Faults) {
 
 /// How many requests of one client were answered, and how many were refused.
 async fn be_loud(site: &Site, number: usize, until: Instant) -> (usize, usize) {
-    let agent = Agent::try_connect("test", &site.url(), LOUD, Era::Modern, json!({})).await;
+    let agent = Agent::try_connect(Client::new(), "test", &site.url(), LOUD, Era::Modern, json!({})).await;
     let agent = agent.expect("connecting needs no request");
     let (mut answered, mut refused) = (0, 0);
     while Instant::now() < until || answered + refused < LOUD_REQUESTS {

@@ -25,7 +25,11 @@ impl Memory {
     }
 
     pub fn peak(&self) -> usize {
-        self.samples.iter().map(|(_, _, bytes)| *bytes).max().unwrap_or_default()
+        self.samples
+            .iter()
+            .map(|(_, _, bytes)| *bytes)
+            .max()
+            .unwrap_or_default()
     }
 
     /// What the last gateway took, and how long it lived: at its start, after a third, after two thirds, at its end.
@@ -36,7 +40,12 @@ impl Memory {
             return Default::default();
         };
         let lived = end.1 - first.1;
-        let after = |thirds: u32| own.iter().find(|it| it.1 - first.1 >= lived * thirds / 3).unwrap_or(end).2;
+        let after = |thirds: u32| {
+            own.iter()
+                .find(|it| it.1 - first.1 >= lived * thirds / 3)
+                .unwrap_or(end)
+                .2
+        };
         (lived, [first.2, after(1), after(2), end.2])
     }
 }
