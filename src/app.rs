@@ -535,7 +535,12 @@ fn watch_store(
     store.observe(Arc::new(metrics.clone()));
     let (lost, backlog, is_up) = (store.lost_records(), store.backlog(), store.is_writing());
     let history = history.map(Arc::downgrade);
-    let versions = move || history.as_ref().and_then(Weak::upgrade).map_or(0, |history| history.pending());
+    let versions = move || {
+        history
+            .as_ref()
+            .and_then(Weak::upgrade)
+            .map_or(0, |history| history.pending())
+    };
     let read = Arc::new(move || StoreState {
         is_up: is_up(),
         backlog: backlog(),

@@ -149,7 +149,9 @@ fn add_servers(config: &mut Config, lab: Option<&Lab>, env: &Env) -> Result<(), 
         // Whoever logs in with a Hub brings their own.
         None if config.servers.is_empty() && config.auth.jupyterhub.is_none() => {
             for found in discovery::running_servers() {
-                config.servers.push(server(&found.name, &found.url, found.token.expose())?);
+                config
+                    .servers
+                    .push(server(&found.name, &found.url, found.token.expose())?);
             }
         }
         None => {}

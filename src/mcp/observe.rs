@@ -162,7 +162,9 @@ pub(super) fn observe<'a, T: Observed + 'a>(
     Box::pin(async move {
         let started = Instant::now();
         let span = span(method, target, request);
-        let result = AssertUnwindSafe(operation.instrument(span.clone())).catch_unwind().await;
+        let result = AssertUnwindSafe(operation.instrument(span.clone()))
+            .catch_unwind()
+            .await;
         let result = result.unwrap_or_else(|_| Err(defect(method, request)));
         let negotiated = result.as_ref().ok().and_then(Observed::negotiated);
         let protocol_version = match negotiated {

@@ -18,14 +18,17 @@ fn every_fuzz_target_is_run() {
     let targets = names("fuzz/fuzz_targets");
     let cargo: toml::Table = read("fuzz/Cargo.toml").parse().expect("TOML");
     let built = cargo["bin"].as_array().expect("a list").iter();
-    let built: BTreeSet<String> = built.map(|bin| bin["name"].as_str().expect("a name").to_owned()).collect();
+    let built: BTreeSet<String> = built
+        .map(|bin| bin["name"].as_str().expect("a name").to_owned())
+        .collect();
     assert_eq!(built, targets, "built");
     let makefile = read("Makefile");
     let fuzzed = makefile.lines().find_map(|line| line.strip_prefix("FUZZ_TARGETS ?= "));
     let fuzzed: BTreeSet<String> = fuzzed.expect("a list").split(' ').map(str::to_owned).collect();
     assert_eq!(fuzzed, targets, "fuzzed");
     assert_eq!(names("fuzz/seeds"), targets, "with seeds");
-    let tests = ["src", "crates/jupyter-client/src", "crates/live-document/src"].map(|src| read(&format!("{src}/fuzzing.rs")));
+    let tests =
+        ["src", "crates/jupyter-client/src", "crates/live-document/src"].map(|src| read(&format!("{src}/fuzzing.rs")));
     for target in targets {
         let named = format!("(\"{target}\", super::");
         assert!(tests.iter().any(|test| test.contains(&named)), "{target} is in a test");

@@ -7,14 +7,13 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 
 use crate::support::{
-    Agent, Era, eventually,
+    Agent, Era, TOKEN, Watcher, eventually,
     gateway::{everything, lab_server},
     jupyter::install_tls,
     lab,
     notebook::notebook,
     process::resident_bytes,
     running::{Home, Running},
-    TOKEN, Watcher,
 };
 
 const SESSIONS: usize = 1000;
@@ -28,7 +27,10 @@ const WAITING: f64 = 24.0;
 /// The sum of all samples of a metric.
 fn sum(scraped: &str, name: &str) -> f64 {
     let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name);
-    let values = scraped.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
+    let values = scraped
+        .lines()
+        .filter(of_name)
+        .filter_map(|line| line.rsplit(' ').next());
     values.filter_map(|value| value.parse::<f64>().ok()).sum()
 }
 

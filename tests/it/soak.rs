@@ -28,5 +28,9 @@ async fn what_agents_insert_is_there_once_whatever_dies() {
     assert!(outcome.cut > 0 && outcome.resumed > 0, "{outcome}");
     let (lived, [_, third, _, end]) = outcome.memory.of_last();
     assert!(outcome.memory.peak() < 600 << 20, "{}", outcome.memory);
-    assert!(lived < Duration::from_secs(60) || end < third + GROWTH, "{}", outcome.memory);
+    assert!(
+        lived < Duration::from_secs(60) || end < third + GROWTH,
+        "{}",
+        outcome.memory
+    );
 }

@@ -13,14 +13,13 @@ use sqlx::{Sqlite, SqlitePool, Transaction};
 use crate::{
     history::edit,
     support::{
-        Agent, Era, eventually,
+        Agent, Era, TOKEN, eventually,
         gateway::{everything, lab_server},
         jupyter::install_tls,
         lab,
         lab::Folder,
         notebook::notebook,
         running::{Home, Running},
-        TOKEN,
     },
 };
 
@@ -76,7 +75,10 @@ impl Stage {
         let url = self.gateway.url().replace("/mcp", "/metrics");
         let text = reqwest::get(url).await.expect("an answer").text().await.expect("text");
         let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name);
-        let values = text.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        let values = text
+            .lines()
+            .filter(of_name)
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         values.sum()
     }
 
@@ -92,7 +94,10 @@ impl Stage {
     /// Waits until it is ready and nothing waits to be written, and checks that nothing was given up.
     async fn has_recovered(&self) {
         eventually("it is ready", async || (self.readiness().await.0 == 200).then_some(())).await;
-        eventually("nothing waits", async || (self.metric("jmg_store_backlog").await < 0.5).then_some(())).await;
+        eventually("nothing waits", async || {
+            (self.metric("jmg_store_backlog").await < 0.5).then_some(())
+        })
+        .await;
         for lost in ["jmg_store_lost_total", "jmg_history_lost_total"] {
             assert!(self.metric(lost).await < 0.5, "{lost}");
         }
@@ -134,7 +139,9 @@ async fn agents_go_on_while_another_process_keeps_the_database_locked() {
     };
     edit(agent, path, "c0", "'before'").await;
     run().await;
-    stage.counts("SELECT count(*) FROM executions WHERE ended_at IS NOT NULL", 1).await;
+    stage
+        .counts("SELECT count(*) FROM executions WHERE ended_at IS NOT NULL", 1)
+        .await;
 
     let locked = lock(&stage.database).await;
     let began = Instant::now();
@@ -159,11 +166,19 @@ async fn agents_go_on_while_another_process_keeps_the_database_locked() {
     locked.rollback().await.expect("the end of the lock");
 
     stage.has_recovered().await;
-    stage.counts("SELECT count(*) FROM executions WHERE status = 'completed'", runs + 1).await;
-    stage.counts("SELECT count(*) FROM audit WHERE tool = 'modify_nb_cells'", edits + 1).await;
-    stage.counts("SELECT count(*) FROM audit WHERE tool = 'execute_nb_cells'", runs + 1).await;
+    stage
+        .counts("SELECT count(*) FROM executions WHERE status = 'completed'", runs + 1)
+        .await;
+    stage
+        .counts("SELECT count(*) FROM audit WHERE tool = 'modify_nb_cells'", edits + 1)
+        .await;
+    stage
+        .counts("SELECT count(*) FROM audit WHERE tool = 'execute_nb_cells'", runs + 1)
+        .await;
     // The document as it was opened, and each edit.
-    stage.counts("SELECT count(*) FROM versions WHERE kind = 'agent'", edits + 1).await;
+    stage
+        .counts("SELECT count(*) FROM versions WHERE kind = 'agent'", edits + 1)
+        .await;
     assert!(slowest_edit < PROMPT, "{slowest_edit:?}");
     assert!(slowest_run < PROMPT * 2, "{slowest_run:?}");
 }
@@ -174,7 +189,10 @@ async fn agents_go_on_while_the_disk_is_full() {
     let script = "trap '' XFSZ; ulimit -S -f 8192; exec \"$0\" \"$@\"";
     let stage = Stage::new(|command| {
         let mut limited = Command::new("sh");
-        limited.args(["-c", script]).arg(command.get_program()).args(command.get_args());
+        limited
+            .args(["-c", script])
+            .arg(command.get_program())
+            .args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => limited.env(name, value),
@@ -191,7 +209,9 @@ async fn agents_go_on_while_the_disk_is_full() {
     let why = loop {
         // What cannot be compressed.
         let text: String = std::iter::repeat_with(|| {
-            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             format!("{noise:016x}")
         })
         .take(10_000)
@@ -217,9 +237,16 @@ async fn agents_go_on_while_the_disk_is_full() {
     assert!(stage.folder.read("a.ipynb").contains(&format!("'edit {}'", edits - 1)));
 
     let pid = Pid::from_raw(i32::try_from(stage.gateway.pid()).expect("a pid"));
-    let unlimited = Rlimit { current: None, maximum: None };
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
     prlimit(pid, Resource::Fsize, unlimited).expect("room");
     stage.has_recovered().await;
-    stage.counts("SELECT count(*) FROM versions WHERE kind = 'agent'", edits).await;
-    stage.counts("SELECT count(*) FROM audit WHERE tool = 'modify_nb_cells'", edits).await;
+    stage
+        .counts("SELECT count(*) FROM versions WHERE kind = 'agent'", edits)
+        .await;
+    stage
+        .counts("SELECT count(*) FROM audit WHERE tool = 'modify_nb_cells'", edits)
+        .await;
 }

@@ -5,14 +5,7 @@ use std::time::Duration;
 
 use jupyter_client::{DocPath, RoomKind};
 
-use crate::core::{
-    clock::Clock,
-    document::Document,
-    life::Input,
-    scan::scan,
-    state::State,
-    wire::Message,
-};
+use crate::core::{clock::Clock, document::Document, life::Input, scan::scan, state::State, wire::Message};
 
 /// Frames after which a room is given up.
 const MAX_FRAMES: usize = 64;
@@ -46,7 +39,9 @@ pub fn room(data: &[u8]) {
     let mut state = State::new(document, path, "file".to_owned(), "session".to_owned());
     let mut rest = data;
     for _ in 0..MAX_FRAMES {
-        let Some((length, tail)) = rest.split_first_chunk() else { return };
+        let Some((length, tail)) = rest.split_first_chunk() else {
+            return;
+        };
         let (frame, tail) = tail.split_at(usize::from(u16::from_le_bytes(*length)).min(tail.len()));
         rest = tail;
         now += Duration::from_millis(10);

@@ -112,21 +112,22 @@ impl Agent {
     }
 
     async fn connect_client(client: &'static str, url: &str, token: &str, era: Era, capabilities: Value) -> Self {
-        let connected = Self::try_connect(client, url, token, era, capabilities).await;
+        install_tls();
+        let connected = Self::try_connect(Client::new(), client, url, token, era, capabilities).await;
         connected.unwrap_or_else(|status| panic!("initialize: {status:?}"))
     }
 
     /// Connects to a gateway that may be down or refuse; the status of the refusal if there is one.
     pub(super) async fn try_connect(
+        http: Client,
         client: &'static str,
         url: &str,
         token: &str,
         era: Era,
         capabilities: Value,
     ) -> Result<Self, Option<StatusCode>> {
-        install_tls();
         let mut agent = Self {
-            http: Client::new(),
+            http,
             url: url.to_owned(),
             token: token.to_owned(),
             era,

@@ -1,9 +1,12 @@
 //! The client of one agent: calls tools by either era's protocol, hangs up in the middle, takes streams up again, and connects
 //! anew when its gateway or its token is gone. What happens to it without such a reason is a disturbance.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use reqwest::{Response, StatusCode};
+use reqwest::{Client as HttpClient, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +30,7 @@ pub(super) struct Client {
 /// Why no answer came.
 enum End {
     /// The connection ended, or could not be made.
-    Gone,
+    Gone(String),
     /// This side hung up.
     Cut,
     Refused(StatusCode, String),
@@ -48,7 +51,12 @@ impl Client {
         while self.connected.is_none() && !stop.is_cancelled() {
             let epoch = self.site.epoch(self.token);
             let token = self.site.token(self.token);
-            match Agent::try_connect("test", &self.site.url(), &token, self.era, json!({})).await {
+            // A connection that waits for another request may be closed at the very moment when one is sent.
+            let http = HttpClient::builder()
+                .pool_max_idle_per_host(0)
+                .build()
+                .expect("a client");
+            match Agent::try_connect(http, "test", &self.site.url(), &token, self.era, json!({})).await {
                 Ok(agent) => self.connected = Some((agent, epoch)),
                 Err(status) => {
                     if let Some(status) = status {
@@ -64,9 +72,13 @@ impl Client {
     pub(super) async fn call(&mut self, tool: &str, arguments: Value, cut: Option<Duration>) -> Option<ToolAnswer> {
         let (agent, epoch) = self.connected.take()?;
         let params = json!({ "name": tool, "arguments": arguments });
+        let began = Instant::now();
         let answered = match timeout(PATIENCE, self.answer(&agent, params, cut)).await {
             Ok(answered) => answered,
-            Err(_) => Err(End::Refused(StatusCode::REQUEST_TIMEOUT, format!("no answer in {PATIENCE:?}"))),
+            Err(_) => Err(End::Refused(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("no answer in {PATIENCE:?}"),
+            )),
         };
         match answered {
             Ok(message) if message["result"].is_object() => {
@@ -75,7 +87,12 @@ impl Client {
             }
             Ok(message) => self.note(epoch, &format!("{tool}: {message}")),
             Err(End::Cut) => self.connected = Some((agent, epoch)),
-            Err(End::Gone) => self.note(epoch, &format!("{tool}: the connection ended without an answer")),
+            Err(End::Gone(why)) => {
+                self.note(
+                    epoch,
+                    &format!("{tool}: no answer after {:.1?}: {why}", began.elapsed()),
+                );
+            }
             Err(End::Refused(status, text)) => self.note(epoch, &format!("{tool}: {status} {text}")),
         }
         None
@@ -98,7 +115,7 @@ impl Client {
             }
             (Some(after), Era::Legacy) => {
                 let mut events = Events::new(accepted(start.await).await?);
-                let first = events.next().await.ok_or(End::Gone)?;
+                let first = events.next().await.ok_or_else(ended)?;
                 if let Ok(answer) = timeout(after, message(&mut events, id)).await {
                     return answer;
                 }
@@ -121,8 +138,16 @@ impl Client {
     }
 }
 
+fn gone(error: reqwest::Error) -> End {
+    End::Gone(format!("{error:?}"))
+}
+
+fn ended() -> End {
+    End::Gone("the stream ended".to_owned())
+}
+
 async fn accepted(response: reqwest::Result<Response>) -> Result<Response, End> {
-    let response = response.map_err(|_| End::Gone)?;
+    let response = response.map_err(gone)?;
     match response.status() {
         StatusCode::OK => Ok(response),
         status => Err(End::Refused(status, response.text().await.unwrap_or_default())),
@@ -134,13 +159,13 @@ async fn answer_in(response: Response, id: i64) -> Result<Value, End> {
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
         return message(&mut Events::new(response), id).await;
     }
-    let body = response.text().await.map_err(|_| End::Gone)?;
+    let body = response.text().await.map_err(gone)?;
     Ok(serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
 }
 
 async fn message(events: &mut Events, id: i64) -> Result<Value, End> {
     loop {
-        let (_, message) = events.next_message().await.ok_or(End::Gone)?;
+        let (_, message) = events.next_message().await.ok_or_else(ended)?;
         if message["id"] == id {
             return Ok(message);
         }

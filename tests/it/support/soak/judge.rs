@@ -38,7 +38,7 @@ pub(super) async fn judge(site: &Site, plan: &Plan, requests: Vec<CellRequest>) 
     for request in &requests {
         if let Answer::Refused(why) = &request.answer {
             // What comes after the first words names cells and times.
-            let why: String = why.chars().take(60).collect();
+            let why: String = why.chars().take(35).collect();
             *outcome.refused.entry(why).or_default() += 1;
         }
     }
@@ -48,6 +48,10 @@ pub(super) async fn judge(site: &Site, plan: &Plan, requests: Vec<CellRequest>) 
         outcome.disturbed = std::mem::take(&mut clients.disturbed);
     }
     println!("{outcome}");
+    println!(
+        "connections that the last gateway closed: {}",
+        site.closed_connections().await
+    );
     outcome
 }
 
@@ -65,7 +69,10 @@ async fn settled(site: &Site, number: usize, outcome: &mut Outcome) -> Vec<CellV
         let Some(page) = &human else {
             let began = Instant::now();
             match Human::try_join_at(&url, token, &path).await {
-                Ok(page) => human = Some(page),
+                Ok(page) => {
+                    outcome.slowest_page = outcome.slowest_page.max(began.elapsed());
+                    human = Some(page);
+                }
                 // A person would load the page again, and may have to once in a while.
                 Err(why) if Instant::now() < until => {
                     let told = format!("{path} after {:.1?}: {why}", began.elapsed());
@@ -139,7 +146,9 @@ fn count<'a>(
         if there.len() > 1 {
             outcome.doubled.push(tell());
         }
-        let Answer::Acknowledged(id) = &request.answer else { continue };
+        let Answer::Acknowledged(id) = &request.answer else {
+            continue;
+        };
         outcome.acknowledged += 1;
         match request.deletion {
             Deletion::Not if there.is_empty() => outcome.lost.push(tell()),
@@ -168,8 +177,10 @@ async fn count_runs(site: &Site, requests: &[CellRequest], outcome: &mut Outcome
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let ended = sqlx::query("SELECT status, count(*) FROM executions GROUP BY status");
-    for row in ended.fetch_all(&pool).await.expect("the executions") {
+    // The beginning of a reason tells enough, and what was completed needs none.
+    let ended = "SELECT CASE status WHEN 'completed' THEN status ELSE status || ' ' || coalesce(substr(reason, 1, 30), '') END, \
+                 count(*) FROM executions GROUP BY 1";
+    for row in sqlx::query(ended).fetch_all(&pool).await.expect("the executions") {
         outcome.executions.insert(row.get(0), row.get(1));
     }
     pool.close().await;

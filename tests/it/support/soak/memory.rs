@@ -13,7 +13,7 @@ use super::site::Site;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the gateways took, one after the other.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Memory {
     /// The number of the gateway, the time and the bytes.
     samples: Vec<(usize, Instant, usize)>,
@@ -25,7 +25,11 @@ impl Memory {
     }
 
     pub fn peak(&self) -> usize {
-        self.samples.iter().map(|(_, _, bytes)| *bytes).max().unwrap_or_default()
+        self.samples
+            .iter()
+            .map(|(_, _, bytes)| *bytes)
+            .max()
+            .unwrap_or_default()
     }
 
     /// What the last gateway took, and how long it lived: at its start, after a third, after two thirds, at its end.
@@ -36,8 +40,19 @@ impl Memory {
             return Default::default();
         };
         let lived = end.1 - first.1;
-        let after = |thirds: u32| own.iter().find(|it| it.1 - first.1 >= lived * thirds / 3).unwrap_or(end).2;
+        let after = |thirds: u32| {
+            own.iter()
+                .find(|it| it.1 - first.1 >= lived * thirds / 3)
+                .unwrap_or(end)
+                .2
+        };
         (lived, [first.2, after(1), after(2), end.2])
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 

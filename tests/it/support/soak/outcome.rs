@@ -1,6 +1,6 @@
 //! The numbers of a soak, and what they must be.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use super::memory::Memory;
 
@@ -22,6 +22,8 @@ pub struct Outcome {
     pub disagreeing: Vec<String>,
     /// Pages that had to be loaded more than once at the end.
     pub reloaded: Vec<String>,
+    /// Longest time that a page took to load.
+    pub slowest_page: Duration,
     /// Refusals by tools and how often they came.
     pub refused: BTreeMap<String, usize>,
     /// Executions by their ends.
@@ -69,7 +71,7 @@ impl fmt::Display for Outcome {
         writeln!(
             f,
             "{} cells asked for, {} acknowledged, {} lost, {} doubled, {} under another id; {} deletions acknowledged, {} \
-             came back; {} notebooks disagree",
+             came back; {} notebooks disagree; a page took {:.1?} at most to load, and {} had to be loaded again",
             self.requests,
             self.acknowledged,
             self.lost.len(),
@@ -78,6 +80,8 @@ impl fmt::Display for Outcome {
             self.deleted,
             self.returned.len(),
             self.disagreeing.len(),
+            self.slowest_page,
+            self.reloaded.len(),
         )?;
         writeln!(
             f,

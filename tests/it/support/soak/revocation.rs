@@ -49,7 +49,9 @@ pub(super) async fn revoke(site: &Site, dice: &mut Dice, revocations: &mut Revoc
             }
         };
         if timeout(left(), watcher.ended()).await.is_err() {
-            revocations.late.push(format!("the stream of a revoked token went on, {era:?}"));
+            revocations
+                .late
+                .push(format!("the stream of a revoked token went on, {era:?}"));
         }
         if timeout(left(), refused).await.is_err() {
             revocations.late.push(format!("a revoked token was taken, {era:?}"));

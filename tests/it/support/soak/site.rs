@@ -118,9 +118,8 @@ impl Site {
             self.store_url(),
         );
         for tenant in 0..self.tenants {
-            config += &format!(
-                "[[tenants]]\nname = \"team-{tenant}\"\nrequests_per_minute = 1000000\nburst = 1000000\n"
-            );
+            config +=
+                &format!("[[tenants]]\nname = \"team-{tenant}\"\nrequests_per_minute = 1000000\nburst = 1000000\n");
         }
         config += "[[tenants]]\nname = \"loud\"\nrequests_per_minute = 60\nburst = 20\n";
         config += &format!("[[auth.tokens]]\nname = \"loud\"\ntenant = \"loud\"\ntoken = \"{LOUD}\"\n");
@@ -194,6 +193,18 @@ impl Site {
 
     pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    /// Why the gateway that runs has closed connections of clients, and how often.
+    pub(super) async fn closed_connections(&self) -> String {
+        let metrics = reqwest::get(self.url().replace("/mcp", "/metrics"))
+            .await
+            .expect("an answer");
+        let metrics = metrics.text().await.expect("text");
+        let closed = metrics
+            .lines()
+            .filter(|line| line.starts_with("jmg_http_connections_closed_total{"));
+        closed.collect::<Vec<_>>().join(", ")
     }
 
     /// An agent with the valid one of a number's tokens.

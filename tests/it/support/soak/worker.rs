@@ -129,7 +129,9 @@ async fn insert(
 }
 
 async fn delete(site: &Site, client: &mut Client, request: &mut CellRequest, cut: Option<Duration>) {
-    let Answer::Acknowledged(id) = &request.answer else { return };
+    let Answer::Acknowledged(id) = &request.answer else {
+        return;
+    };
     let promises = &site.promises[request.notebook];
     request.deletion = Deletion::Asked;
     promises.lock().expect("no panic").inserted.remove(&request.source);
@@ -137,7 +139,11 @@ async fn delete(site: &Site, client: &mut Client, request: &mut CellRequest, cut
     let answered = client.call("delete_nb_cells", arguments, cut).await;
     if answered.is_some_and(|answered| !answered.is_error && is_acknowledged(&answered.structured)) {
         request.deletion = Deletion::Acknowledged;
-        promises.lock().expect("no panic").deleted.insert(request.source.clone());
+        promises
+            .lock()
+            .expect("no panic")
+            .deleted
+            .insert(request.source.clone());
     }
 }
 
@@ -147,7 +153,9 @@ fn answer_of(answered: &ToolAnswer) -> Answer {
         return Answer::Refused(answered.text().to_owned());
     }
     let id = answered.structured["cell_ids"][0].as_str();
-    let id = id.unwrap_or_else(|| panic!("an id: {}", answered.structured)).to_owned();
+    let id = id
+        .unwrap_or_else(|| panic!("an id: {}", answered.structured))
+        .to_owned();
     match is_acknowledged(&answered.structured) {
         true => Answer::Acknowledged(id),
         false => Answer::Unconfirmed,
