@@ -40,9 +40,9 @@ const MAX_BUFFER: usize = 128 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Shortest time between the last call to waiting requests and the deadline.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// For so long idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps, may
-/// send a call over one before it has learnt that no more are accepted.
-const LINGER: Duration = Duration::from_millis(500);
+/// For so long at most idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps,
+/// may send a call over one before it has learnt that no more are accepted.
+const LINGER: Duration = Duration::from_secs(1);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shortest time for documents to be saved and closed, however much of the deadline the requests needed.
@@ -59,7 +59,7 @@ pub struct Drain {
     closing: CancellationToken,
     stop: CancellationToken,
     work: TaskTracker,
-    /// Addresses whose connections have not been told to end yet.
+    /// Addresses and connections over which requests may still come.
     serving: TaskTracker,
     deadline: Duration,
     /// When it was told to leave.
@@ -153,6 +153,11 @@ fn patience(deadline: Duration) -> Duration {
     deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
 }
 
+/// The share of it in which idle connections stay open.
+fn linger(deadline: Duration) -> Duration {
+    LINGER.min((deadline - patience(deadline)) / 2)
+}
+
 /// What the connections of an address have in common.
 #[derive(Clone)]
 struct Address {
@@ -164,7 +169,7 @@ struct Address {
     ending: CancellationToken,
     /// Cancelled when they end.
     gone: CancellationToken,
-    leaving: CancellationToken,
+    drain: Drain,
 }
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
@@ -183,7 +188,7 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         ending: CancellationToken::new(),
         gone: CancellationToken::new(),
-        leaving: drain.leaving.clone(),
+        drain: drain.clone(),
     };
     let serving = drain.serving.token();
     let accepting = async {
@@ -199,7 +204,7 @@ pub async fn serve(
         }
         address.take_waiting(listener);
         address.tasks.close();
-        let all_ended = timeout(LINGER, address.tasks.wait());
+        let all_ended = timeout(linger(drain.deadline), address.tasks.wait());
         let _ = drain.stop.run_until_cancelled(all_ended).await;
         address.ending.cancel();
         drop(serving);
@@ -254,7 +259,7 @@ async fn connection(stream: TcpStream, address: Address, place: Place) {
         None => answer_all(stream, address, place).await,
         // Boxed, since its state is large and most of it is needed for a moment only.
         Some(tls) => {
-            if let Some(stream) = Box::pin(secured(stream, &tls, &place)).await {
+            if let Some(stream) = Box::pin(secured(stream, &tls, &place, &address.ending)).await {
                 answer_all(stream, address, place).await;
             }
         }
@@ -262,7 +267,12 @@ async fn connection(stream: TcpStream, address: Address, place: Place) {
 }
 
 /// The stream inside of TLS, if the client agrees on it in time and nobody else needs its place more.
-async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStream<TcpStream>> {
+async fn secured(
+    stream: TcpStream,
+    tls: &Tls,
+    place: &Place,
+    ending: &CancellationToken,
+) -> Option<TlsStream<TcpStream>> {
     let client = place.connection();
     let closed = tokio::select! {
         biased;
@@ -272,6 +282,7 @@ async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStrea
                 .inspect_err(|error| tracing::debug!(%error, "a TLS handshake failed"))
                 .ok();
         }
+        () = ending.cancelled() => return None,
         () = client.evicted() => CloseReason::Evicted,
         () = sleep(client.timeouts().handshake) => CloseReason::Handshake,
     };
@@ -289,13 +300,11 @@ where
     let timeouts = *client.timeouts();
     let stream = ObservedStream::new(stream, Arc::clone(&client));
     let Address {
-        router,
-        ending,
-        leaving,
-        ..
+        router, ending, drain, ..
     } = address;
+    let serving = drain.serving.token();
     let answering = Arc::clone(&client);
-    let service = service_fn(move |request| answer(request, router.clone(), &answering, leaving.clone()));
+    let service = service_fn(move |request| answer(request, router.clone(), &answering, &drain));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -317,6 +326,8 @@ where
             () = async { ending.cancelled().await; yield_now().await } => {}
         }
         connection.as_mut().graceful_shutdown();
+        // Requests that have come count as work by now.
+        drop(serving);
         connection.await
     };
     let mut timer = pin!(sleep_until(Instant::now() + timeouts.first_byte));
@@ -340,19 +351,20 @@ fn answer(
     mut request: http::Request<Incoming>,
     router: Router,
     connection: &Arc<ClientConnection>,
-    leaving: CancellationToken,
+    drain: &Drain,
 ) -> impl Future<Output = Result<http::Response<CountedBody>, Infallible>> + use<> {
     let version = request.version();
     let answering = connection.begin(version);
     request.extensions_mut().insert(Arc::clone(connection));
+    let (working, leaving) = (drain.work(), drain.leaving.clone());
     async move {
         let Ok(mut response) = router.oneshot(request.map(Body::new)).await;
         // A connection that is closed with an answer is not closed while a call is on its way over it.
         if leaving.is_cancelled() && version <= http::Version::HTTP_11 {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+            let headers = response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        drop(working);
         Ok(response.map(|body| CountedBody { body, answering }))
     }
 }

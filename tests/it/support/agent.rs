@@ -120,7 +120,12 @@ impl Agent {
     pub async fn begin(&mut self) -> StatusCode {
         self.session = None;
         let response = self.send(initialize_as(self.client, &self.capabilities)).await;
-        assert_eq!(response.status(), StatusCode::OK, "initialize");
+        let status = response.status();
+        assert!(
+            status == StatusCode::OK,
+            "initialize: {status} {}",
+            response.text().await.expect("text")
+        );
         let session = response.headers().get("mcp-session-id").expect("a session id");
         self.session = Some(session.to_str().expect("text").to_owned());
         let message = Events::new(response).next_message().await;
