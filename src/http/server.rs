@@ -40,6 +40,9 @@ const MAX_BUFFER: usize = 128 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Shortest time between the last call to waiting requests and the deadline.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// For so long at most connections are accepted although it is leaving: each answer closes one meanwhile, and whatever is in
+/// front may learn that it is to send calls elsewhere.
+const ACCEPTING: Duration = Duration::from_secs(5);
 /// For so long at most idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps,
 /// may send a call over one before it has learnt that no more are accepted.
 const LINGER: Duration = Duration::from_secs(1);
@@ -125,16 +128,20 @@ impl Drain {
         self.serving.close();
         let began = self.began.get().copied().unwrap_or_else(Instant::now);
         let in_time = async {
-            let patience = began + patience(self.deadline);
-            if timeout_at(patience, self.work.wait()).await.is_err() {
-                self.last_call.cancel();
-            }
-            // What comes over connections that are there already is work, too.
+            // There may never be a moment without work while somebody goes on sending it here.
+            let _ = timeout_at(began + accepting(self.deadline), self.work.wait()).await;
             self.closing.cancel();
-            let answered = async {
+            let mut answered = pin!(async {
                 self.serving.wait().await;
                 self.work.wait().await;
-            };
+            });
+            if timeout_at(began + patience(self.deadline), answered.as_mut())
+                .await
+                .is_ok()
+            {
+                return true;
+            }
+            self.last_call.cancel();
             timeout_at(began + self.deadline, answered).await.is_ok()
         };
         if self.stop.run_until_cancelled(in_time).await == Some(false) {
@@ -153,7 +160,12 @@ fn patience(deadline: Duration) -> Duration {
     deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
 }
 
-/// The share of it in which idle connections stay open.
+/// The share of it in which connections are still accepted.
+fn accepting(deadline: Duration) -> Duration {
+    ACCEPTING.min(patience(deadline) / 4)
+}
+
+/// The share of it in which idle connections stay open after that.
 fn linger(deadline: Duration) -> Duration {
     LINGER.min((deadline - patience(deadline)) / 2)
 }
