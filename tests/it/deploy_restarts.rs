@@ -208,8 +208,11 @@ async fn gateways_are_replaced_one_after_the_other_and_no_short_call_fails() {
     let (mut answered, mut begun_anew) = (0, 0);
     while let Some(ended) = clients.join_next().await {
         let (path, seen) = ended.unwrap();
-        let stat = operator.call("get_nb_stat", json!({ "path": path })).await.ok();
-        assert_eq!(stat["cell_count"], seen.inserted, "{path}: {stat}");
+        eventually(&format!("{} cells in the file of {path}", seen.inserted), async || {
+            let stat = operator.call("get_nb_stat", json!({ "path": path })).await.ok();
+            (stat["cell_count"] == seen.inserted).then_some(())
+        })
+        .await;
         answered += seen.answered;
         begun_anew += seen.begun_anew;
     }
