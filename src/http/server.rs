@@ -40,9 +40,12 @@ const MAX_BUFFER: usize = 128 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Shortest time between the last call to waiting requests and the deadline.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// For so long idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps, may
-/// send a call over one before it has learnt that no more are accepted.
-const LINGER: Duration = Duration::from_millis(500);
+/// For so long at most connections are accepted although it is leaving: each answer closes one meanwhile, and whatever is in
+/// front may learn that it is to send calls elsewhere.
+const ACCEPTING: Duration = Duration::from_secs(5);
+/// For so long at most idle connections stay open after the last one was accepted: whoever keeps them, a load balancer perhaps,
+/// may send a call over one before it has learnt that no more are accepted.
+const LINGER: Duration = Duration::from_secs(1);
 /// After the streams were told to end, connections need only a moment to say so.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shortest time for documents to be saved and closed, however much of the deadline the requests needed.
@@ -59,7 +62,7 @@ pub struct Drain {
     closing: CancellationToken,
     stop: CancellationToken,
     work: TaskTracker,
-    /// Addresses whose connections have not been told to end yet.
+    /// Addresses and connections over which requests may still come.
     serving: TaskTracker,
     deadline: Duration,
     /// Time at which it was told to leave.
@@ -125,16 +128,20 @@ impl Drain {
         self.serving.close();
         let began = self.began.get().copied().unwrap_or_else(Instant::now);
         let in_time = async {
-            let patience = began + patience(self.deadline);
-            if timeout_at(patience, self.work.wait()).await.is_err() {
-                self.last_call.cancel();
-            }
-            // What comes over connections that are there already is work, too.
+            // There may never be a moment without work while somebody goes on sending it here.
+            let _ = timeout_at(began + accepting(self.deadline), self.work.wait()).await;
             self.closing.cancel();
-            let answered = async {
+            let mut answered = pin!(async {
                 self.serving.wait().await;
                 self.work.wait().await;
-            };
+            });
+            if timeout_at(began + patience(self.deadline), answered.as_mut())
+                .await
+                .is_ok()
+            {
+                return true;
+            }
+            self.last_call.cancel();
             timeout_at(began + self.deadline, answered).await.is_ok()
         };
         if self.stop.run_until_cancelled(in_time).await == Some(false) {
@@ -153,6 +160,16 @@ fn patience(deadline: Duration) -> Duration {
     deadline.saturating_sub((deadline / 10).max(ANSWER_TIME))
 }
 
+/// The share of it in which connections are still accepted.
+fn accepting(deadline: Duration) -> Duration {
+    ACCEPTING.min(patience(deadline) / 4)
+}
+
+/// The share of it in which idle connections stay open after that.
+fn linger(deadline: Duration) -> Duration {
+    LINGER.min((deadline - patience(deadline)) / 2)
+}
+
 /// What the connections of an address have in common.
 #[derive(Clone)]
 struct Address {
@@ -164,7 +181,7 @@ struct Address {
     ending: CancellationToken,
     /// Cancelled when they end.
     gone: CancellationToken,
-    leaving: CancellationToken,
+    drain: Drain,
 }
 
 /// Serves until told to leave, then finishes what is under way, at most until the deadline. Meanwhile
@@ -183,7 +200,7 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         ending: CancellationToken::new(),
         gone: CancellationToken::new(),
-        leaving: drain.leaving.clone(),
+        drain: drain.clone(),
     };
     let serving = drain.serving.token();
     let accepting = async {
@@ -199,7 +216,7 @@ pub async fn serve(
         }
         address.take_waiting(listener);
         address.tasks.close();
-        let all_ended = timeout(LINGER, address.tasks.wait());
+        let all_ended = timeout(linger(drain.deadline), address.tasks.wait());
         let _ = drain.stop.run_until_cancelled(all_ended).await;
         address.ending.cancel();
         drop(serving);
@@ -254,7 +271,7 @@ async fn connection(stream: TcpStream, address: Address, place: Place) {
         None => answer_all(stream, address, place).await,
         // Boxed, since its state is large and most of it is needed for a moment only.
         Some(tls) => {
-            if let Some(stream) = Box::pin(secured(stream, &tls, &place)).await {
+            if let Some(stream) = Box::pin(secured(stream, &tls, &place, &address.ending)).await {
                 answer_all(stream, address, place).await;
             }
         }
@@ -262,7 +279,12 @@ async fn connection(stream: TcpStream, address: Address, place: Place) {
 }
 
 /// The stream inside of TLS, if the client agrees on it in time and nobody else needs its place more.
-async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStream<TcpStream>> {
+async fn secured(
+    stream: TcpStream,
+    tls: &Tls,
+    place: &Place,
+    ending: &CancellationToken,
+) -> Option<TlsStream<TcpStream>> {
     let client = place.connection();
     let closed = tokio::select! {
         biased;
@@ -272,6 +294,7 @@ async fn secured(stream: TcpStream, tls: &Tls, place: &Place) -> Option<TlsStrea
                 .inspect_err(|error| tracing::debug!(%error, "a TLS handshake failed"))
                 .ok();
         }
+        () = ending.cancelled() => return None,
         () = client.evicted() => CloseReason::Evicted,
         () = sleep(client.timeouts().handshake) => CloseReason::Handshake,
     };
@@ -289,13 +312,11 @@ where
     let timeouts = *client.timeouts();
     let stream = ObservedStream::new(stream, Arc::clone(&client));
     let Address {
-        router,
-        ending,
-        leaving,
-        ..
+        router, ending, drain, ..
     } = address;
+    let serving = drain.serving.token();
     let answering = Arc::clone(&client);
-    let service = service_fn(move |request| answer(request, router.clone(), &answering, leaving.clone()));
+    let service = service_fn(move |request| answer(request, router.clone(), &answering, &drain));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -317,6 +338,8 @@ where
             () = async { ending.cancelled().await; yield_now().await } => {}
         }
         connection.as_mut().graceful_shutdown();
+        // Requests that have come count as work by now.
+        drop(serving);
         connection.await
     };
     let mut timer = pin!(sleep_until(Instant::now() + timeouts.first_byte));
@@ -340,19 +363,20 @@ fn answer(
     mut request: http::Request<Incoming>,
     router: Router,
     connection: &Arc<ClientConnection>,
-    leaving: CancellationToken,
+    drain: &Drain,
 ) -> impl Future<Output = Result<http::Response<CountedBody>, Infallible>> + use<> {
     let version = request.version();
     let answering = connection.begin(version);
     request.extensions_mut().insert(Arc::clone(connection));
+    let (working, leaving) = (drain.work(), drain.leaving.clone());
     async move {
         let Ok(mut response) = router.oneshot(request.map(Body::new)).await;
         // A connection that is closed with an answer is not closed while a call is on its way over it.
         if leaving.is_cancelled() && version <= http::Version::HTTP_11 {
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
+            let headers = response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        drop(working);
         Ok(response.map(|body| CountedBody { body, answering }))
     }
 }

@@ -84,21 +84,33 @@ impl Replica {
         self.running = Some(Running::start(command).await);
     }
 
-    /// Ends it as an operator does, starts it again, and waits until calls reach it.
-    async fn replace(&mut self) {
+    /// Ends it as an operator does, starts it again, and waits until nginx asks it.
+    async fn replace(&mut self, nginx: &Nginx) {
         let before = self.running.take().unwrap();
         before.signal("-TERM");
         let ended = before.ended().await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert!(!ended.stderr.contains("drain deadline"), "{}", ended.stderr);
         self.run().await;
-        eventually("calls reach it", async || {
-            let url = format!("http://{}/metrics", self.address);
-            let metrics = reqwest::Client::new().get(url).header("host", HOST).send();
-            let metrics = metrics.await.ok()?.text().await.ok()?;
-            metrics
-                .contains("mcp_server_operation_duration_seconds_count")
-                .then_some(())
+        let client = reqwest::Client::new();
+        let (url, mut number) = (format!("http://{}/metrics", self.address), 0);
+        eventually("nginx asks it", async || {
+            // Nobody's, and another one each time, for nginx to choose by.
+            number += 1;
+            let call = client
+                .post(nginx.url("/mcp"))
+                .bearer_auth(format!("token-of-nobody-{number}"));
+            call.header("host", HOST).send().await.ok()?;
+            let metrics = client
+                .get(&url)
+                .header("host", HOST)
+                .send()
+                .await
+                .ok()?
+                .text()
+                .await
+                .ok()?;
+            metrics.contains("jmg_http_rejections_total").then_some(())
         })
         .await;
     }
@@ -114,8 +126,7 @@ struct Seen {
 }
 
 /// Makes short calls, one after the other, until told to stop. Each is answered, but where a session is gone.
-async fn call_until(stop: Arc<AtomicBool>, url: String, token: String, era: Era, path: String) -> Seen {
-    let mut agent = Agent::connect_to(&url, &token, era).await;
+async fn call_until(stop: Arc<AtomicBool>, mut agent: Agent, era: Era, path: String) -> Seen {
     let mut seen = Seen::default();
     let cell = json!({ "position": 0, "cells": [{ "type": "code", "content": "1" }], "exec": false, "path": path });
     let calls = [
@@ -186,18 +197,22 @@ async fn gateways_are_replaced_one_after_the_other_and_no_short_call_fails() {
     let mut clients = JoinSet::new();
     for (person, era) in (0..PEOPLE).flat_map(|person| ERAS.map(|era| (person, era))) {
         let path = folder.write(&format!("{person}-{era:?}.ipynb"), &notebook(&[]));
-        let (stop, url, token) = (Arc::clone(&stop), url.clone(), token(person));
-        clients.spawn(async move { (path.clone(), call_until(stop, url, token, era, path).await) });
+        let agent = Agent::connect_to(&url, &token(person), era).await;
+        let stop = Arc::clone(&stop);
+        clients.spawn(async move { (path.clone(), call_until(stop, agent, era, path).await) });
     }
     for replica in &mut replicas {
-        replica.replace().await;
+        replica.replace(&nginx).await;
     }
     stop.store(true, Ordering::Relaxed);
     let (mut answered, mut begun_anew) = (0, 0);
     while let Some(ended) = clients.join_next().await {
         let (path, seen) = ended.unwrap();
-        let stat = operator.call("get_nb_stat", json!({ "path": path })).await.ok();
-        assert_eq!(stat["cell_count"], seen.inserted, "{path}: {stat}");
+        eventually(&format!("{} cells in the file of {path}", seen.inserted), async || {
+            let stat = operator.call("get_nb_stat", json!({ "path": path })).await.ok();
+            (stat["cell_count"] == seen.inserted).then_some(())
+        })
+        .await;
         answered += seen.answered;
         begun_anew += seen.begun_anew;
     }

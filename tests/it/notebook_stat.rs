@@ -1,6 +1,9 @@
 //! `get_nb_stat`: sections, errors, stale and running cells, from the open room or from the file.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::support::{Agent, Era, Gateway, lab, notebook::notebook, scene::Scene};
 
@@ -131,7 +134,7 @@ async fn a_persons_edit_makes_a_cell_stale_though_its_run_was_not_seen() {
     scene.call("read_nb_cells", json!({})).await.ok();
     let stat = scene.call("get_nb_stat", json!({})).await.ok();
     assert_eq!((&stat["stale"], stat["seen_since"].is_string()), (&json!([]), true));
-    scene.human.type_into(1, 0, "# ", std::time::Duration::ZERO).await;
+    scene.human.type_into(1, 0, "# ", Duration::ZERO).await;
     crate::support::eventually("the edit is known", async || {
         let stat = scene.call("get_nb_stat", json!({})).await.ok();
         (stat["stale"][0]["why"] == json!(["edited"]) && stat["stale"][0]["index"] == 1).then_some(())
@@ -156,4 +159,21 @@ async fn what_is_no_notebook_is_an_error() {
             .error();
         assert!(refused.contains(why), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn a_notebook_that_is_being_written_is_read_when_it_is() {
+    let (gateway, folder) = (Gateway::start().await, lab().folder());
+    let agent = Agent::connect(&gateway, Era::Modern).await;
+    // As Jupyter begins to save one.
+    let path = folder.write("half.ipynb", "");
+    let written = async {
+        sleep(Duration::from_millis(60)).await;
+        folder.write("half.ipynb", &notebook(&["1"]));
+    };
+    let (stat, ()) = tokio::join!(agent.call("get_nb_stat", json!({ "path": path })), written);
+    assert_eq!(stat.ok()["cell_count"], 1);
+    let broken = folder.write("broken.ipynb", "{");
+    let error = agent.call("get_nb_stat", json!({ "path": broken })).await.error();
+    assert!(error.contains("Unreadable Notebook"), "{error}");
 }

@@ -10,6 +10,7 @@ use futures::{StreamExt, stream};
 use reqwest::{Method, RequestBuilder, header::RANGE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::{
     JupyterError, JupyterServer, RoomKind,
@@ -19,6 +20,12 @@ use crate::DocPath;
 
 /// Number of directories of one server that are read at once while a tree is walked.
 const PARALLEL_LISTINGS: usize = 8;
+/// Waits before a notebook is read again that could not be read as one: Jupyter empties the file when it begins to save it.
+const UNTIL_WRITTEN: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(150),
+    Duration::from_millis(400),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -124,7 +131,14 @@ impl JupyterServer {
     /// A document with its content, unless it is too large to be handled as a whole.
     pub async fn document_with_content(&self, path: &DocPath) -> Result<Document, JupyterError> {
         self.document(path).await?.require_size(self.name())?;
-        self.get_contents(path, &[("content", "1")]).await
+        let mut waits = UNTIL_WRITTEN.iter();
+        loop {
+            let read = self.get_contents(path, &[("content", "1")]).await;
+            match (&read, waits.next()) {
+                (Err(error), Some(wait)) if is_half_written(error) => sleep(*wait).await,
+                _ => return read,
+            }
+        }
     }
 
     /// The first bytes of a file of any size, as many as are asked for or as it has.
@@ -329,4 +343,9 @@ impl Drop for Claim<'_> {
 
 fn contents_url(path: &DocPath) -> String {
     format!("api/contents/{}", path.to_url_path())
+}
+
+/// Whether a notebook was perhaps read while it was being written.
+fn is_half_written(error: &JupyterError) -> bool {
+    matches!(error, JupyterError::Refused { status: 400, message, .. } if message.contains("Unreadable Notebook"))
 }
