@@ -10,7 +10,7 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions, SqlitePool,
+    ConnectOptions, Connection, SqlitePool,
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -64,8 +64,18 @@ async fn connect(
         .foreign_keys(true)
         // One line for each statement would drown everything else.
         .disable_statement_logging();
-    // A connection to a file does not go away.
-    let pool = pool.test_before_acquire(false).acquire_timeout(ACQUIRE_TIMEOUT);
+    let pool = pool
+        // A connection to a file does not go away.
+        .test_before_acquire(false)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // SQLite itself takes back what a full disk refused, after which sqlx counts on a transaction that is none, and the
+        // connection would begin no other. What was given up is taken back before the answer to a ping.
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
+            })
+        });
     let pool = pool.connect_with(options);
     pool.await.map_err(|why| StoreError::Open {
         file: location.to_string(),

@@ -152,6 +152,7 @@ fn a_full_disk_is_told_and_what_was_noted_is_written_once_there_is_room() {
 async fn on_a_full_disk() {
     let scene = Scene::sqlite();
     let store = scene.open().await;
+    let document = with_versions(&store, 1).await;
     let large = |n| crate::ActivityRecord {
         description: "x".repeat(100_000),
         ..activity(n, at(n as u64))
@@ -168,14 +169,21 @@ async fn on_a_full_disk() {
     };
     assert!(told.contains("the store cannot write: "), "{told}");
     let limit = getrlimit(Resource::Fsize);
-    let without = rustix::process::Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    setrlimit(Resource::Fsize, without).unwrap();
+    let limited = |current| rustix::process::Rlimit { current, ..limit };
+    setrlimit(Resource::Fsize, limited(Some(4096))).unwrap();
+    // More often than there are connections.
+    for _ in 0..8 {
+        let refused = store.append_version(document, 1, &version(2)).await.unwrap_err();
+        assert!(refused.to_string().contains("disk"), "{refused}");
+    }
+    setrlimit(Resource::Fsize, limited(limit.maximum)).unwrap();
     store.flush().await;
     assert_eq!(all_activities(&store).await.len(), noted);
     store.ping().await.unwrap();
+    for n in 2..10 {
+        let appended = store.append_version(document, n - 1, &version(n as u64)).await.unwrap();
+        assert_eq!(appended, Appended::Ok(n));
+    }
 }
 
 async fn a_write_that_fails_is_told_and_tried_again(scene: Scene) {
