@@ -181,7 +181,10 @@ async fn on_a_full_disk() {
     assert_eq!(all_activities(&store).await.len(), noted);
     store.ping().await.unwrap();
     for n in 2..10 {
-        let appended = store.append_version(document, n - 1, &version(n as u64)).await.unwrap();
+        let appended = store
+            .append_version(document, n - 1, &version(n.unsigned_abs()))
+            .await
+            .unwrap();
         assert_eq!(appended, Appended::Ok(n));
     }
 }
