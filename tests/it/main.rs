@@ -51,6 +51,7 @@ mod executions_waiting;
 mod faces;
 mod files_tools;
 mod forks;
+mod forks_merging;
 mod history;
 mod history_access;
 mod history_faults;
