@@ -213,7 +213,7 @@ async fn two_gateways_on_one_database_keep_one_history() {
         ];
         assert_eq!(
             (tools.as_slice(), all.len()),
-            (&expected.map(str::to_owned)[..], 15),
+            (&expected.map(str::to_owned)[..], 16),
             "{all:?}"
         );
     }

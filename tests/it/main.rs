@@ -57,6 +57,7 @@ mod files_tools;
 mod first_day;
 mod forks;
 mod fuzz_targets;
+mod forks_merging;
 mod history;
 mod history_access;
 mod history_faults;

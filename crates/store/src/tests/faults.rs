@@ -179,11 +179,14 @@ async fn on_a_full_disk() {
         assert!(error.contains("full") || error.contains("disk I/O error"), "{error}");
     }
     let limit = getrlimit(Resource::Fsize);
-    let without = rustix::process::Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    setrlimit(Resource::Fsize, without).unwrap();
+    let limited = |current| rustix::process::Rlimit { current, ..limit };
+    setrlimit(Resource::Fsize, limited(Some(4096))).unwrap();
+    // More often than there are connections.
+    for _ in 0..8 {
+        let refused = store.append_version(document, 1, &version(2)).await.unwrap_err();
+        assert!(refused.to_string().contains("disk"), "{refused}");
+    }
+    setrlimit(Resource::Fsize, limited(limit.maximum)).unwrap();
     store.flush().await;
     assert_eq!(all_activities(&store).await.len(), noted);
     for n in 2..12 {
@@ -191,6 +194,13 @@ async fn on_a_full_disk() {
         assert_eq!(appended.unwrap(), Appended::Ok(n));
     }
     store.ping().await.unwrap();
+    for n in 2..10 {
+        let appended = store
+            .append_version(document, n - 1, &version(n.unsigned_abs()))
+            .await
+            .unwrap();
+        assert_eq!(appended, Appended::Ok(n));
+    }
 }
 
 async fn a_write_that_fails_is_told_and_tried_again(scene: Scene) {
