@@ -31,7 +31,7 @@ pub(super) fn with_logins(
     let settings = OAuthSettings::from_config(config, env)?;
     // Where there are both, people log in at the provider.
     let upstream = match (services.provider.zip(config.auth.jwt.as_ref()), services.hub) {
-        (Some((provider, jwt)), _) => Some(Upstream::OpenId(OpenIdLogins::new(provider, jwt))),
+        (Some((provider, jwt)), _) => Some(Upstream::OpenId(Box::new(OpenIdLogins::new(provider, jwt)))),
         (None, hub) => hub.map(|hub| Upstream::Hub(HubLogins::new(hub))),
     };
     let (Some(settings), Some(upstream)) = (settings, upstream) else {

@@ -151,7 +151,7 @@ impl Sessions {
             Credential::Bearer(token) => self.authenticator.authenticate(Credentials::new(token.expose())).await,
             Credential::Login(login) => {
                 let ended = || AuthError::Rejected(Rejection::Invalid("the login is over"));
-                let token = Secret::new(login.access_token().await.ok_or_else(ended)?);
+                let token = login.access_token().await.ok_or_else(ended)?;
                 self.authenticator.authenticate(Credentials::new(token.expose())).await
             }
         }

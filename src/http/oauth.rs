@@ -121,7 +121,7 @@ async fn callback<H>(State(logins): Context<H>, request: Request) -> Response {
         let sender = Sender::of(edge, &request);
         record_login(&*edge.access.audit, sender.origin(), &login.principal, &login.tenant);
     }
-    console_route::enter(edge, request, PersonLogin::new(Arc::clone(oauth), tokens)).await
+    console_route::enter(edge, request, PersonLogin::new(Arc::clone(oauth), &tokens)).await
 }
 
 /// The decision comes from the gateway's own page, in the browser that was asked.

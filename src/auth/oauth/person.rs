@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Mutex;
+use jupyter_client::Secret;
+use parking_lot::Mutex;
+use store::Redeemed;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
 use super::{
     Browser, ErrorCode, LoginRefusal, OAuth, OAuthError, Started,
@@ -17,61 +21,91 @@ use super::{
     upstream::{Identity, UpstreamTokens},
 };
 use crate::types::PermissionSet;
-use store::Redeemed;
 
 /// Id of the page among clients; those that register themselves get longer ones.
 const CLIENT_ID: &str = "console";
 
 /// A person who is logged in, for as long as the upstream service knows them and nobody revokes it.
 pub struct PersonLogin {
+    inner: Arc<Inner>,
+    tasks: TaskTracker,
+}
+
+struct Inner {
     oauth: Arc<OAuth>,
     held: Mutex<Held>,
+    /// Has one request renew the tokens while others wait: a refresh token is good for once.
+    renewing: Semaphore,
 }
 
 struct Held {
-    tokens: IssuedTokens,
+    access_token: Secret,
+    refresh_token: Secret,
     /// Before the access token expires, so that what the person has open goes on.
     renew_at: Instant,
 }
 
 impl Held {
-    fn new(tokens: IssuedTokens) -> Self {
+    fn new(tokens: &IssuedTokens) -> Self {
         let lifetime = Duration::from_secs(tokens.expires_in());
         Self {
-            tokens,
+            access_token: Secret::new(tokens.access_token()),
+            refresh_token: Secret::new(tokens.refresh_token()),
             renew_at: Instant::now() + lifetime * 3 / 4,
         }
     }
 }
 
 impl PersonLogin {
-    pub fn new(oauth: Arc<OAuth>, tokens: IssuedTokens) -> Self {
+    pub fn new(oauth: Arc<OAuth>, tokens: &IssuedTokens) -> Self {
         Self {
-            oauth,
-            held: Mutex::new(Held::new(tokens)),
+            inner: Arc::new(Inner {
+                oauth,
+                held: Mutex::new(Held::new(tokens)),
+                renewing: Semaphore::new(1),
+            }),
+            tasks: TaskTracker::new(),
         }
     }
 
     /// The access token, which is renewed when that is due. `None` if the login is over.
-    pub async fn access_token(&self) -> Option<String> {
-        let mut held = self.held.lock().await;
-        if held.renew_at <= Instant::now() {
-            match self.oauth.renew_for_person(&held.tokens).await {
-                Ok(tokens) => *held = Held::new(tokens),
+    pub async fn access_token(&self) -> Option<Secret> {
+        if self.inner.is_fresh() {
+            return Some(self.inner.held.lock().access_token.clone());
+        }
+        // Whoever asks may leave meanwhile, and the next refresh token must not be lost.
+        let inner = Arc::clone(&self.inner);
+        self.tasks.spawn(async move { inner.renewed().await }).await.ok()?
+    }
+
+    /// Logs the person out.
+    pub async fn end(&self) {
+        let Inner { oauth, held, .. } = &*self.inner;
+        let refresh_token = held.lock().refresh_token.clone();
+        let ended = oauth.revoke_token(refresh_token.expose(), Some(CLIENT_ID)).await;
+        if let Err(error) = ended {
+            tracing::warn!(%error, "the login of a person cannot be revoked at this moment; it expires");
+        }
+    }
+}
+
+impl Inner {
+    async fn renewed(&self) -> Option<Secret> {
+        let _alone = self.renewing.acquire().await.ok()?;
+        if !self.is_fresh() {
+            let refresh_token = self.held.lock().refresh_token.clone();
+            match self.oauth.refresh(CLIENT_ID, refresh_token.expose(), None).await {
+                Ok(tokens) => *self.held.lock() = Held::new(&tokens),
                 Err(error) if error.code == ErrorCode::InvalidGrant => return None,
                 // The token may hold for a while longer, and is asked about as any other.
                 Err(error) => tracing::warn!(%error, "the login of a person cannot be renewed at this moment"),
             }
         }
-        Some(held.tokens.access_token().to_owned())
+        Some(self.held.lock().access_token.clone())
     }
 
-    /// Logs the person out.
-    pub async fn end(&self) {
-        let held = self.held.lock().await;
-        if let Err(error) = self.oauth.revoke_of_person(&held.tokens).await {
-            tracing::warn!(%error, "the login of a person cannot be revoked at this moment; it expires");
-        }
+    fn is_fresh(&self) -> bool {
+        self.held.lock().renew_at > Instant::now()
     }
 }
 
@@ -98,13 +132,5 @@ impl OAuth {
             Redeemed::Granted(grant) => self.issue_first(&grant, terms.scope).await,
             Redeemed::Unknown | Redeemed::Reused => Err(OAuthError::internal()),
         }
-    }
-
-    async fn renew_for_person(&self, tokens: &IssuedTokens) -> Result<IssuedTokens, OAuthError> {
-        self.refresh(CLIENT_ID, tokens.refresh_token(), None).await
-    }
-
-    async fn revoke_of_person(&self, tokens: &IssuedTokens) -> Result<(), OAuthError> {
-        self.revoke_token(tokens.refresh_token(), Some(CLIENT_ID)).await
     }
 }

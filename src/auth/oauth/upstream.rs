@@ -20,7 +20,7 @@ const HUB: &str = "hub";
 
 /// A service at which people log in.
 pub enum Upstream {
-    OpenId(OpenIdLogins),
+    OpenId(Box<OpenIdLogins>),
     Hub(HubLogins),
 }
 

@@ -61,8 +61,8 @@ async fn people_of_a_hub_work_in_their_own_servers_and_see_nothing_of_each_other
         agent(&site, &anas, Era::Legacy).await,
         agent(&site, &bobs, Era::Modern).await,
     );
-    assert_eq!(servers(&anas_agent).await, [ana.name.clone()]);
-    assert_eq!(servers(&bobs_agent).await, [bob.name.clone()]);
+    assert_eq!(servers(&anas_agent).await, std::slice::from_ref(&ana.name));
+    assert_eq!(servers(&bobs_agent).await, std::slice::from_ref(&bob.name));
 
     let started = anas_agent
         .call("start_server", json!({ "server": ana.name }))
@@ -116,7 +116,7 @@ async fn people_of_a_hub_work_in_their_own_servers_and_see_nothing_of_each_other
     // She is the same by a token that she has made herself.
     let own = Agent::connect_to(&site.url("/mcp?toolsets=all"), &ana.token, Era::Modern).await;
     own.call("get_execution", known).await.ok();
-    assert_eq!(servers(&own).await, [ana.name.clone()]);
+    assert_eq!(servers(&own).await, std::slice::from_ref(&ana.name));
 }
 
 async fn works(mut client: Command) {
