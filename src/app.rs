@@ -34,6 +34,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     activity::{self, ActivityLog},
+    approvals::WaitingCalls,
     audit::{AuditFile, AuditSink, AuditTrail},
     auth::{ApprovalError, Authenticator, oauth::SetupError},
     config::{Config, ConfigError, Env, ServerConfig},
@@ -159,6 +160,7 @@ impl App {
             connections: Arc::default(),
             activity: Arc::clone(&activity),
             audit: Arc::clone(&audit.sink),
+            waiting: Arc::new(WaitingCalls::new(settings::page(config))),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };
@@ -305,7 +307,7 @@ impl App {
             let idle_timeout = config.console.session_idle_timeout;
             let (authenticator, limits) = (Arc::clone(&authenticator), Arc::clone(&limits));
             let console = Console::new(services, authenticator, limits, store.clone(), idle_timeout);
-            Arc::new(console)
+            Arc::new(console.with_browser_login(oauth.is_some()))
         });
         let edge = Edge::new(
             settings::edge(config),

@@ -5,6 +5,7 @@
 //! Whatever a page shows or does it gets by calling tools as agents do, so that permissions, path rules, tenants, reviews and
 //! records are theirs. Notebook content is always escaped, and outputs are text. Knows nothing of axum or of MCP.
 
+mod approvals;
 mod assets;
 mod audit;
 mod connect;
@@ -56,6 +57,8 @@ pub struct Console {
     /// The tools by which pages read and forms act.
     tools: HashMap<&'static str, ToolDefinition>,
     looks: ServerLooks,
+    /// Whether clients can log in with a browser, and so need no token.
+    has_browser_login: bool,
 }
 
 /// A page that a visitor asks for, with what it is about.
@@ -129,7 +132,14 @@ impl Console {
             login_forms: LoginForms::new(),
             tools,
             looks: ServerLooks::default(),
+            has_browser_login: false,
         }
+    }
+
+    /// Sets whether clients can log in with a browser.
+    pub fn with_browser_login(mut self, has_it: bool) -> Self {
+        self.has_browser_login = has_it;
+        self
     }
 
     fn tool(&self, name: &str) -> Option<&ToolDefinition> {
@@ -206,6 +216,7 @@ impl Console {
             "logout" => return self.logout(visit),
             "login" => return reply::see_other("../console"),
             "cancel" => (run::cancel(desk, form.get("id")).await, run::after(form)),
+            "decide" => (approvals::decide(desk, form), "../console".to_owned()),
             "answer" => (run::answer(desk, form).await, run::after(form)),
             "undo" => (document::undo(desk, &place, form).await, document::link("../", &place)),
             "restore" => (

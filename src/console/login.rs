@@ -47,11 +47,15 @@ impl Visit {
 impl Console {
     /// The first page of those who are not logged in.
     pub(super) fn front(&self, visit: &Visit, status: StatusCode, problem: Option<&str>) -> Reply {
+        let page = |cookie: &str| {
+            let token = self.login_forms.token(cookie);
+            connect::front(visit, &token, problem, self.has_browser_login)
+        };
         match Cookie::LoginForm.find(&visit.cookies, &visit.site) {
-            Some(cookie) => reply::page(status, connect::front(visit, &self.login_forms.token(cookie), problem)),
+            Some(cookie) => reply::page(status, page(cookie)),
             None => {
                 let cookie = new_token();
-                let page = connect::front(visit, &self.login_forms.token(&cookie), problem);
+                let page = page(&cookie);
                 let kept = Cookie::LoginForm.keep(&cookie, &visit.site);
                 reply::with_cookie(reply::page(status, page), &kept)
             }

@@ -8,6 +8,7 @@ mod support;
 
 mod answers;
 mod approvals;
+mod approvals_page;
 mod arguments;
 mod audit;
 mod awareness_activity;
