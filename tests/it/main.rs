@@ -24,6 +24,7 @@ mod clients;
 mod conformance;
 mod connections;
 mod console;
+mod console_browser;
 mod console_work;
 mod dependencies;
 mod deploy_chart;
