@@ -83,7 +83,9 @@ async fn with_a_login_in_the_browser_the_address_is_enough() {
     let config = "[http]\npublic_url = \"http://127.0.0.1:9\"\n[auth.jwt]\nissuer = \"http://127.0.0.1:9/\"\n\
                   audience = \"http://127.0.0.1:9/mcp\"\n[auth.oauth]\nenabled = true\nclient_id = \"x\"\nclient_secret_env = \"S\"\n\
                   [[tenants]]\nname = \"t\"\n";
-    let config = format!("{config}{}", lab_server("lab"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = format!("[store]\nurl = \"sqlite://{}/gateway.db\"\n", folder.path().display());
+    let config = format!("{store}{config}{}", lab_server("lab"));
     let gateway = Gateway::on_port(0, &config, &[("S", "secret-of-the-client")]).await;
     let mut console = ConsolePage::at(&gateway.url("")).await;
     console.shows("The address is enough").await;
