@@ -40,6 +40,7 @@ pub use settings::{SettingsError, place_store, unsupported};
 
 use crate::{
     activity::{self, ActivityLog},
+    approvals::WaitingCalls,
     audit::{AuditFile, AuditSink, AuditTrail},
     auth::{ApprovalError, Authenticator, oauth::SetupError},
     config::{Config, ConfigError, Env, ServerConfig},
@@ -165,6 +166,7 @@ impl App {
             connections: Arc::default(),
             activity: Arc::clone(&activity),
             audit: Arc::clone(&audit.sink),
+            waiting: Arc::new(WaitingCalls::new(settings::page(config))),
             last_call: drain.last_call_token().clone(),
             background: background.clone(),
         };

@@ -19,8 +19,8 @@ pub mod token;
 mod validate;
 
 pub use access::{
-    ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, OAuthConfig, Review,
-    ServerConfig, TenantConfig, TokenConfig,
+    ApprovalBy, ApprovalConfig, ApprovalWhen, AuthConfig, JupyterAuthConfig, JupyterHubConfig, JwtConfig, OAuthConfig,
+    Review, ServerConfig, TenantConfig, TokenConfig,
 };
 pub use error::{ConfigError, Problem, Why};
 pub use jupyter_client::Secret;

@@ -5,6 +5,7 @@
 //! Whatever a page shows or does it gets by calling tools as agents do, so that permissions, path rules, tenants, reviews and
 //! records are theirs. Notebook content is always escaped, and outputs are text. Knows nothing of axum or of MCP.
 
+mod approvals;
 mod assets;
 mod audit;
 mod connect;
@@ -141,6 +142,11 @@ impl Console {
         Self { logins, ..self }
     }
 
+    /// Returns whether clients can log in with a browser, as people can here.
+    fn has_browser_login(&self) -> bool {
+        self.logins.is_some()
+    }
+
     fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         self.tools.get(name)
     }
@@ -215,6 +221,7 @@ impl Console {
             "logout" => return self.logout(visit).await,
             "login" => return reply::see_other("../console"),
             "cancel" => (run::cancel(desk, form.get("id")).await, run::after(form)),
+            "decide" => (approvals::decide(desk, form), "../console".to_owned()),
             "answer" => (run::answer(desk, form).await, run::after(form)),
             "undo" => (document::undo(desk, &place, form).await, document::link("../", &place)),
             "restore" => (

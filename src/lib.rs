@@ -18,7 +18,7 @@
 //! | 3 | [`console`] | the page for people: what goes on, and what they may do about it; it calls tools as agents do |
 //! | 4 | [`mcp`] | the protocol in both eras, sessions, the catalogue; knows rmcp (with `events`; `http` and `app` know its handler trait) |
 //! | 5 | [`tools`], [`resources`], [`prompts`] | what an agent can do: plain async functions on a context; what it can browse and watch; what it can be told to do |
-//! | 6 | [`audit`], [`activity`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; copies of documents, and how they are taken over |
+//! | 6 | [`audit`], [`activity`], [`approvals`], [`forks`] | a record of every call; what agents and people do, and mentions of agents; calls that wait for a person; copies of documents, and how they are taken over |
 //! | 7 | [`events`], [`mod@history`], [`auth`], [`limits`], [`srcbook`], [`skills`] | the event log; the versions of documents; principals and their rules; how much they may ask; notebooks as markdown; know-how for agents |
 //! | 8 | [`telemetry`] | logs, traces, metrics |
 //! | 9 | [`config`] | settings, their defaults, and what is refused |
@@ -51,6 +51,7 @@
 
 pub mod activity;
 pub mod app;
+pub mod approvals;
 pub mod audit;
 pub mod auth;
 pub mod cli;

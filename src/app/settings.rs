@@ -209,6 +209,18 @@ pub(super) fn tls(config: &Config) -> Result<Option<Arc<Tls>>, TlsError> {
     Ok(loaded.map(Arc::new))
 }
 
+/// Where people find the page, as far as that is known before the gateway listens; none if there is no page.
+pub(super) fn page(config: &Config) -> Option<String> {
+    let listen = config.http.listen;
+    config.console.enabled.then(|| match &config.http.public_url {
+        Some(url) => format!("{}/console", url.as_str().trim_end_matches('/')),
+        None if listen.port() != 0 && !listen.ip().is_unspecified() => {
+            format!("{}://{listen}/console", config.http.scheme())
+        }
+        None => "/console of the gateway".to_owned(),
+    })
+}
+
 pub(super) fn edge(config: &Config) -> EdgeConfig {
     let http = &config.http;
     EdgeConfig {

@@ -1,12 +1,14 @@
 //! Rules about calls that a person must allow: by the code that would run, the path, the tool, or who is there. Knows nothing
 //! of how a person is asked.
 
+use std::fmt;
+
 use jupyter_client::DocPath;
 use regex::Regex;
 
 use super::PathRules;
 use crate::{
-    config::{ApprovalConfig, ApprovalWhen},
+    config::{ApprovalBy, ApprovalConfig, ApprovalWhen},
     types::code_pattern,
 };
 
@@ -29,6 +31,9 @@ pub struct ApprovalRule {
     paths: Option<PathRules>,
     tools: Vec<String>,
     when: Option<ApprovalWhen>,
+    decided_by: ApprovalBy,
+    /// What it is about, for people.
+    words: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +85,8 @@ impl ApprovalRule {
             paths,
             tools: rule.tools.clone(),
             when: rule.when,
+            decided_by: rule.decided_by,
+            words: words(rule),
         })
     }
 
@@ -120,6 +127,29 @@ impl ApprovalRule {
     pub fn needs_person(&self) -> bool {
         self.when == Some(ApprovalWhen::PersonPresent)
     }
+
+    /// Returns whether somebody else decides than the person of the caller's client.
+    pub fn is_for_others(&self) -> bool {
+        self.decided_by == ApprovalBy::Others
+    }
+}
+
+/// The name with what the rule is about.
+impl fmt::Display for ApprovalRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.words)
+    }
+}
+
+fn words(rule: &ApprovalConfig) -> String {
+    let code = rule.code.as_ref().map(|code| format!("code that matches {code}"));
+    let tools = (!rule.tools.is_empty()).then(|| format!("calls of {}", rule.tools.join(", ")));
+    let paths = (!rule.paths.is_empty()).then(|| format!("on paths {}", rule.paths.join(", ")));
+    let when = rule
+        .when
+        .map(|ApprovalWhen::PersonPresent| "while a person is in the document".to_owned());
+    let all = [code, tools, paths, when];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -144,6 +174,19 @@ mod tests {
         assert_eq!(rule.find("%pip install numpy"), Some("pip install"));
         assert_eq!(rule.find("x != 1"), None);
         assert!(rule.is_about("run_code", false) && rule.covers("run_code", None));
+    }
+
+    #[test]
+    fn a_rule_says_what_it_is_about() {
+        let rule = rule(ApprovalConfig {
+            code: Some("^!".to_owned()),
+            paths: vec!["prod/**".to_owned()],
+            when: Some(ApprovalWhen::PersonPresent),
+            ..ApprovalConfig::default()
+        });
+        let words = "approvals[0]: code that matches ^!, on paths prod/**, while a person is in the document";
+        assert_eq!(rule.to_string(), words);
+        assert!(!rule.is_for_others());
     }
 
     #[test]

@@ -52,6 +52,15 @@ pub enum ApprovalWhen {
     PersonPresent,
 }
 
+/// Who decides about a call that a person must allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalBy {
+    /// The person of the caller's client, or somebody on the page.
+    Client,
+    /// Somebody on the page alone.
+    Others,
+}
+
 section! {
     /// Calls that a person must allow: those for which all that is set here holds.
     ApprovalConfig [some_of(["code", "paths", "tools", "when"])] {
@@ -61,6 +70,7 @@ section! {
         /// Names of tools; empty means all that do more than read.
         tools: Vec<String> = Vec::new(), list(parse::non_empty);
         when: Option<ApprovalWhen> = None, optional(parse::approval_when);
+        decided_by: ApprovalBy = ApprovalBy::Client, value(parse::approval_by);
     }
 }
 

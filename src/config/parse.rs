@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 use jupyter_client::Secret;
 use toml::Value;
 
-use super::access::{ApprovalWhen, Review};
+use super::access::{ApprovalBy, ApprovalWhen, Review};
 use super::error::Why;
 use super::model::{LogFormat, OtlpProtocol};
 use super::node::Node;
@@ -144,6 +144,14 @@ pub(super) fn approval_when(node: &Node) -> Parsed<ApprovalWhen> {
     match text(node, "a string")? {
         "person_present" => Ok(ApprovalWhen::PersonPresent),
         other => Err(not_one_of(other, "a condition", ["person_present"])),
+    }
+}
+
+pub(super) fn approval_by(node: &Node) -> Parsed<ApprovalBy> {
+    match text(node, "a string")? {
+        "client" => Ok(ApprovalBy::Client),
+        "others" => Ok(ApprovalBy::Others),
+        other => Err(not_one_of(other, "somebody who decides", ["client", "others"])),
     }
 }
 

@@ -23,6 +23,8 @@ struct Client {
 /// The first page of those who are not logged in.
 pub(super) fn front(visit: &Visit, csrf: &str, service: Option<&str>, problem: Option<&str>) -> Markup {
     let root = visit.root();
+    // Where people can log in at a service, so can clients.
+    let has_browser_login = service.is_some();
     let body = html! {
         header.top { div.bar { (brand(root)) nav aria-label="On this page" { a href="#connect" { "Connect" } a href="#login" { "Log in" } } } }
         main #main tabindex="-1" {
@@ -36,12 +38,18 @@ pub(super) fn front(visit: &Visit, csrf: &str, service: Option<&str>, problem: O
                     }
                     dl.facts {
                         div { dt { "MCP endpoint" } dd { code #endpoint { (endpoint(&visit.site)) } (copy("endpoint", "the address")) } }
-                        div { dt { "Sign in with" } dd { "the bearer token that your operator gave you, or that the gateway printed at its start" } }
+                        div {
+                            dt { "Sign in with" }
+                            dd {
+                                @if has_browser_login { "your browser, which clients open by themselves; or a bearer token that your operator gave you" }
+                                @else { "the bearer token that your operator gave you, or that the gateway printed at its start" }
+                            }
+                        }
                     }
                 }
                 (login(root, csrf, service, problem))
             }
-            (clients(&visit.site))
+            (clients(&visit.site, has_browser_login))
         }
         (footer())
     };
@@ -59,7 +67,7 @@ pub(super) fn page(desk: &Desk, site: &Site) -> Reply {
             dl.facts {
                 div { dt { "MCP endpoint" } dd { code #endpoint { (endpoint(site)) } (copy("endpoint", "the address")) } }
             }
-            (clients(site))
+            (clients(site, desk.console.has_browser_login()))
         },
     };
     frame.show(desk)
@@ -81,7 +89,7 @@ fn login(root: &str, csrf: &str, service: Option<&str>, problem: Option<&str>) -
                 // Password managers keep a token only with a name.
                 input.hidden type="text" name="username" value="token" autocomplete="username" tabindex="-1" aria-hidden="true" readonly;
                 label for="token" { "Token" }
-                input #token type="password" name="token" required autocomplete="current-password" spellcheck="false"
+                input #token type="password" name="token" required autofocus[problem.is_some()] autocomplete="current-password" spellcheck="false"
                     autocapitalize="none" aria-invalid=[problem.map(|_| "true")] aria-describedby=[problem.map(|_| "problem")];
                 button.primary type="submit" { "Log in" }
             }
@@ -89,18 +97,39 @@ fn login(root: &str, csrf: &str, service: Option<&str>, problem: Option<&str>) -
     }
 }
 
-fn clients(site: &Site) -> Markup {
+fn clients(site: &Site, has_browser_login: bool) -> Markup {
+    let url = endpoint(site);
     html! {
         section aria-labelledby="connect" {
             h2 #connect { "Connect a client" }
-            p.quiet { "Put your token in the place of " code { (TOKEN) } ". It is never shown on these pages." }
-            div.clients {
-                @for client in all(&endpoint(site)) {
-                    section.card aria-labelledby={ (client.id) "-name" } {
-                        div.head { h3 id={ (client.id) "-name" } { (client.name) } (copy(client.id, client.name)) }
-                        p.quiet { (client.place) }
-                        pre.code id=(client.id) tabindex="0" { (client.text) }
-                    }
+            @if has_browser_login {
+                p.quiet { "The address is enough: the client opens your browser, where you log in and allow it." }
+                (cards(&by_browser(&url)))
+                details.by-token {
+                    summary { "With a token, for clients and programs without a browser" }
+                    (token_note())
+                    (cards(&by_token(&url)))
+                }
+            } @else {
+                (token_note())
+                (cards(&by_token(&url)))
+            }
+        }
+    }
+}
+
+fn token_note() -> Markup {
+    html! { p.quiet { "Put your token in the place of " code { (TOKEN) } ". It is never shown on these pages." } }
+}
+
+fn cards(clients: &[Client]) -> Markup {
+    html! {
+        div.clients {
+            @for client in clients {
+                article.card aria-labelledby={ (client.id) "-name" } {
+                    div.head { h3 id={ (client.id) "-name" } { (client.name) } (copy(client.id, client.name)) }
+                    p.quiet { (client.place) }
+                    pre.code id=(client.id) tabindex="0" role="group" aria-label={ "Text for " (client.name) } { (client.text) }
                 }
             }
         }
@@ -116,7 +145,40 @@ fn endpoint(site: &Site) -> String {
     format!("{}mcp", site.url)
 }
 
-fn all(url: &str) -> [Client; 4] {
+fn by_browser(url: &str) -> [Client; 3] {
+    [
+        Client {
+            id: "claude-code-login",
+            name: "Claude Code",
+            place: html! { "In a terminal, then " code { "/mcp" } " in Claude Code to log in:" },
+            text: format!("claude mcp add --transport http jupyter {url}"),
+        },
+        Client {
+            id: "cursor-login",
+            name: "Cursor",
+            place: cursor_place(),
+            text: format!("{{\n  \"mcpServers\": {{\n    \"jupyter\": {{ \"url\": \"{url}\" }}\n  }}\n}}"),
+        },
+        Client {
+            id: "vs-code-login",
+            name: "VS Code",
+            place: vs_code_place(),
+            text: format!(
+                "{{\n  \"servers\": {{\n    \"jupyter\": {{ \"type\": \"http\", \"url\": \"{url}\" }}\n  }}\n}}"
+            ),
+        },
+    ]
+}
+
+fn cursor_place() -> Markup {
+    html! { "In " code { "~/.cursor/mcp.json" } ":" }
+}
+
+fn vs_code_place() -> Markup {
+    html! { "In " code { ".vscode/mcp.json" } ":" }
+}
+
+fn by_token(url: &str) -> [Client; 4] {
     let header = format!("Authorization: Bearer {TOKEN}");
     let entry = |extra: &str| {
         format!(
@@ -133,13 +195,13 @@ fn all(url: &str) -> [Client; 4] {
         Client {
             id: "cursor",
             name: "Cursor",
-            place: html! { "In " code { "~/.cursor/mcp.json" } ":" },
+            place: cursor_place(),
             text: format!("{{\n  \"mcpServers\": {{\n{}\n  }}\n}}", entry("")),
         },
         Client {
             id: "vs-code",
             name: "VS Code",
-            place: html! { "In " code { ".vscode/mcp.json" } ":" },
+            place: vs_code_place(),
             text: format!(
                 "{{\n  \"servers\": {{\n{}\n  }}\n}}",
                 entry("      \"type\": \"http\",\n")
@@ -158,11 +220,14 @@ fn python(url: &str) -> String {
     format!(
         r#"import asyncio
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import (
+    create_mcp_http_client, streamable_http_client)
 
 async def main():
-    http = create_mcp_http_client(headers={{"Authorization": "Bearer {TOKEN}"}})
-    async with Client(streamable_http_client("{url}", http_client=http)) as client:
+    http = create_mcp_http_client(
+        headers={{"Authorization": "Bearer {TOKEN}"}})
+    gateway = streamable_http_client("{url}", http_client=http)
+    async with Client(gateway) as client:
         print(await client.call_tool("list_nbs", {{}}))
 
 asyncio.run(main())"#

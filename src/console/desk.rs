@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use async_trait::async_trait;
 use jupyter_client::DocPath;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,12 +10,12 @@ use super::{Console, Place, Visitor};
 use crate::{
     audit::{AuditedCall, Decision, Origin, Outcome},
     error::{ClientError, ErrorKind},
-    tools::{Block, Call, ChoiceForm, ChoiceReply, Client, Output, Scope, ToolDefinition, ToolError},
+    tools::{Block, Call, Client, Output, Scope, ToolDefinition, ToolError},
     types::Permission,
 };
 
 /// Name under which looking at pages is recorded.
-const RECORDED_AS: &str = "console";
+pub(super) const RECORDED_AS: &str = "console";
 
 /// A visitor at the console, for the time of one request or of one live page.
 #[derive(Clone)]
@@ -71,27 +70,13 @@ impl Desk {
 
     /// Reads by a tool, as part of a page that is recorded as a whole.
     pub(super) async fn read<T: DeserializeOwned>(&self, tool: &str, arguments: Value) -> Result<T, Failure> {
-        let call = self.call(Arc::new(Browser::default())).of_page();
+        let call = self.call(Arc::new(Browser)).of_page();
         parsed(tool, self.run(tool, call, arguments).await?)
     }
 
     /// Does something by a tool, which is recorded as a call of that.
     pub(super) async fn act<T: DeserializeOwned>(&self, tool: &str, arguments: Value) -> Result<T, Failure> {
-        let call = self.call(Arc::new(Browser::default()));
-        parsed(tool, self.run(tool, call, arguments).await?)
-    }
-
-    /// The same, where the person has chosen already among what a tool may ask about: all that it names, as they were
-    /// shown it.
-    pub(super) async fn act_having_chosen<T: DeserializeOwned>(
-        &self,
-        tool: &str,
-        arguments: Value,
-        shown: &str,
-    ) -> Result<T, Failure> {
-        let call = self.call(Arc::new(Browser {
-            shown: Some(shown.to_owned()),
-        }));
+        let call = self.call(Arc::new(Browser));
         parsed(tool, self.run(tool, call, arguments).await?)
     }
 
@@ -124,18 +109,22 @@ impl Desk {
 
     /// The context of a look at something, for functions of tools that have no name.
     pub(super) fn looking(&self) -> Call {
-        self.call(Arc::new(Browser::default())).of_page()
+        self.call(Arc::new(Browser)).of_page()
     }
 
     /// Begins the record of a look at a page.
     pub(super) fn recorded(&self, server: &str, path: &str) -> Option<AuditedCall> {
+        self.recorded_as(RECORDED_AS, server, path)
+    }
+
+    /// Begins the record of something that no tool does.
+    pub(super) fn recorded_as(&self, name: &'static str, server: &str, path: &str) -> Option<AuditedCall> {
         let of = |name: &str| Some(Value::from(name)).filter(|_| !name.is_empty());
         let named = [("server", of(server)), ("path", of(path))];
         let named = named
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        self.call(Arc::new(Browser::default()))
-            .audited(RECORDED_AS, &named.collect())
+        self.call(Arc::new(Browser)).audited(name, &named.collect())
     }
 }
 
@@ -145,8 +134,8 @@ fn parsed<T: DeserializeOwned>(tool: &str, output: Output) -> Result<T, Failure>
         Block::Image { .. } => None,
     });
     let text = texts.collect::<Vec<_>>().join("\n");
-    // What the person would be asked they were not shown.
-    if output.asks.is_some() {
+    // Somebody else is to be asked first.
+    if output.asks.is_some() || output.structured.is_none() {
         return Err(Failure::new(ErrorKind::Forbidden, text));
     }
     let tree = output.structured.map(crate::tools::Structured::into_tree);
@@ -193,20 +182,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The browser behind a call: it waits for the answer, and has said before what it could be asked.
-#[derive(Default)]
-struct Browser {
-    /// The version of what the person was shown and has chosen among.
-    shown: Option<String>,
-}
+/// The browser behind a call: it waits for the answer, and is asked nothing. Whoever has the token of an agent is nobody else.
+struct Browser;
 
-#[async_trait]
-impl Client for Browser {
-    async fn choose(&self, form: &ChoiceForm) -> ChoiceReply {
-        match self.shown.as_deref() == Some(&form.version) {
-            // The call names only what was chosen.
-            true => ChoiceReply::Chosen(form.choices.iter().map(|choice| choice.key.clone()).collect()),
-            false => ChoiceReply::Unable,
-        }
-    }
-}
+impl Client for Browser {}

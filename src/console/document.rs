@@ -2,6 +2,8 @@
 
 mod changes;
 
+use std::collections::BTreeSet;
+
 use jupyter_client::{DocPath, DocumentKind, counted};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -41,6 +43,17 @@ struct Version {
     summary: String,
     kind: String,
     is_undone: bool,
+}
+
+impl History {
+    /// Who made the versions that are listed, other than by writing the file.
+    fn authors(&self) -> impl Iterator<Item = String> {
+        let made = self
+            .versions
+            .iter()
+            .filter(|version| matches!(&*version.kind, "agent" | "people"));
+        made.map(|version| version.author.clone())
+    }
 }
 
 /// Answer of the tools that make a document another one.
@@ -88,6 +101,7 @@ pub(super) async fn page(desk: &Desk, place: &Place, asked: &Fields) -> Result<R
     let chosen = asked.given("version");
     let is_latest = asked.given("before").is_none();
     let (who, forks) = tokio::join!(people_part(desk, place), fork::list(desk, place));
+    let authors: BTreeSet<String> = history.iter().flat_map(|history| history.authors()).collect();
     let versions = versions_part(desk, place, history, chosen);
     let changed = match chosen {
         Some(version) => Some(changes(desk, place, version).await),
@@ -104,7 +118,7 @@ pub(super) async fn page(desk: &Desk, place: &Place, asked: &Fields) -> Result<R
         (who.region())
         (forks)
         div.columns.history {
-            div.narrow { (versions.region()) (undo_form(desk, place)) }
+            div.narrow { (versions.region()) (undo_form(desk, place, &authors)) }
             div.wide #changes {
                 @match changed {
                     Some(changed) => { (changed) }
@@ -212,7 +226,7 @@ fn kind_class(kind: &str) -> &'static str {
     }
 }
 
-fn undo_form(desk: &Desk, place: &Place) -> Markup {
+fn undo_form(desk: &Desk, place: &Place, authors: &BTreeSet<String>) -> Markup {
     html! {
         @if desk.may_use("undo_changes") {
             section.card aria-labelledby="undo-head" {
@@ -222,7 +236,8 @@ fn undo_form(desk: &Desk, place: &Place) -> Markup {
                     (hidden(place))
                     @if desk.may(Permission::Admin) {
                         label for="author" { "Edits of" }
-                        input #author name="author" placeholder="yourself" autocomplete="off" spellcheck="false" aria-describedby="undo-note";
+                        input #author name="author" placeholder=(desk.visitor.principal.name) autocomplete="off" spellcheck="false" list="authors" aria-describedby="undo-note";
+                        datalist #authors { @for author in authors { option value=(author) {} } }
                     }
                     label for="steps" { "How many of the last edits" }
                     input #steps name="steps" type="number" value="1" min="1" max="1000" inputmode="numeric";

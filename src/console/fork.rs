@@ -140,7 +140,7 @@ async fn look(desk: &Desk, place: &Place, fork: &str) -> Result<ForkReview, Fail
 
 fn merge_form(desk: &Desk, place: &Place, fork: &str, review: &ForkReview) -> Markup {
     let is_empty = review.cells.as_ref().map_or(review.text.is_empty(), Vec::is_empty);
-    let may_merge = desk.may_use("merge_document_fork") && !is_empty;
+    let may_merge = desk.may_use("merge_document_fork") && review.may_accept && !is_empty;
     html! {
         form.review method="post" action={ (desk.root) "console/merge" } {
             (csrf(desk))
@@ -148,6 +148,14 @@ fn merge_form(desk: &Desk, place: &Place, fork: &str, review: &ForkReview) -> Ma
             input type="hidden" name="fork" value=(fork);
             input type="hidden" name="shown" value=(review.version);
             @if is_empty { (nothing("This fork changes nothing.")) }
+            @else if !review.may_accept {
+                p.message.note {
+                    "Your own edits are under review, so somebody else accepts these: a person who is not under review, or one of your \
+                     tenant with permission "
+                    code { "admin" }
+                    ", who proposed none of them."
+                }
+            }
             @match &review.cells {
                 Some(cells) => {
                     fieldset {
@@ -179,7 +187,7 @@ fn reviewed(cell: &ReviewedCell, may_merge: bool) -> Markup {
             div.head {
                 @if may_merge {
                     label.choice for=(id) { input id=(id) type="checkbox" name="cell" value=(cell.cell_id); " " (title) }
-                } @else { h3 { (title) } }
+                } @else { h2 { (title) } }
                 (state(cell.change, tone(cell.change)))
             }
             @if cell.diff.is_empty() { p.quiet { "Only its outputs, its metadata or its place are different." } }
@@ -229,7 +237,7 @@ async fn take(desk: &Desk, place: &Place, form: &Fields) -> Result<Merged, Failu
         let why = "the fork has changed since you looked at it, and nothing was merged. This is what it changes now.";
         return Err(Failure::new(ErrorKind::Conflict, why));
     }
-    desk.act_having_chosen("merge_document_fork", asked, shown).await
+    desk.act("merge_document_fork", asked).await
 }
 
 /// Gives a fork up.

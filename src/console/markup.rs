@@ -101,18 +101,26 @@ pub(super) fn status_words(status: &str) -> String {
 /// A unified diff, line by line. What is added and removed is said by its sign too, and read aloud.
 pub(super) fn diff(unified: &str) -> Markup {
     let end = unified.floor_char_boundary(MAX_SHOWN);
+    let place = |line| html! { @if let Some(line) = new_line(line).filter(|line| *line > 1) { span.place { "line " (line) "\n" } } };
     html! {
         div.diff role="group" aria-label="Changed lines" tabindex="0" {
             @for line in unified[..end].lines() {
                 @match line.as_bytes().first() {
                     Some(b'+') => { ins { (line) "\n" } }
                     Some(b'-') => { del { (line) "\n" } }
-                    Some(b'@') => { span.place { (line) "\n" } }
+                    Some(b'@') => { (place(line)) }
                     _ => { span { (line) "\n" } }
                 }
             }
         }
     }
+}
+
+/// The line at which a part of a diff begins in the newer text, by its head: `@@ -3,4 +3,5 @@`.
+fn new_line(head: &str) -> Option<usize> {
+    let (_, new) = head.split_once(" +")?;
+    let end = new.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(new.len());
+    new[..end].parse().ok()
 }
 
 /// Text as a program put it out.
@@ -137,4 +145,19 @@ pub(super) fn path(path: &str) -> Markup {
 /// A message in the place of what is not there.
 pub(super) fn nothing(message: &str) -> Markup {
     html! { p.nothing { (message) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_says_where_its_parts_are() {
+        let unified = "@@ -1,2 +1 @@\n-a\n b\n@@ -8 +7,2 @@\n+<c>\n";
+        let shown = diff(unified).into_string();
+        assert!(!shown.contains("@@") && !shown.contains("line 1"), "{shown}");
+        for part in ["<del>-a\n</del>", "line 7", "<ins>+&lt;c&gt;\n</ins>"] {
+            assert!(shown.contains(part), "no {part}: {shown}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Place, Reply,
+    Place, Reply, approvals,
     desk::{Desk, Failure},
     document::link,
     layout::Frame,
@@ -79,6 +79,7 @@ pub(super) async fn page(desk: &Desk) -> Result<Reply, Failure> {
         live: Some("page=overview".to_owned()),
         body: html! {
             h1.hidden { "Overview" }
+            (part("approvals").unwrap_or_default())
             div.columns {
                 div.wide { (part("runs").unwrap_or_default()) (part("documents").unwrap_or_default()) }
                 div.narrow {
@@ -101,7 +102,14 @@ pub(super) async fn parts(desk: &Desk) -> Vec<Part> {
         allowed(desk, "get_user_activity", activity(desk)),
     );
     let (runs, documents, servers, activity) = parts;
-    let parts = [runs, documents, servers, activity, Some(limits::part(desk))];
+    let parts = [
+        approvals::part(desk),
+        runs,
+        documents,
+        servers,
+        activity,
+        Some(limits::part(desk)),
+    ];
     parts.into_iter().flatten().collect()
 }
 

@@ -24,6 +24,8 @@ const TAIL_LINES: usize = 4;
 const MAX_TAIL: usize = 100_000;
 /// Executions whose output is in the list.
 const MAX_TAILS: usize = 4;
+/// Executions that are over in the list.
+const MAX_PAST: usize = 5;
 /// The same of the page of one execution.
 const PAGE_LINES: usize = 2_000;
 const MAX_OUTPUT: usize = 400_000;
@@ -131,7 +133,7 @@ pub(super) async fn list(desk: &Desk, runs: &[Summary]) -> Markup {
     html! {
         @if runs.is_empty() { (nothing("Nothing was run yet. What agents with your token run appears here.")) }
         @for (run, tail) in &tails { (open_run(desk, run, tail)) }
-        @if !over.is_empty() { ul.rows.past { @for run in over { (past_run(desk, run)) } } }
+        @if !over.is_empty() { ul.rows.past { @for run in over.into_iter().take(MAX_PAST) { (past_run(desk, run)) } } }
     }
 }
 
@@ -216,7 +218,7 @@ pub(super) async fn page(desk: &Desk, id: &str) -> Result<Reply, Failure> {
         (crumbs(desk, about))
         h1 { "Run of " (subject(about.path.as_deref())) }
         (part(desk, &details).region())
-        @if let Some(request) = &details.input_request { (answer_form(desk, &about.execution_id, request)) }
+        (question(desk, &details).region())
     };
     let frame = Frame {
         title: "Run",
@@ -240,7 +242,7 @@ fn crumbs(desk: &Desk, about: &About) -> Markup {
 
 pub(super) async fn parts(desk: &Desk, id: &str) -> Vec<Part> {
     match details(desk, id).await {
-        Ok(details) => vec![part(desk, &details)],
+        Ok(details) => vec![part(desk, &details), question(desk, &details)],
         Err(failure) => vec![Part::new("run", failed(&failure))],
     }
 }
@@ -262,7 +264,12 @@ fn part(desk: &Desk, details: &Details) -> Part {
             }
             @if !is_over(&about.status) { (cancel_button(desk, &about.execution_id, about.path.as_deref())) }
         }
-        @if let Some(reason) = &details.reason { p.problem { (reason) } }
+        @if let Some(reason) = &details.reason {
+            @match about.status == "cancelled" {
+                true => { p.quiet.reason { (reason) } }
+                false => { p.problem { (reason) } }
+            }
+        }
         @for cell in &details.cells {
             section.card.cell {
                 div.head {
@@ -277,6 +284,19 @@ fn part(desk: &Desk, details: &Details) -> Part {
     Part {
         news: format!("The run is {words}"),
         ..Part::new("run", content)
+    }
+}
+
+/// What the code asks. A part of its own, so that nobody loses what they are typing when there is more output.
+fn question(desk: &Desk, details: &Details) -> Part {
+    let id = &details.summary.execution_id;
+    let content = html! { @if let Some(request) = &details.input_request { (answer_form(desk, id, request)) } };
+    Part {
+        news: details
+            .input_request
+            .as_ref()
+            .map_or_else(String::new, |_| "The code asks for input".to_owned()),
+        ..Part::new("question", content)
     }
 }
 

@@ -198,6 +198,15 @@ impl Session {
 }
 
 impl Visitor {
+    /// Returns whether this is the person, by a login that the agents of that person cannot have made. A bearer token is what
+    /// agents have.
+    pub(super) fn is_in_person(&self) -> bool {
+        match self.session.credential {
+            Credential::Bearer(_) => false,
+            Credential::Login(_) => true,
+        }
+    }
+
     /// The visitor as a principal, for all tools and limits.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal

@@ -153,6 +153,10 @@ impl Client for McpClient {
         }
     }
 
+    fn asks_by_answering(&self) -> bool {
+        asks_by_answering(&self.context)
+    }
+
     async fn cancelled(&self) {
         let Some((taken_back, _)) = &self.taken_back else {
             return self.context.ct.cancelled().await;
@@ -186,10 +190,15 @@ pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-pub(super) fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
+fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
     context
         .client_capabilities()
         .is_some_and(|declared| declared.elicitation.is_some())
+}
+
+/// Returns whether questions are answers, which the client repeats its call with.
+pub(super) fn asks_by_answering(context: &RequestContext<RoleServer>) -> bool {
+    is_modern(context) && can_elicit(context)
 }
 
 pub(super) fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {

@@ -28,7 +28,7 @@ use super::{
     Answer, Caller, Catalogue,
     answer::server_info,
     catalogue::LIST_TTL_MS,
-    client::{self, Calls, McpClient, can_elicit, is_modern},
+    client::{self, Calls, McpClient, asks_by_answering, is_modern},
     instructions::instructions,
     observe::{Target, observe},
     prompts,
@@ -216,7 +216,7 @@ impl ServerHandler for GatewayHandler {
                 caller,
                 request_id: request_id(&context),
                 client: Arc::new(client),
-                repeats_with_input: is_modern(&context) && can_elicit(&context),
+                repeats_with_input: asks_by_answering(&context),
             })
             .await
         });

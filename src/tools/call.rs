@@ -1,13 +1,14 @@
 //! The context of one tool call: who calls, which servers they reach, and the checked ways to both.
 
 mod approving;
+mod asking;
 mod explaining;
 mod forking;
 mod notices;
 mod scope;
 
 pub(super) use approving::PATHS;
-pub use approving::Unanswered;
+pub use asking::Unanswered;
 pub use scope::Scope;
 
 use std::{borrow::Cow, sync::Arc};
@@ -30,6 +31,7 @@ use self::{
 };
 use crate::{
     activity::{Activity as UserActivity, ActivityLog, KnownAgent},
+    approvals::WaitingCalls,
     audit::{AuditSink, AuditedCall, Origin},
     auth::Principal,
     forks::Forks,
@@ -56,6 +58,8 @@ pub struct Services {
     pub connections: Arc<Connections>,
     pub activity: Arc<ActivityLog>,
     pub audit: Arc<dyn AuditSink>,
+    /// Calls that wait until a person allows them on the page.
+    pub waiting: Arc<WaitingCalls>,
     /// Cancelled when the gateway is about to leave, and a call that only waits must answer.
     pub last_call: CancellationToken,
     /// Tasks that outlive their calls.

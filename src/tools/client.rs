@@ -69,6 +69,11 @@ pub trait Client: Send + Sync {
         ChoiceReply::Unable
     }
 
+    /// Returns whether the client's person is asked by an answer, with which the client repeats the call.
+    fn asks_by_answering(&self) -> bool {
+        false
+    }
+
     /// Resolves when the call is no longer wanted, unless that drops the call itself.
     async fn cancelled(&self) {
         std::future::pending::<()>().await;

@@ -228,6 +228,7 @@ impl ToolDefinition {
         let audited = call.audited(self.name, arguments.members());
         let note = CallNote::of(self.name, arguments.members());
         let result = self.run_if_permitted(&call, arguments).await;
+        call.settle_approvals(&result);
         call.save_forks().await;
         if let Some(note) = note.filter(|_| result.is_ok()) {
             note.record(&call);

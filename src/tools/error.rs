@@ -63,9 +63,9 @@ pub enum ToolError {
     #[error("{}", .0.message)]
     Unanswered(Box<Unanswered>),
     #[error(
-        "the person did not allow this (rule {rules}): nothing was run and nothing was changed. Do not try it in another way; ask the person what they want instead"
+        "{by} did not allow this (rule {rules}): nothing was run and nothing was changed. Do not try it in another way; ask the person what they want instead"
     )]
-    NotApproved { rules: String },
+    NotApproved { by: String, rules: String },
     #[error(
         "the edit was made and nothing was run: others typed there meanwhile, so that the code is not what the person allowed; read the cell, and execute it to ask again"
     )]

@@ -62,7 +62,7 @@ impl Output {
             blocks: vec![Block::Text(question.message)],
             is_failure: true,
             open: None,
-            asks: Some(question.form),
+            asks: question.form,
         }
     }
 

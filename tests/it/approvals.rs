@@ -28,7 +28,7 @@ fn config(rules: &str, audit: &std::path::Path) -> String {
 
 const SHELL: &str = "[[tenants.approvals]]\ncode = '^\\s*!|pip install'";
 
-struct Ruled {
+pub(crate) struct Ruled {
     scene: Scene,
     audit: tempfile::TempDir,
 }
@@ -173,10 +173,10 @@ const RUN_NOTHING: &[&str] = &[
 #[tokio::test]
 async fn whichever_tool_runs_code_a_person_must_allow_it() {
     let cells = ["!touch ran-anyway", "x = 1"];
-    let ruled = Ruled::set(SHELL, &cells).await;
-    let path = ruled.path();
     let mut tried = BTreeSet::new();
     for era in ERAS {
+        let ruled = Ruled::set(SHELL, &cells).await;
+        let path = ruled.path();
         for (selection, tool, arguments) in runs(path) {
             let agent = ruled.agent(selection, era, json!({})).await;
             let connect = json!({ "server_url": "lab", "token": "", "notebook_name": "n", "notebook_path": path });
@@ -200,11 +200,11 @@ async fn whichever_tool_runs_code_a_person_must_allow_it() {
             );
             tried.insert(tool.to_owned());
         }
+        assert!(!ruled.folder().has("ran-anyway"));
+        // What runs nothing that a rule is about needs nobody.
+        let harmless = json!({ "path": path, "code": "1 + 1" });
+        ruled.scene.agent.call("run_code", harmless).await.ok();
     }
-    assert!(!ruled.folder().has("ran-anyway"));
-    // What runs nothing that a rule is about needs nobody.
-    let harmless = json!({ "path": path, "code": "1 + 1" });
-    ruled.scene.agent.call("run_code", harmless).await.ok();
     let listed = crate::support::command::run(&["tools", "--toolsets", "all", "--markdown"]).stdout;
     let executing = listed.split("\n### ").skip(1).filter(|tool| {
         let first = tool.lines().nth(2).unwrap_or_default();
@@ -361,14 +361,14 @@ async fn input_of_an_agent_for_running_code_is_code_too() {
 #[tokio::test]
 async fn calls_on_paths_and_of_tools_are_asked_about_before_they_change_anything() {
     let rules = "[[tenants.approvals]]\npaths = [\"*/production/**\"]\n[[tenants.approvals]]\ntools = [\"rename_document\", \"read_nb_cells\"]";
-    let ruled = Ruled::set(rules, &["x = 1"]).await;
-    let folder = ruled.folder();
-    let (report, draft) = (
-        folder.write("production/report.ipynb", &notebook(&["y = 1"])),
-        folder.write("draft.md", "draft"),
-    );
-    let directory = folder.path("production");
     for era in ERAS {
+        let ruled = Ruled::set(rules, &["x = 1"]).await;
+        let folder = ruled.folder();
+        let (report, draft) = (
+            folder.write("production/report.ipynb", &notebook(&["y = 1"])),
+            folder.write("draft.md", "draft"),
+        );
+        let directory = folder.path("production");
         let agent = ruled.agent("?toolsets=default,collab", era, json!({})).await;
         for (tool, arguments) in [
             ("delete_document", json!({ "path": report })),
@@ -400,21 +400,20 @@ async fn calls_on_paths_and_of_tools_are_asked_about_before_they_change_anything
             .call("overwrite_document", json!({ "path": draft, "content": "draft" }))
             .await
             .ok();
+        assert!(
+            folder.has("production/report.ipynb") && !folder.has("production/copy.md") && folder.has("draft.md"),
+            "{era:?}"
+        );
+        let asking = ruled.agent("", Era::Legacy, can_ask()).await;
+        let yes = json!({ "action": "accept", "content": { "allow": true } });
+        let (asked, _) = answered(&asking, 7, "delete_document", json!({ "path": report }), yes).await;
+        let message = asked["message"].as_str().expect("a message");
+        assert!(message.contains(&report), "{asked}");
+        eventually("it is deleted", async || {
+            (!folder.has("production/report.ipynb")).then_some(())
+        })
+        .await;
     }
-    assert!(folder.has("production/report.ipynb") && !folder.has("production/copy.md") && folder.has("draft.md"));
-    let agent = ruled.agent("", Era::Legacy, can_ask()).await;
-    let yes = json!({ "action": "accept", "content": { "allow": true } });
-    let (asked, _) = answered(&agent, 7, "delete_document", json!({ "path": report }), yes).await;
-    assert!(
-        asked["message"]
-            .as_str()
-            .is_some_and(|message| message.contains(&report)),
-        "{asked}"
-    );
-    eventually("it is deleted", async || {
-        (!folder.has("production/report.ipynb")).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -465,7 +464,10 @@ async fn rules_that_can_mean_nothing_are_refused_at_the_start() {
             "tools = [\"run_cod\"]",
             "tenants[0].approvals[0].tools: \"run_cod\" is not a tool; did you mean `run_code`?",
         ),
-        ("cod = \"x\"", "unknown key; allowed: code, paths, tools, when"),
+        (
+            "cod = \"x\"",
+            "unknown key; allowed: code, paths, tools, when, decided_by",
+        ),
     ] {
         let file = folder.path().join("gateway.toml");
         let text = format!("{server}[[tenants]]\nname = \"t\"\n[[tenants.approvals]]\n{rule}\n");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     history::edit,
-    support::{Agent, TOKEN, console::Browser, eventually, gateway::lab_server, scene::Scene},
+    support::{Agent, Era, TOKEN, console::Browser, eventually, gateway::lab_server, scene::Scene},
 };
 
 /// A notebook, and a person who is logged in with the token of the agent.
@@ -153,30 +153,101 @@ async fn a_person_discards_a_fork() {
     assert_eq!(listed["forks"], json!([]));
 }
 
+const ADMIN: &str = "test-token-of-ben";
+const PERSON: &str = "test-token-of-ida";
+
+/// Ana and Ben, who are under review, she as an agent and he as an admin too; and Ida, who is not.
+fn reviewed() -> String {
+    let token = |name: &str, tenant: &str, token: &str, permissions: &str| {
+        format!(
+            "[[auth.tokens]]\nname = \"{name}\"\ntenant = \"{tenant}\"\ntoken = \"{token}\"\npermissions = [{permissions}]\n"
+        )
+    };
+    format!(
+        "{}[[tenants]]\nname = \"agents\"\nreview = \"required\"\n[[tenants]]\nname = \"people\"\n{}{}{}",
+        lab_server("lab"),
+        token("ana", "agents", TOKEN, "\"read\", \"write\""),
+        token("ben", "agents", ADMIN, "\"read\", \"write\", \"admin\""),
+        token("ida", "people", PERSON, "\"read\", \"write\""),
+    )
+}
+
 #[tokio::test]
-async fn edits_under_review_are_accepted_as_they_were_shown() {
-    let config = format!(
-        "{}[[tenants]]\nname = \"agents\"\nreview = \"required\"\n[[auth.tokens]]\nname = \"ana\"\ntenant = \"agents\"\n\
-         token = \"{TOKEN}\"\npermissions = [\"read\", \"write\"]\n",
-        lab_server("lab")
-    );
+async fn edits_under_review_are_accepted_by_somebody_else() {
     let scene = Scene::notebook(&["one", "two"])
-        .configured(&config)
+        .configured(&reviewed())
         .editing()
         .set()
         .await;
-    let (agent, path) = (&scene.agent, scene.path.as_str());
+    let (agent, path, base) = (&scene.agent, scene.path.as_str(), scene.gateway.url(""));
     edit(agent, path, "c0", "ONE").await;
     edit(agent, path, "c1", "TWO").await;
-    let browser = Browser::logged_in(&scene.gateway.url(""), TOKEN).await;
-    let document = browser.document(path, "").await;
+    let own = Browser::logged_in(&base, TOKEN).await;
+    let document = own.document(path, "").await;
     assert!(document.shows("waits for review"), "{}", document.html);
-    let page = browser
-        .get(&document.path_of(&document.links("console/fork?")[0]))
+    let review = document.path_of(&document.links("console/fork?")[0]);
+    let page = own.get(&review).await;
+    assert!(
+        page.shows("+ONE") && page.shows("somebody else accepts these") && !page.shows("Merge"),
+        "{}",
+        page.html
+    );
+    // The page and the tools say the same, whatever a script sends.
+    let (form, shown) = (page.form("console/discard"), page.value("shown"));
+    let forged = own
+        .post("/console/merge", &form.with(&[("take", "all"), ("shown", &shown)]))
         .await;
-    let merged = browser
-        .submit(&page, "console/merge", &[("take", "chosen"), ("cell", "c0")])
+    assert!(
+        forged.shows("Nothing was merged: your edits are under review"),
+        "{}",
+        forged.html
+    );
+    assert_eq!(scene.human.sources(), ["one", "two"]);
+
+    for (token, cell, expected) in [(PERSON, "c0", ["ONE", "two"]), (ADMIN, "c1", ["ONE", "TWO"])] {
+        let other = Browser::logged_in(&base, token).await;
+        let page = other.get(&review).await;
+        let merged = other
+            .submit(&page, "console/merge", &[("take", "chosen"), ("cell", cell)])
+            .await;
+        assert!(merged.shows("Merged 1 cell"), "{}", merged.html);
+        scene.sees(&expected).await;
+    }
+}
+
+#[tokio::test]
+async fn an_admin_under_review_accepts_of_others_what_they_did_not_write() {
+    let scene = Scene::notebook(&["one", "two"])
+        .configured(&reviewed())
+        .editing()
+        .set()
         .await;
-    assert!(merged.shows("Merged 1 cell"), "{}", merged.html);
+    let (ana, path) = (&scene.agent, scene.path.as_str());
+    let ben = Agent::with_token(&scene.gateway, ADMIN, Era::Modern).await;
+    let modified = |fork: Option<&str>, content: &str| {
+        let modifications = json!([{ "range": { "cell_id": "c1" }, "content": content }]);
+        ben.call(
+            "modify_nb_cells",
+            json!({ "path": path, "fork_id": fork, "modifications": modifications, "exec": false }),
+        )
+    };
+    edit(ana, path, "c0", "ONE").await;
+    modified(None, "TWO").await.ok();
+    let listed = ben.call("list_document_forks", json!({ "path": path })).await.ok();
+    let fork_of = |name: &str| {
+        let forks = listed["forks"].as_array().expect("forks");
+        let fork = forks.iter().find(|fork| fork["author"] == name);
+        fork.unwrap_or_else(|| panic!("no fork of {name}: {listed}"))["fork_id"]
+            .as_str()
+            .expect("an id")
+            .to_owned()
+    };
+    let merge = |fork: String| ben.call("merge_document_fork", json!({ "path": path, "fork_id": fork }));
+    let told = merge(fork_of("ben")).await.error();
+    assert!(told.contains("under review"), "{told}");
+    // Nobody puts something of their own among what they may accept.
+    let told = modified(Some(&fork_of("ana")), "SLIPPED IN").await.error();
+    assert!(told.contains("is not yours"), "{told}");
+    merge(fork_of("ana")).await.ok();
     scene.sees(&["ONE", "two"]).await;
 }

@@ -16,7 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["console"],
     &["mcp"],
     &["tools", "resources", "prompts"],
-    &["audit", "activity", "forks"],
+    &["audit", "activity", "approvals", "forks"],
     &["events", "history", "auth", "limits", "srcbook", "skills"],
     &["telemetry"],
     &["config"],

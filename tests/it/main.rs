@@ -8,6 +8,7 @@ mod support;
 
 mod answers;
 mod approvals;
+mod approvals_page;
 mod arguments;
 mod audit;
 mod audit_floods;
@@ -24,6 +25,7 @@ mod clients;
 mod conformance;
 mod connections;
 mod console;
+mod console_browser;
 mod console_work;
 mod dependencies;
 mod deploy_chart;

@@ -6,6 +6,7 @@ pub mod browser;
 pub mod collector;
 pub mod command;
 pub mod console;
+pub mod console_page;
 pub mod deadline;
 pub mod engines;
 pub mod gateway;

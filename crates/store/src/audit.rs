@@ -50,6 +50,8 @@ pub struct AuditFilter {
     /// Only calls that were denied.
     pub is_denied: bool,
     pub path: Option<String>,
+    /// Leaves out the calls of this tool that were allowed.
+    pub without_allowed: Option<String>,
     pub limit: usize,
 }
 
@@ -66,8 +68,13 @@ impl Store {
 
     /// The newest first.
     pub async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRow>, StoreError> {
+        Ok(self.audit_page(filter).await?.rows)
+    }
+
+    /// The same, with what names those that follow.
+    pub async fn audit_page(&self, filter: &AuditFilter) -> Result<AuditPage, StoreError> {
         self.audit.wait_to_read().await;
-        Ok(page(&self.database, filter).await?.rows)
+        page(&self.database, filter).await
     }
 }
 
@@ -102,6 +109,12 @@ pub(crate) async fn page(database: &Database, filter: &AuditFilter) -> Result<Au
     }
     if let Some(path) = &filter.path {
         statement.push(" AND path = ").push_bind(path);
+    }
+    if let Some(tool) = &filter.without_allowed {
+        statement
+            .push(" AND NOT (decision = 'allow' AND tool = ")
+            .push_bind(tool)
+            .push(")");
     }
     statement.push(" ORDER BY time DESC, entry DESC LIMIT ");
     statement.push_bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));

@@ -11,14 +11,17 @@ const units = [
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** Shows how long ago each time is; the time itself is its title. */
+/** Shows how long ago each time is, or how far ahead; the time itself is its title. */
 function showTimes(within) {
   for (const element of within.querySelectorAll("time[datetime]")) {
     const time = new Date(element.dateTime);
     if (Number.isNaN(time.getTime())) continue;
-    const passed = Math.max(0, (Date.now() - time.getTime()) / 1000);
-    const [, unit, size = 1] = units.find(([below]) => passed < below);
-    const shown = passed < 5 ? "just now" : relative.format(-Math.floor(passed / size), unit);
+    const passed = (Date.now() - time.getTime()) / 1000;
+    // Clocks differ a little; only what is clearly ahead is.
+    const ahead = passed < -60 ? 1 : -1;
+    const distance = ahead === 1 ? -passed : Math.max(0, passed);
+    const [, unit, size = 1] = units.find(([below]) => distance < below);
+    const shown = distance < 5 ? "just now" : relative.format(ahead * Math.floor(distance / size), unit);
     if (element.textContent !== shown) element.textContent = shown;
     element.title = exact.format(time);
   }
@@ -29,15 +32,24 @@ function showTails(within) {
   for (const element of within.querySelectorAll("[data-tail]")) element.scrollTop = element.scrollHeight;
 }
 
-function isSelecting(part) {
+/** Whether news would take something away under somebody's hands: what they select, or a button that they are about to press. */
+function isInUse(part) {
   const selection = document.getSelection();
-  return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+  const isSelecting = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
+  return isSelecting || part.querySelector("[data-steady]:hover") !== null;
+}
+
+/** What tells an element from others that can be focused. */
+function keyOf(element) {
+  return element.dataset.key || element.id || element.getAttribute("href") || element.getAttribute("aria-label") || element.textContent;
 }
 
 /** Puts news in the place of a part of the page. Focus, scrolled places and what somebody selects stay. */
 function renew(part, { version, html }) {
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
-  const key = focused && (focused.dataset.key || focused.id);
+  const key = focused && keyOf(focused);
+  const alike = () => [...part.querySelectorAll("a, button, input, summary, [tabindex]")].filter((one) => keyOf(one) === key);
+  const place = focused ? alike().indexOf(focused) : -1;
   const scrolled = [...part.querySelectorAll("[tabindex]")].map((element) => [
     element.scrollTop,
     element.scrollTop + element.clientHeight >= element.scrollHeight - 4,
@@ -51,15 +63,15 @@ function renew(part, { version, html }) {
     const element = now[index];
     if (element && !(wasAtEnd && "tail" in element.dataset)) element.scrollTop = top;
   });
-  if (key) {
-    const again = part.querySelector(`[data-key="${CSS.escape(key)}"]`) || document.getElementById(key);
-    if (again) again.focus({ preventScroll: true });
-  }
+  if (focused) (alike()[place] || alike()[0])?.focus({ preventScroll: true });
 }
 
 function announce(text) {
   const place = document.getElementById("announcements");
-  if (place && text) place.textContent = text;
+  if (!place || !text) return;
+  // The same text twice is told twice only as something new.
+  place.textContent = "";
+  setTimeout(() => (place.textContent = text), 50);
 }
 
 /** Follows the page, for as long as it is looked at. */
@@ -81,7 +93,7 @@ function follow(url) {
   const put = (news) => {
     const part = document.getElementById(news.id);
     if (!part || part.dataset.version === news.version) return;
-    if (isSelecting(part)) {
+    if (isInUse(part)) {
       waiting.set(news.id, news);
       return;
     }
@@ -119,9 +131,11 @@ function follow(url) {
     if (answer && answer.status === 401) location.reload();
     if (answer && answer.body) answer.body.cancel();
   };
-  document.addEventListener("selectionchange", () => {
+  const putWaiting = () => {
     for (const news of [...waiting.values()]) put(news);
-  });
+  };
+  document.addEventListener("selectionchange", putWaiting);
+  document.addEventListener("mouseout", () => waiting.size && setTimeout(putWaiting));
   document.addEventListener("visibilitychange", () => (document.hidden ? end() : begin()));
   addEventListener("pagehide", end);
   addEventListener("pageshow", (event) => event.persisted && begin());

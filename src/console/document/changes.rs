@@ -63,6 +63,7 @@ fn cell(change: &Change) -> Markup {
             }
             @if !change.parts.is_empty() { p.quiet { "Also different: " (change.parts.join(", ")) } }
             @if !change.diff.is_empty() { (diff(&change.diff)) }
+            @else if change.parts.is_empty() && matches!(&*change.status, "inserted" | "deleted") { p.quiet { "It was empty." } }
         }
     }
 }

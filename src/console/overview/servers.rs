@@ -76,6 +76,7 @@ pub(super) async fn part(desk: &Desk) -> Part {
         section aria-labelledby="servers-head" {
             div.head { h2 #servers-head { "Servers" } }
             @if servers.is_empty() { (nothing("Your tenant has no servers.")) }
+            @else { p.quiet { "Jupyter may ask for a login of its own." } }
             ul.servers {
                 @for (server, found) in servers.iter().zip(&found) {
                     li {

@@ -1,29 +1,28 @@
 //! Calls that a person must allow, by the rules of the tenant. Rules about the call as such are judged before its tool runs,
 //! or when a document is opened that no argument names; rules about code where code is about to run, whichever tool runs
 //! it. Code is compared with the allowed code once more before it is sent to a kernel, since cells can be edited while they wait.
+//! `asking.rs` asks the person.
 
-use std::{collections::HashSet, fmt::Write, sync::Arc, time::Duration};
+use std::{collections::HashSet, mem::take, sync::Arc, time::Duration};
 
 use executor::{CodeGate, Execution};
-use jupyter_client::{DocPath, JupyterServer, truncate};
+use jupyter_client::{DocPath, JupyterServer};
 use live_document::{CellKind, Edit, NewCell, Room, RoomKind};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::Call;
+use super::{
+    Call,
+    asking::{Matched, Question},
+};
 use crate::{
+    approvals::{CallKey, Grant},
     auth::ApprovalRule,
-    tools::{Choice, ChoiceForm, ChoiceReply, Effect, ToolError},
+    tools::{Effect, Output, ToolError},
 };
 
-/// The field that a person ticks.
-const ALLOW: &str = "allow";
-/// Characters of each piece of code that a person is shown, and pieces. What matches a rule is shown before them.
-const MAX_CODE: usize = 2000;
-const MAX_PIECES: usize = 5;
-const MAX_MATCH: usize = 200;
 /// Arguments that name documents.
 pub(in crate::tools) const PATHS: [&str; 6] = [
     "path",
@@ -38,12 +37,17 @@ pub(in crate::tools) const PATHS: [&str; 6] = [
 const ARRIVAL: Duration = Duration::from_secs(16);
 
 type CodeDigest = [u8; 32];
+type ArgumentsDigest = [u8; 32];
 
 /// Decisions about one call, and what is known of it.
 #[derive(Default)]
 pub(super) struct Approvals {
     /// Versions of the questions that a person has allowed.
-    granted: Vec<String>,
+    pub(super) granted: Vec<String>,
+    /// What people at the page have allowed, which this call has taken.
+    pub(super) taken: Vec<Grant>,
+    /// Tells this call from others of the same tool.
+    arguments: ArgumentsDigest,
     /// Code that a person has allowed.
     code: HashSet<CodeDigest>,
     /// Rules about the call that need no other look.
@@ -54,22 +58,7 @@ pub(super) struct Approvals {
     runs_edits: bool,
     has_edited: bool,
     /// Decisions, for the audit.
-    decisions: Vec<String>,
-}
-
-/// A question that was not answered: the client may ask it and repeat the call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unanswered {
-    pub form: ChoiceForm,
-    /// Message for a model whose client cannot ask.
-    pub message: String,
-}
-
-/// Something that a rule matches.
-struct Matched<'a> {
-    rule: &'a ApprovalRule,
-    /// Place of the code, and the part of it that matches.
-    code: Option<(&'a str, &'a str, &'a str)>,
+    pub(super) decisions: Vec<String>,
 }
 
 impl Call {
@@ -88,6 +77,30 @@ impl Call {
     pub(in crate::tools) fn approval(&self) -> Option<String> {
         let decisions = &self.approvals.lock().decisions;
         (!decisions.is_empty()).then(|| decisions.join("; "))
+    }
+
+    /// Names the call and what is asked about it.
+    pub(super) fn key_of(&self, question: &str) -> CallKey {
+        let mut key = Sha256::new();
+        for part in [&self.principal.id, self.tool.unwrap_or_default(), question] {
+            key.update(part.len().to_be_bytes());
+            key.update(part);
+        }
+        key.update(self.approvals.lock().arguments);
+        key.finalize().into()
+    }
+
+    /// Ends the use of what people have allowed. A call that waits for another answer has done nothing yet, and takes it again
+    /// when it is repeated.
+    pub(in crate::tools) fn settle_approvals(&self, result: &Result<Output, ToolError>) {
+        let taken = take(&mut self.approvals.lock().taken);
+        let Err(ToolError::Unanswered(question)) = result else {
+            return;
+        };
+        // Where the client repeats the call by its state, that carries what was allowed.
+        if question.form.is_none() || !self.client.asks_by_answering() {
+            self.services.waiting.give_back(taken);
+        }
     }
 
     fn only_reads(&self) -> bool {
@@ -117,6 +130,8 @@ impl Call {
 
     /// Has a person allow the call, if a rule demands it for the tool or a document that the arguments name.
     pub(in crate::tools) async fn approve_call(&self, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+        let written = serde_json::to_vec(arguments).unwrap_or_default();
+        self.approvals.lock().arguments = Sha256::digest(written).into();
         let rules = self.rules();
         if rules.is_empty() {
             return Ok(());
@@ -143,8 +158,13 @@ impl Call {
             self.approvals.lock().judged.insert(index);
             matched.push(Matched { rule, code: None });
         }
-        let on: Vec<&str> = paths.iter().map(DocPath::as_str).collect();
-        self.ask(&on.join(", "), &matched, &details(arguments)).await
+        self.ask(&Question {
+            server: server.map(|server| server.name()),
+            paths: &paths,
+            matched: &matched,
+            arguments: Some(arguments),
+        })
+        .await
     }
 
     /// The same when a document is opened that no argument names.
@@ -159,7 +179,13 @@ impl Call {
                 }
             }
         }
-        self.ask(path.as_str(), &matched, "").await
+        self.ask(&Question {
+            server: Some(room.server().name()),
+            paths: std::slice::from_ref(path),
+            matched: &matched,
+            arguments: None,
+        })
+        .await
     }
 
     /// Has a person allow code, if a rule demands it. Each piece comes with its place.
@@ -194,7 +220,13 @@ impl Call {
             // To ask now would be too late: the document is changed already.
             return Err(ToolError::NotAsAllowed);
         }
-        self.ask(path.map_or("", DocPath::as_str), &matched, "").await?;
+        self.ask(&Question {
+            server: Some(server.name()),
+            paths: path.map(std::slice::from_ref).unwrap_or_default(),
+            matched: &matched,
+            arguments: None,
+        })
+        .await?;
         let allowed = matched.iter().filter_map(|matched| matched.code);
         let allowed = allowed.map(|(_, _, source)| digest(source));
         self.approvals.lock().code.extend(allowed);
@@ -272,101 +304,6 @@ impl Call {
         };
         room.connected().await.is_ok() && has_people(&room).await
     }
-
-    /// Asks the client's person, if there is something to ask.
-    async fn ask(&self, on: &str, matched: &[Matched<'_>], details: &str) -> Result<(), ToolError> {
-        if matched.is_empty() {
-            return Ok(());
-        }
-        let mut names: Vec<&str> = matched.iter().map(|matched| matched.rule.name()).collect();
-        names.dedup();
-        let names = names.join(", ");
-        let mut form = self.form(on, &names, matched);
-        form.message.push_str(details);
-        let mut has_answered = self.approvals.lock().granted.contains(&form.version);
-        if !has_answered {
-            let reply = match self.choice(&form.version) {
-                Some(choice) => choice.clone(),
-                None => self.client().choose(&form).await,
-            };
-            has_answered = match reply {
-                ChoiceReply::Chosen(keys) => keys.iter().any(|key| key == ALLOW),
-                ChoiceReply::Declined => false,
-                ChoiceReply::Unable => return Err(self.unanswered(form, &names)),
-            };
-        }
-        let mut state = self.approvals.lock();
-        if !has_answered {
-            state
-                .decisions
-                .push(format!("{names}: declined by the person at the client"));
-            return Err(ToolError::NotApproved { rules: names });
-        }
-        state
-            .decisions
-            .push(format!("{names}: allowed by the person at the client"));
-        if !state.granted.contains(&form.version) {
-            state.granted.push(form.version);
-        }
-        Ok(())
-    }
-
-    fn unanswered(&self, form: ChoiceForm, names: &str) -> ToolError {
-        let message = format!(
-            "input_required: a person must allow this call (rule {names} of tenant {:?}), and this client cannot ask one in the \
-             middle of a call; nothing was run and nothing was changed. {}\nA person can do it in JupyterLab, or allow it in a \
-             client that supports MCP elicitation, or somebody whose token is not under this rule can make the call. Do not \
-             look for a way round the rule: tell the person what you need and why.",
-            self.principal.tenant.name, form.message
-        );
-        self.approvals
-            .lock()
-            .decisions
-            .push(format!("{names}: a person is to be asked"));
-        ToolError::Unanswered(Box::new(Unanswered { form, message }))
-    }
-
-    fn form(&self, on: &str, names: &str, matched: &[Matched<'_>]) -> ChoiceForm {
-        let tool = self.tool.unwrap_or_default();
-        let of_document = match on.is_empty() {
-            true => String::new(),
-            false => format!(" on {on}"),
-        };
-        let mut message = format!(
-            "{} wants to call {tool}{of_document}, which a person must allow ({names}).",
-            self.principal.name
-        );
-        let mut version = Sha256::new();
-        for part in [tool, on, names] {
-            version.update(part.len().to_be_bytes());
-            version.update(part);
-        }
-        let code: Vec<_> = matched.iter().filter_map(|matched| matched.code).collect();
-        for (place, found, source) in &code {
-            version.update(digest(source));
-            let found = truncate((*found).trim().to_owned(), MAX_MATCH).text;
-            let _ = write!(message, "\nA rule is about {found:?} in {place}.");
-        }
-        let mut shown = HashSet::new();
-        for (place, _, source) in code
-            .iter()
-            .filter(|(_, _, source)| shown.insert(*source))
-            .take(MAX_PIECES)
-        {
-            let text = truncate((*source).to_owned(), MAX_CODE).text;
-            let _ = write!(message, "\n\n{place}:\n{text}");
-        }
-        let version = version.finalize();
-        ChoiceForm {
-            version: version.iter().take(8).map(|byte| format!("{byte:02x}")).collect(),
-            message,
-            choices: vec![Choice {
-                key: ALLOW.to_owned(),
-                title: "Allow".to_owned(),
-                description: "Allow this call, this once".to_owned(),
-            }],
-        }
-    }
 }
 
 /// Returns whether people are in a document. Those of one that was opened just now become known a moment later.
@@ -427,14 +364,6 @@ fn planned_code(room: &Room, edit: &Edit) -> Vec<(String, String)> {
     }
 }
 
-/// The arguments of a call for a person, without credentials.
-fn details(arguments: &Map<String, Value>) -> String {
-    let mut shown = arguments.clone();
-    shown.retain(|name, _| !name.contains("token"));
-    let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
-    format!("\n\nArguments:\n{}", truncate(text, MAX_CODE).text)
-}
-
-fn digest(code: &str) -> CodeDigest {
+pub(super) fn digest(code: &str) -> CodeDigest {
     Sha256::digest(code.as_bytes()).into()
 }

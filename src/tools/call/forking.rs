@@ -10,6 +10,7 @@ use super::Call;
 use crate::{
     forks::{Forks, NewForkOf, Root},
     tools::{ChoiceReply, Effect, ToolError, advice::advise},
+    types::Permission,
 };
 
 impl Call {
@@ -31,6 +32,16 @@ impl Call {
 
     pub(in crate::tools) fn is_reviewed(&self) -> bool {
         self.is_reviewed
+    }
+
+    /// Returns whether the caller may take a fork over without asking anybody: nobody under review accepts their own changes, and
+    /// of others under review only admins do.
+    pub(in crate::tools) fn accepts(&self, fork: &ForkRecord) -> bool {
+        !self.is_reviewed || self.is_admin() && *fork.principal != *self.principal.id
+    }
+
+    fn is_admin(&self) -> bool {
+        self.principal.permissions().contains(Permission::Admin)
     }
 
     /// Marks the call as a repetition of one that asked the client's person to choose, by that version of the form.
@@ -106,13 +117,19 @@ impl Call {
     }
 
     async fn fork_of(&self, root: Root<'_>) -> Result<Option<ForkRecord>, ToolError> {
+        let only_reads = matches!(self.effect, None | Some(Effect::Read | Effect::Open));
         if let Some(fork_id) = &self.fork {
-            return Ok(Some(self.forks().find(root, fork_id).await?));
+            let fork = self.forks().find(root, fork_id).await?;
+            // What somebody may accept they must not have written.
+            if self.is_reviewed && !only_reads && self.accepts(&fork) {
+                let what = format!("fork {fork_id} is not yours, and you may accept its changes");
+                return Err(ToolError::Reviewed { what });
+            }
+            return Ok(Some(fork));
         }
         if !self.is_reviewed {
             return Ok(None);
         }
-        let only_reads = matches!(self.effect, None | Some(Effect::Read | Effect::Open));
         Ok(match only_reads {
             true => self.forks().review_of(root, &self.principal.id).await?,
             false => Some(self.forks().ensure_review(root, self.review_fork(root.path)).await?),

@@ -54,9 +54,10 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         Some(named) => Some(chosen(&fork, named)?),
         None => None,
     };
-    let cells = match call.is_reviewed() {
-        false => named,
-        true => match decide(&call, &fork, named.as_deref()).await {
+    let is_decided = call.accepts(&fork.record);
+    let cells = match is_decided {
+        true => named,
+        false => match decide(&call, &fork, named.as_deref()).await {
             Decision::Take(cells) => cells,
             Decision::Leave { text, asks } => {
                 let reply = ToolReply {
@@ -78,7 +79,7 @@ pub(super) async fn merge_document_fork(call: Call, arguments: Arguments) -> Res
         tool: call.tool(),
     };
     let fork_id = fork.record.fork_id.clone();
-    if call.is_reviewed() {
+    if !is_decided {
         refuse_unseen(&fork, &call.forks().read(root, &fork_id).await?)?;
     }
     let merged = call.forks().merge(root, &fork_id, form).await?;

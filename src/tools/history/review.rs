@@ -62,8 +62,9 @@ pub(super) async fn decide(call: &Call, fork: &ForkContent, named: Option<&[Stri
         ChoiceReply::Unable => Decision::Leave {
             text: format!(
                 "Nothing was merged: your edits are under review, and this client cannot ask its person. A person who is not \
-                 under review merges with merge_document_fork(path={:?}, fork_id={id:?}), cell by cell with cell_ids; \
-                 list_document_forks shows what it changes",
+                 under review, or somebody else with permission `admin`, merges on the gateway's page or with \
+                 merge_document_fork(path={:?}, fork_id={id:?}), cell by cell with cell_ids; list_document_forks shows what it \
+                 changes",
                 fork.record.path
             ),
             asks: Some(form),
@@ -143,6 +144,8 @@ pub struct ForkReview {
     pub author: String,
     /// It has edits that somebody has to accept.
     pub is_review: bool,
+    /// Whether the caller may take it over.
+    pub may_accept: bool,
     pub created_at: SystemTime,
     /// Changes with the fork's content, so that nobody accepts what they did not see.
     pub version: String,
@@ -179,13 +182,14 @@ pub async fn review_fork(call: &Call, server: &str, path: &str, fork_id: &str) -
         true => String::new(),
         false => unified(fork.base.text(), fork.content.text(), PAGE_CONTEXT),
     };
-    let version = version(&fork.content);
+    let (version, may_accept) = (version(&fork.content), call.accepts(&fork.record));
     let record = fork.record;
     Ok(ForkReview {
         title: record.title.unwrap_or_default(),
         description: record.description.unwrap_or_default(),
         author: record.author_name,
         is_review: record.is_review,
+        may_accept,
         created_at: record.created_at,
         version,
         cells,

@@ -1,9 +1,10 @@
-// A browser that obeys the tests: each line of standard input is a script in JSON, run with `page` in scope; each line of
-// standard output says what came of it. The end of the input is the end of the browser, however the tests end.
+// A browser that obeys the tests: each line of standard input is a script in JSON, run with `page`, `problems` and `judged` in
+// scope; each line of standard output says what came of it. The end of the input is the end of the browser, however the
+// tests end.
 //
 // Its arguments are the folder of installed packages and a folder to keep the unpacked browser in.
 
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -59,6 +60,15 @@ async function launched() {
   return chromium.launch({ executablePath: join(home, "chromium"), args: FLAGS, env });
 }
 
+/** What is wrong with a page for those who do not see it, or see it badly, by axe-core. */
+async function judged(page) {
+  await page.evaluate(readFileSync(join(modules, "axe-core/axe.min.js"), "utf8"));
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.flatMap(({ id, impact, help, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${impact} ${id}: ${help}: ${html.slice(0, 300)} ${failureSummary}`),
+  );
+}
+
 const answer = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 const lines = createInterface({ input: process.stdin });
 const scripts = lines[Symbol.asyncIterator]();
@@ -79,11 +89,16 @@ try {
 if (browser) {
   const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
   page.setDefaultTimeout(60_000);
+  // What the browser complains about: scripts that fail, and all that a policy forbids.
+  const problems = [];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
+  page.on("pageerror", (error) => problems.push(String(error)));
   const Script = Object.getPrototypeOf(async () => {}).constructor;
   answer({ value: browser.version() });
   for await (const line of scripts) {
     try {
-      answer({ value: (await new Script("page", JSON.parse(line))(page)) ?? null });
+      const script = new Script("page", "problems", "judged", JSON.parse(line));
+      answer({ value: (await script(page, problems, judged)) ?? null });
     } catch (error) {
       answer({ error: error.message });
     }

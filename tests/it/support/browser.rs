@@ -52,6 +52,24 @@ impl Page {
         answer["value"].take()
     }
 
+    /// Runs a script until it answers with something else than null.
+    pub async fn until(&mut self, what: &str, script: &str) -> Value {
+        let deadline = std::time::Instant::now() + TIMEOUT;
+        loop {
+            let found = self.run(script).await;
+            if !found.is_null() {
+                return found;
+            }
+            if std::time::Instant::now() >= deadline {
+                let shown = self
+                    .run("return await page.evaluate(() => document.body.innerText)")
+                    .await;
+                panic!("the page does not show {what}, but {shown}");
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
     /// Waits until an expression in the page is true; says what the page's cells hold if it is not in time.
     pub async fn shows(&mut self, what: &str, expression: &str) {
         let script = format!(

@@ -63,9 +63,7 @@ impl Browser {
 
     /// Sends a form of a page, filled in.
     pub async fn submit(&self, from: &Page, action: &str, filled: &[(&str, &str)]) -> Page {
-        let forms = from.forms();
-        let form = forms.iter().find(|form| form.action.ends_with(action));
-        let form = form.unwrap_or_else(|| panic!("no form {action}: {}", from.html));
+        let form = from.form(action);
         let is_given = |name: &String| filled.iter().any(|(given, _)| given == name);
         let kept = form.fields.iter().filter(|(name, _)| !is_given(name));
         let mut fields: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -131,6 +129,23 @@ impl Page {
             .collect()
     }
 
+    /// A form by the end of its action.
+    pub fn form(&self, action: &str) -> Form {
+        let found = self.forms().into_iter().find(|form| form.action.ends_with(action));
+        found.unwrap_or_else(|| panic!("no form {action}: {}", self.html))
+    }
+
+    /// The value of the first field of a name.
+    pub fn value(&self, name: &str) -> String {
+        let fields = self.html.split("<input").skip(1);
+        let found = fields.filter_map(|field| field.split('>').next());
+        let mut found = found.filter(|field| attribute(field, "name").as_deref() == Some(name));
+        found
+            .next()
+            .and_then(|field| attribute(field, "value"))
+            .unwrap_or_default()
+    }
+
     /// The addresses of links that have this in them, as they stand.
     pub fn links(&self, part: &str) -> Vec<String> {
         let hrefs = self.html.split("href=\"").skip(1);
@@ -149,6 +164,12 @@ impl Page {
 }
 
 impl Form {
+    /// Its fields with others.
+    pub fn with<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        own.chain(more.iter().copied()).collect()
+    }
+
     fn of(html: &str) -> Self {
         let inputs = html.split("<input").skip(1).filter_map(|input| {
             let input = input.split('>').next()?;

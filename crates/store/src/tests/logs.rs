@@ -123,6 +123,21 @@ async fn activities_and_calls_are_noted_and_found(scene: Scene) {
         ..AuditFilter::default()
     };
     assert!(store.audit(&of_others).await.unwrap().is_empty());
+    store.note_audit(AuditRow {
+        decision: "allow".into(),
+        ..call(9, at(9))
+    });
+    let newest = async |without_allowed: Option<String>| {
+        let filter = AuditFilter {
+            without_allowed,
+            limit: 1,
+            ..AuditFilter::default()
+        };
+        store.audit(&filter).await.unwrap().remove(0).request_id
+    };
+    assert_eq!(newest(None).await, "r9");
+    assert_eq!(newest(Some("edit".into())).await, "r4", "what was denied stays");
+    assert_eq!(newest(Some("other".into())).await, "r9");
 }
 
 async fn texts_that_a_database_cannot_keep_keep_nothing_else_from_it(scene: Scene) {
