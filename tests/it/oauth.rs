@@ -9,8 +9,8 @@ mod documents;
 mod hub;
 mod logins;
 mod page;
-mod site;
 mod side_by_side;
+mod site;
 mod stage;
 mod tokens;
 

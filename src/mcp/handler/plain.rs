@@ -14,7 +14,7 @@ use crate::{
     audit::{Decision, Outcome},
     auth::scope_of,
     mcp::{Answer, Answerer, Begun, Caller, PlainRequest, StepUp, Written},
-    tools::{Client, ClientReply},
+    tools::Client,
 };
 
 impl Answerer for GatewayHandler {
