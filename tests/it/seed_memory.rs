@@ -5,34 +5,39 @@ use serde_json::{Value, json};
 
 use crate::support::{Agent, Era, Gateway, Human, TOKEN, agent::ERAS, eventually, lab, notebook::notebook};
 
-/// Tool, required parameters, and all others with their defaults.
-const TOOLS: &[(&str, &[&str], &[(&str, &str)])] = &[
-    ("get_document_history", &["path"], &[("limit", "10")]),
-    ("restore_document_version", &["path", "version_id"], &[]),
+/// Required parameters of a tool, and all others with their defaults.
+type Parameters = (&'static [&'static str], &'static [(&'static str, &'static str)]);
+
+const TOOLS: &[(&str, Parameters)] = &[
+    ("get_document_history", (&["path"], &[("limit", "10")])),
+    ("restore_document_version", (&["path", "version_id"], &[])),
     (
         "fork_document",
-        &["path"],
-        &[("title", ""), ("description", ""), ("synchronize", "false")],
+        (
+            &["path"],
+            &[("title", ""), ("description", ""), ("synchronize", "false")],
+        ),
     ),
-    ("merge_document_fork", &["path", "fork_id"], &[]),
-    ("get_online_users", &[], &[("document_path", "")]),
-    ("get_user_presence", &["user_id"], &[("document_path", "")]),
-    ("set_user_presence", &[], &[("status", "\"online\""), ("message", "")]),
-    ("get_user_cursors", &["document_path"], &[]),
+    ("merge_document_fork", (&["path", "fork_id"], &[])),
+    ("get_online_users", (&[], &[("document_path", "")])),
+    ("get_user_presence", (&["user_id"], &[("document_path", "")])),
+    ("set_user_presence", (&[], &[("status", "\"online\""), ("message", "")])),
+    ("get_user_cursors", (&["document_path"], &[])),
     (
         "update_cursor_position",
-        &["document_path", "position"],
-        &[("selection", "")],
+        (&["document_path", "position"], &[("selection", "")]),
     ),
-    ("get_user_activity", &[], &[("document_path", ""), ("limit", "20")]),
+    ("get_user_activity", (&[], &[("document_path", ""), ("limit", "20")])),
     (
         "broadcast_user_activity",
-        &["activity_type", "description"],
-        &[("document_path", ""), ("metadata", "")],
+        (
+            &["activity_type", "description"],
+            &[("document_path", ""), ("metadata", "")],
+        ),
     ),
-    ("get_active_sessions", &[], &[("document_path", "")]),
-    ("join_session", &["session_id"], &[]),
-    ("leave_session", &["session_id"], &[]),
+    ("get_active_sessions", (&[], &[("document_path", "")])),
+    ("join_session", (&["session_id"], &[])),
+    ("leave_session", (&["session_id"], &[])),
 ];
 
 async fn aware(gateway: &Gateway, era: Era) -> Agent {
@@ -46,7 +51,7 @@ async fn each_tool_has_the_parameters_and_defaults_of_the_older_server() {
         let agent = aware(&gateway, era).await;
         let listed = agent.request("tools/list", json!({})).await;
         let listed = listed["result"]["tools"].as_array().expect("tools").clone();
-        for (name, required, others) in TOOLS {
+        for (name, (required, others)) in TOOLS {
             let tool = listed.iter().find(|tool| tool["name"] == *name);
             let schema = &tool.unwrap_or_else(|| panic!("no {name}"))["inputSchema"];
             let demanded = schema["required"].as_array().cloned().unwrap_or_default();
