@@ -19,7 +19,7 @@
 //! | one trace from `_meta` to the kernel | `telemetry::one_trace_leads_from_a_modern_client_to_the_kernel_by_grpc` and its like by HTTP |
 //! | a row for every allow and deny | `audit`, `rules::every_call_of_every_tool_is_recorded`, `audit_floods` |
 //! | reload is atomic | `serve::a_hangup_reads_tokens_again_whole_or_not_at_all`, `revocation`, `tls` |
-//! | image and chart | `deploy_files`, `deploy_chart`, `tests/image` |
+//! | image and chart | `deploy_files`, `deploy_chart`, `make image-test` |
 
 use std::{
     fs,

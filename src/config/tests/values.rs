@@ -75,10 +75,11 @@ fn an_issuer_stays_as_written() {
 }
 
 #[test]
-fn a_tenant_without_servers_has_all_in_order() {
+fn a_tenant_without_servers_has_all_in_order_unless_it_is_that_of_a_hub() {
     let config = load(
         "servers = [{ name = 'b', url = 'http://b' }, { name = 'a', url = 'http://a' }]\n\
-         tenants = [{ name = 'x' }, { name = 'y', servers = ['a', 'b'] }]",
+         tenants = [{ name = 'x' }, { name = 'y', servers = ['a', 'b'] }, { name = 'z' }]\n\
+         auth.jupyterhub = { url = 'http://hub/hub/api', tenant = 'z' }",
     );
     let names = |tenant| -> Vec<_> {
         let tenant = config.tenant(tenant).unwrap();
@@ -86,6 +87,7 @@ fn a_tenant_without_servers_has_all_in_order() {
     };
     assert_eq!(names("x"), ["b", "a"]);
     assert_eq!(names("y"), ["a", "b"]);
+    assert!(names("z").is_empty());
 }
 
 #[test]
