@@ -1,4 +1,4 @@
-//! What a thousand sessions and a hundred open notebooks take is given back when they are closed: counted, not weighed, since what
+//! What many sessions and open notebooks take is given back when they are closed: counted, not weighed, since what
 //! the allocator keeps of it is its own business.
 
 use std::fs;
@@ -16,13 +16,18 @@ use crate::support::{
     running::{Home, Running},
 };
 
-const SESSIONS: usize = 1000;
-/// Sessions of which the notices are followed.
-const STREAMS: usize = 300;
-const ROOMS: usize = 100;
+const SESSIONS: usize = 200;
+const ROOMS: usize = 40;
+/// One of so many sessions has its notices followed.
+const FOLLOWED: usize = 4;
 const AT_ONCE: usize = 16;
 /// Connections to Jupyter that may be kept, and their tasks.
 const WAITING: f64 = 24.0;
+
+/// A number that the environment may change, for a thousand sessions and a hundred rooms (`JMG_TEST_SESSIONS`, `JMG_TEST_ROOMS`).
+fn size(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
 
 /// The sum of all samples of a metric.
 fn sum(scraped: &str, name: &str) -> f64 {
@@ -83,14 +88,14 @@ async fn call_for_each(tool: &'static str, agents: &[Agent], paths: &[String]) {
 }
 
 /// Sessions and rooms that are opened, used and closed.
-async fn come_and_go(gateway: &Running, paths: &[String], sessions: usize, streams: usize) -> Counts {
+async fn come_and_go(gateway: &Running, paths: &[String], sessions: usize) -> Counts {
     let agents: Vec<Agent> = stream::iter(0..sessions)
         .map(|_| Agent::connect_to(gateway.url(), TOKEN, Era::Legacy))
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
     let mut watchers = Vec::new();
-    for agent in agents.iter().take(streams) {
+    for agent in agents.iter().step_by(FOLLOWED) {
         watchers.push(Watcher::start(agent, Era::Legacy, &[]).await);
     }
     call_for_each("read_nb_cells", &agents, paths).await;
@@ -104,7 +109,8 @@ async fn come_and_go(gateway: &Running, paths: &[String], sessions: usize, strea
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_streams_and_rooms_leave_nothing_behind() {
     let (home, folder) = (Home::new(), lab().folder());
-    let paths: Vec<String> = (0..ROOMS)
+    let (sessions, rooms) = (size("JMG_TEST_SESSIONS", SESSIONS), size("JMG_TEST_ROOMS", ROOMS));
+    let paths: Vec<String> = (0..rooms)
         .map(|number| folder.write(&format!("{number}.ipynb"), &notebook(&["zero", "one"])))
         .collect();
     let limits = "name = \"all\"\nrequests_per_minute = 1000000\nburst = 1000000";
@@ -120,7 +126,7 @@ async fn sessions_streams_and_rooms_leave_nothing_behind() {
     let gateway = Running::start(command).await;
 
     // What is made once, for the server and for the first of its documents, stays, and connections do for a while.
-    come_and_go(&gateway, &paths[..2 * AT_ONCE], 2 * AT_ONCE, 2).await;
+    come_and_go(&gateway, &paths[..AT_ONCE], AT_ONCE).await;
     let before = eventually("the first ones are gone", async || {
         let now = Counts::of(&gateway).await;
         now.is_back_at(&now).then_some(now)
@@ -128,10 +134,10 @@ async fn sessions_streams_and_rooms_leave_nothing_behind() {
     .await;
     let started = resident_bytes(gateway.pid());
 
-    let most = come_and_go(&gateway, &paths, SESSIONS, STREAMS).await;
+    let most = come_and_go(&gateway, &paths, sessions).await;
     let at_most = resident_bytes(gateway.pid());
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    let expected = (SESSIONS as f64, ROOMS as f64);
+    let expected = (sessions as f64, rooms as f64);
     assert_eq!((most.sessions, most.rooms), expected, "{most:?}");
     let mut last = most;
     eventually("everything is given back", async || {
