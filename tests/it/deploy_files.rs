@@ -17,6 +17,7 @@ fn run(command: &mut Command) -> Ended {
 fn check_config(file: &Path) -> Ended {
     let mut command = gateway_command();
     command.arg("check-config").arg("--config").arg(file);
+    command.env("MCP_SERVICE_TOKEN", "c");
     run(command.env("LAB_A_TOKEN", "a").env("LAB_B_TOKEN", "b"))
 }
 
