@@ -90,8 +90,8 @@ impl FailedLogins {
 mod tests {
     use super::*;
 
-    fn address(n: u32) -> Option<IpAddr> {
-        Some(IpAddr::from(n.to_be_bytes()))
+    fn address(n: u32) -> IpAddr {
+        IpAddr::from(n.to_be_bytes())
     }
 
     #[test]
@@ -100,21 +100,21 @@ mod tests {
         let mut single = 0;
         for n in 0..5000 {
             let passed = Duration::from_millis(n);
-            single += u32::from(logins.take(address(1), "token_unknown", (start + passed, time + passed)));
+            single += u32::from(logins.take(Some(address(1)), "token_unknown", (start + passed, time + passed)));
         }
         assert!(
-            logins.take(address(2), "token_unknown", (start, time)),
+            logins.take(Some(address(2)), "token_unknown", (start, time)),
             "another address"
         );
         assert!(
-            logins.take(address(1), "token_missing", (start, time)),
+            logins.take(Some(address(1)), "token_missing", (start, time)),
             "another reason"
         );
         assert_eq!(single, SINGLE);
         assert_eq!(logins.end_if_over(start + Duration::from_secs(59)), []);
         let told = logins.end_if_over(start + WINDOW);
         let expected = Repeated {
-            address: address(1),
+            address: Some(address(1)),
             reason: "token_unknown",
             count: 5000 - u64::from(SINGLE),
             first: time + Duration::from_millis(u64::from(SINGLE)),
@@ -122,7 +122,7 @@ mod tests {
         };
         assert_eq!(told, [expected]);
         assert!(
-            logins.take(address(1), "token_unknown", (start, time)),
+            logins.take(Some(address(1)), "token_unknown", (start, time)),
             "a minute later"
         );
         assert_eq!(logins.end(), []);
@@ -133,7 +133,7 @@ mod tests {
         let (mut logins, now) = (FailedLogins::default(), (Instant::now(), SystemTime::now()));
         let mut told: u64 = 0;
         for n in 0..100_000 {
-            told += u64::from(logins.take(address(n), "token_unknown", now));
+            told += u64::from(logins.take(Some(address(n)), "token_unknown", now));
         }
         assert_eq!(told, u64::from(SINGLE_OF_ALL));
         let repeated = logins.end();
