@@ -52,10 +52,12 @@ mod tests {
 
     use proptest::prelude::*;
 
+    type Target = fn(&[u8]);
+
     #[test]
     fn what_was_found_before_is_no_panic() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
-        let targets: [(&str, fn(&[u8])); 5] = [
+        let targets: [(&str, Target); 5] = [
             ("json_rpc", super::json_rpc),
             ("request", super::request),
             ("event_id", super::event_id),

@@ -35,10 +35,12 @@ mod tests {
 
     use proptest::prelude::*;
 
+    type Target = fn(&[u8]);
+
     #[test]
     fn what_was_found_before_is_no_panic() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-        let targets: [(&str, fn(&[u8])); 3] = [
+        let targets: [(&str, Target); 3] = [
             ("kernel_frame", super::kernel_frame),
             ("path", super::path),
             ("notebook_url", super::notebook_url),

@@ -99,10 +99,12 @@ mod tests {
         updates.iter().map(frame).collect()
     }
 
+    type Target = fn(&[u8]);
+
     #[test]
     fn what_was_found_before_is_no_panic() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-        let targets: [(&str, fn(&[u8])); 3] = [
+        let targets: [(&str, Target); 3] = [
             ("room_frame", super::room_frame),
             ("document_update", super::update),
             ("room", super::room),
