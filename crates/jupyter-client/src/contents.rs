@@ -345,7 +345,13 @@ fn contents_url(path: &DocPath) -> String {
     format!("api/contents/{}", path.to_url_path())
 }
 
-/// Whether a notebook was perhaps read while it was being written.
+/// Whether a notebook was perhaps read while it was being written: Jupyter finds it empty, or fails in its own ways.
 fn is_half_written(error: &JupyterError) -> bool {
-    matches!(error, JupyterError::Refused { status: 400, message, .. } if message.contains("Unreadable Notebook"))
+    match error {
+        JupyterError::Refused {
+            status: 400, message, ..
+        } => message.contains("Unreadable Notebook"),
+        JupyterError::Refused { status, .. } => *status == 500,
+        _ => false,
+    }
 }
