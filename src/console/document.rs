@@ -101,7 +101,7 @@ pub(super) async fn page(desk: &Desk, place: &Place, asked: &Fields) -> Result<R
     let chosen = asked.given("version");
     let is_latest = asked.given("before").is_none();
     let (who, forks) = tokio::join!(people_part(desk, place), fork::list(desk, place));
-    let authors: BTreeSet<String> = history.iter().flat_map(|history| history.authors()).collect();
+    let authors: BTreeSet<String> = history.iter().flat_map(History::authors).collect();
     let versions = versions_part(desk, place, history, chosen);
     let changed = match chosen {
         Some(version) => Some(changes(desk, place, version).await),
