@@ -57,11 +57,12 @@ mod tests {
     #[test]
     fn what_was_found_before_is_no_panic() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
-        let targets: [(&str, Target); 5] = [
+        let targets: [(&str, Target); 6] = [
             ("json_rpc", super::json_rpc),
             ("request", super::request),
             ("event_id", super::event_id),
             ("resource", super::resource),
+            ("oauth", super::oauth),
             ("config", super::config),
         ];
         for (target, run) in targets {
