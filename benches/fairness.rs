@@ -132,8 +132,9 @@ impl Flood {
         let mut connection = Connection::open(address).await;
         let mut calls = Vec::new();
         for path in paths {
-            let read = connection.prepare_call(Era::Modern, "read_nb_cells", &json!({ "path": path }));
-            calls.push(as_flood(read.await));
+            let read = json!({ "path": path });
+            let call = connection.prepare_call(Era::Modern, "read_nb_cells", &read).await;
+            calls.push(as_flood(call));
         }
         for call in calls.iter().cycle() {
             self.exchange(&mut connection, call).await;
