@@ -167,7 +167,7 @@ fn accepting(deadline: Duration) -> Duration {
 
 /// The share of it in which idle connections stay open after that.
 fn linger(deadline: Duration) -> Duration {
-    LINGER.min((deadline - patience(deadline)) / 2)
+    LINGER.min(deadline.saturating_sub(patience(deadline)) / 2)
 }
 
 /// What the connections of an address have in common.

@@ -105,8 +105,8 @@ impl Metrics {
         }
         Ok(Self(Arc::new(Inner {
             registry,
-            instruments,
             provider,
+            instruments,
             servers,
         })))
     }
