@@ -256,14 +256,13 @@ impl Bench {
             let by_agents = micros(started.elapsed()) / count;
             tokio::time::sleep(SAVE_TIMEOUT).await;
             let started = Instant::now();
-            let mut count = 0.0;
+            let mut count = 0_u32;
             while started.elapsed() < WINDOW {
-                kernel.execute_all("1+1", AGENTS).await;
-                count += AGENTS as f64;
+                count += kernel.execute_all("1+1", AGENTS).await;
             }
             if round > 0 {
                 ours.push(by_agents);
-                theirs.push(micros(started.elapsed()) / count);
+                theirs.push(micros(started.elapsed()) / f64::from(count));
             }
         }
         let compared = Compared::new(ours, theirs);
@@ -349,8 +348,9 @@ impl BareKernel {
         micros(started.elapsed())
     }
 
-    /// Sends the same code several times at once, and waits until the kernel has run it all.
-    async fn execute_all(&mut self, code: &str, times: usize) {
+    /// Sends the same code several times at once, and waits until the kernel has run it all; how often it ran.
+    async fn execute_all(&mut self, code: &str, times: usize) -> u32 {
+        let mut executed = 0;
         let mut unfinished = HashMap::new();
         for _ in 0..times {
             let id = uuid::Uuid::new_v4().to_string();
@@ -374,9 +374,11 @@ impl BareKernel {
                 *ends -= 1;
                 if *ends == 0 {
                     unfinished.remove(&parent);
+                    executed += 1;
                 }
             }
         }
+        executed
     }
 
     /// Runs code until the kernel has replied and is idle; returns its result as an output.

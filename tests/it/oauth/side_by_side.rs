@@ -228,7 +228,10 @@ impl Person {
         let forked = self
             .call("fork_document", json!({ "path": path, "title": self.word }))
             .await;
-        self.has.fork = forked["fork_id"].as_str().expect("a fork").to_owned();
+        forked["fork_id"]
+            .as_str()
+            .expect("a fork")
+            .clone_into(&mut self.has.fork);
         self.has.version = eventually("a version", async || {
             let history = self.call("get_document_history", json!({ "path": path })).await;
             history["versions"][0]["version_id"].as_str().map(str::to_owned)

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    fmt::Write,
     path::PathBuf,
     sync::{
         Mutex as SyncMutex,
@@ -118,15 +119,21 @@ impl Site {
             self.store_url(),
         );
         for tenant in 0..self.tenants {
-            config +=
-                &format!("[[tenants]]\nname = \"team-{tenant}\"\nrequests_per_minute = 1000000\nburst = 1000000\n");
+            let _ = write!(
+                config,
+                "[[tenants]]\nname = \"team-{tenant}\"\nrequests_per_minute = 1000000\nburst = 1000000\n"
+            );
         }
         config += "[[tenants]]\nname = \"loud\"\nrequests_per_minute = 60\nburst = 20\n";
-        config += &format!("[[auth.tokens]]\nname = \"loud\"\ntenant = \"loud\"\ntoken = \"{LOUD}\"\n");
+        let _ = write!(
+            config,
+            "[[auth.tokens]]\nname = \"loud\"\ntenant = \"loud\"\ntoken = \"{LOUD}\"\n"
+        );
         for number in 0..self.tokens.len() {
             let current = self.generation(number);
             for generation in current..=current + usize::from(renewed == Some(number)) {
-                config += &format!(
+                let _ = write!(
+                    config,
                     "[[auth.tokens]]\nname = \"agents-{number}-{generation}\"\ntenant = \"team-{}\"\ntoken = \"{}\"\n",
                     number % self.tenants,
                     token(number, generation)
