@@ -344,6 +344,7 @@ async fn whoever_is_reviewed_accepts_nothing_of_their_own_and_is_told_who_does()
     let mut others = ConsolePage::with_token(&scene.gateway.url(""), IDA).await;
     others.go(&document(path)).await;
     others.press("Review: ana", "Enter").await;
+    others.shows("Merge chosen cells").await;
     others
         .keys("await to('Cell 0'); await page.keyboard.press('Space');")
         .await;

@@ -158,7 +158,7 @@ fn configs_of_the_pages_pass_check_config() {
             fs::write(&file, &config).expect("a file");
             let mut command = gateway_command();
             command.arg("check-config").arg("--config").arg(&file);
-            for secret in ["LAB_A_TOKEN", "OAUTH_CLIENT_SECRET"] {
+            for secret in ["LAB_A_TOKEN", "OAUTH_CLIENT_SECRET", "MCP_SERVICE_TOKEN"] {
                 command.env(secret, "a-secret");
             }
             let ended = ended(command.output().expect("it runs"));

@@ -104,11 +104,12 @@ async fn editing_goes_on_with_a_full_disk_and_is_written_once_there_is_room() {
     assert!(told.contains("\"store\"") && told.contains("error"), "{told}");
     let error = agent.call("undo_changes", json!({ "path": path })).await.error();
     assert!(error.contains("history cannot be used now"), "{error}");
+    // Those that wait are shown, and older ones if SQLite can read without making files of its own.
     let listed = agent.call("get_document_history", json!({ "path": path })).await.ok();
-    assert_eq!(
-        listed["versions"].as_array().map(Vec::len),
-        Some(5),
-        "those that wait are shown too: {listed}"
+    let count = listed["versions"].as_array().map_or(0, Vec::len);
+    assert!(
+        count == 5 || count == 3 && listed["note"].to_string().contains("cannot be shown now"),
+        "{listed}"
     );
     limit_files(&gateway, "unlimited");
     scene.has_versions(5).await;
