@@ -52,6 +52,10 @@ pub enum ToolError {
     Full { why: PoolError, open: String },
     #[error("the notebook of execution {id:?} was moved out of your path rules; its outputs cannot be shown")]
     MovedAway { id: String },
+    #[error(
+        "execution {id:?} is run by another gateway behind the same address, which this call did not reach; nothing was changed. Make the same call again"
+    )]
+    RunElsewhere { id: String },
     #[error(transparent)]
     Fork(ForkError),
     #[error(
@@ -148,7 +152,7 @@ impl ClientError for ToolError {
             Self::Inspect(error) => error.kind(),
             Self::History(error) => error.kind(),
             Self::Unauditable(error) => error.kind(),
-            Self::Executing { .. } => ErrorKind::Conflict,
+            Self::Executing { .. } | Self::RunElsewhere { .. } => ErrorKind::Conflict,
             Self::Stopping => ErrorKind::Upstream,
             Self::Advised { kind, .. } => *kind,
         }

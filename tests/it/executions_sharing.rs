@@ -3,9 +3,12 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
+use test_postgres::TestDatabase;
 
 use crate::support::{
-    Agent, Era, Gateway, eventually, lab,
+    Agent, Era, Gateway, eventually,
+    gateway::{everything, lab_server},
+    lab,
     notebook::notebook,
     scene::{Scene, ended, id, person, texts},
 };
@@ -111,4 +114,30 @@ async fn agents_on_notebooks_of_their_own_do_not_meet() {
             person().send(Method::DELETE, &session, json!(null)).await;
         }
     }
+}
+
+#[tokio::test]
+async fn what_another_gateway_runs_is_waited_for_and_not_called_cancelled() {
+    let database = TestDatabase::create();
+    let url = database.url();
+    let config = format!("[store]\nurl = \"{url}\"\n{}{}", lab_server("lab"), everything());
+    let (here, there) = (Gateway::configured(&config).await, Gateway::configured(&config).await);
+    let runner = Agent::connect(&here, Era::Modern).await;
+    let other = Agent::connect(&there, Era::Modern).await;
+    let folder = lab().folder();
+    let waits = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'):\n    time.sleep(0.05)\nprint('done')";
+    let path = folder.write("long.ipynb", &notebook(&[waits]));
+    let run = json!({ "path": path, "timeout": 0 });
+    let begun = runner.call("execute_nb_cells", run).await.ok();
+    let execution = &begun["execution_id"];
+    eventually("it has begun", async || folder.has("begun").then_some(())).await;
+
+    let cancel = json!({ "execution_id": execution });
+    let refused = other.call("cancel_execution", cancel).await.error();
+    assert!(refused.contains("run by another gateway"), "{refused}");
+    let wait = other.call("get_execution", json!({ "execution_id": execution, "wait": 60 }));
+    let (ended, _) = tokio::join!(wait, async { folder.write("go", "") });
+    let ended = ended.ok();
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert!(ended["cells"].to_string().contains("done"), "{ended}");
 }

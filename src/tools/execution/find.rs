@@ -1,19 +1,24 @@
 //! Lookup of a caller's own execution, and actions on it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use executor::{Execution, Snapshot};
 use store::ExecutionStatus;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     tools::{Call, Input, ToolError},
     types::Permission,
 };
 
+/// Interval between looks at the record of an execution that another gateway runs: a database does not tell of changes.
+const RECORD_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Execution that a call names, live or from the records.
 pub(in crate::tools) enum FoundExecution {
     Live(Arc<Execution>),
-    Ended(Box<Snapshot>),
+    /// It has ended, or another gateway with the same database runs it.
+    Recorded(Box<Snapshot>),
 }
 
 impl FoundExecution {
@@ -22,7 +27,7 @@ impl FoundExecution {
         let found = Self::find_anywhere(call, id).await?;
         let path = match &found {
             Self::Live(execution) => execution.path().map(|path| path.to_string()),
-            Self::Ended(snapshot) => snapshot.path.clone(),
+            Self::Recorded(snapshot) => snapshot.path.clone(),
         };
         match is_readable(call, path.as_deref()) {
             true => Ok(found),
@@ -44,13 +49,32 @@ impl FoundExecution {
                 return Ok(Self::Live(execution));
             }
         }
-        Ok(Self::Ended(Box::new(snapshot)))
+        Ok(Self::Recorded(Box::new(snapshot)))
+    }
+
+    /// The same execution, once it has ended or is run by this gateway, or at the deadline.
+    pub(super) async fn wait_if_elsewhere(self, call: &Call, id: &str, deadline: Instant) -> Result<Self, ToolError> {
+        let mut found = self;
+        while found.is_elsewhere() && Instant::now() < deadline {
+            let pause = RECORD_INTERVAL.min(deadline.saturating_duration_since(Instant::now()));
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = call.last_call() => break,
+                () = call.client().cancelled() => break,
+            }
+            found = Self::find(call, id).await?;
+        }
+        Ok(found)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Recorded(snapshot) if !snapshot.status.is_finished())
     }
 
     pub(super) fn snapshot(self, call: &Call) -> Snapshot {
         match self {
             Self::Live(execution) => call.engine().snapshot(&call.owner(), &execution),
-            Self::Ended(snapshot) => *snapshot,
+            Self::Recorded(snapshot) => *snapshot,
         }
     }
 }
@@ -82,7 +106,8 @@ pub async fn find_execution(call: &Call, id: &str) -> Result<Snapshot, ToolError
 pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(), ToolError> {
     match FoundExecution::find(call, id).await? {
         FoundExecution::Live(execution) => reply(call, &execution, &input).await,
-        FoundExecution::Ended(ended) => {
+        found if found.is_elsewhere() => Err(ToolError::RunElsewhere { id: id.to_owned() }),
+        FoundExecution::Recorded(ended) => {
             let why = format!("the execution is {} and asks for nothing", ended.status.as_str());
             Err(ToolError::argument("input", why))
         }
@@ -93,6 +118,9 @@ pub async fn answer_execution(call: &Call, id: &str, input: Input) -> Result<(),
 pub async fn cancel_execution(call: &Call, id: &str) -> Result<ExecutionStatus, ToolError> {
     call.principal().require(Permission::Execute)?;
     let found = FoundExecution::find_anywhere(call, id).await?;
+    if found.is_elsewhere() {
+        return Err(ToolError::RunElsewhere { id: id.to_owned() });
+    }
     if let FoundExecution::Live(execution) = &found {
         call.engine().cancel(execution).await;
     }

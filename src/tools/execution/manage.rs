@@ -8,6 +8,7 @@ use jupyter_client::DocPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::ExecutionStatus;
+use tokio::time::Instant;
 
 use super::{
     FoundExecution, answer_execution,
@@ -90,15 +91,18 @@ pub(super) async fn get_execution(
         };
         answer_execution(&call, id, answer).await?;
     }
-    let snapshot = match FoundExecution::find(&call, id).await? {
+    let deadline = Instant::now() + waits;
+    let found = FoundExecution::find(&call, id).await?;
+    let snapshot = match found.wait_if_elsewhere(&call, id, deadline).await? {
         FoundExecution::Live(execution) => {
-            if !waits.is_zero() {
-                wait(&call, &execution, waits, Disconnect::Continue).await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                wait(&call, &execution, left, Disconnect::Continue).await;
             }
             call.add_notices_of(&execution);
             call.engine().snapshot(&call.owner(), &execution)
         }
-        FoundExecution::Ended(snapshot) => *snapshot,
+        FoundExecution::Recorded(snapshot) => *snapshot,
     };
     // It may have been moved while it was waited for.
     if !is_readable(&call, snapshot.path.as_deref()) {

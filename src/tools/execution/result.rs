@@ -206,7 +206,7 @@ impl RunResult {
                 call.add_notices_of(&execution);
                 call.engine().snapshot(&call.owner(), &execution)
             }
-            FoundExecution::Ended(snapshot) => *snapshot,
+            FoundExecution::Recorded(snapshot) => *snapshot,
         };
         place(call, &mut snapshot);
         let since = Cursor::of(&snapshot.cells).to_string();
