@@ -76,7 +76,8 @@ impl OwnLab {
     /// Loses what Jupyter noted down of live documents since a moment, as if it had been killed while its notes lagged behind.
     pub fn forget_since(&self, moment: SystemTime) {
         let since = moment.duration_since(UNIX_EPOCH).expect("a clock").as_secs_f64();
-        let script = "import sqlite3, sys\nnotes = sqlite3.connect(sys.argv[1])\nfor table in 'yupdates', 'ycheckpoints':\n    notes.execute(f'DELETE FROM {table} WHERE timestamp > ?', (float(sys.argv[2]),))\nnotes.commit()";
+        // Older versions have no checkpoints.
+        let script = "import sqlite3, sys\nnotes = sqlite3.connect(sys.argv[1])\ntables = [name for name, in notes.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\")]\nfor table in {'yupdates', 'ycheckpoints'} & set(tables):\n    notes.execute(f'DELETE FROM {table} WHERE timestamp > ?', (float(sys.argv[2]),))\nnotes.commit()";
         for file in walk(self.state.path()) {
             if file.file_name().is_some_and(|name| name == "ystore.db") {
                 let mut python = Command::new(venv().python());
