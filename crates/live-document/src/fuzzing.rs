@@ -1,7 +1,7 @@
 //! Entry points for what comes from a room, for the fuzz targets and, for a moment, for property tests. Only there in builds
 //! for these.
 
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use jupyter_client::{DocPath, RoomKind};
 
@@ -33,7 +33,7 @@ pub fn update(data: &[u8]) {
 /// of one. What it has become is read after each. What yrs panics over is caught, as in a gateway: a fuzzer must not take that
 /// for a crash.
 pub fn room(data: &[u8]) {
-    let document = Document::new(RoomKind::Notebook, Clock::default());
+    let document = Document::new(RoomKind::Notebook, Clock::new(Instant::now(), SystemTime::now()));
     let Ok(path) = DocPath::parse("n.ipynb") else { return };
     let mut now = document.clock().now();
     let mut state = State::new(document, path, "file".to_owned(), "session".to_owned());
